@@ -225,29 +225,29 @@ def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
             await producer.send(bench.topic, 20)
             await until(lambda: len(member.records) == 40, 10, lambda: f"40 records, got {len(member.records)}")
             await committed_all(member)
-        told = member.tracer
+        tracer = member.tracer
         delivered = {
             (event["partition"], offset)
-            for event in told.of("records_delivered")
+            for event in tracer.of("records_delivered")
             for offset in range(int(str(event["first"])), int(str(event["last"])) + 1)
         }
         assert delivered == {(record.partition, record.offset) for record in member.records}
-        for event in told.of("records_delivered"):
+        for event in tracer.of("records_delivered"):
             assert (event["serial_first"], event["serial_last"]) == (event["first"], event["last"])
         committed = {
             (event["partition"], event["offset"])
-            for event in told.of("commit_answered")
+            for event in tracer.of("commit_answered")
             if event["outcome"] == "accepted"
         }
         assert {(0, 20), (1, 20)} <= committed
-        assert told.of("member_started")
-        assert told.of("member_closed")
+        assert tracer.of("member_started")
+        assert tracer.of("member_closed")
         # Told what to start, a member of the server design has nothing left to claim.
         phases = {"join", "resume"} if bench.design == "server" else {"join", "claim", "resume"}
-        assert {event["phase"] for event in told.of("phase_entered")} >= phases
-        assigned = told.of("partitions_assigned")[0]
+        assert {event["phase"] for event in tracer.of("phase_entered")} >= phases
+        assigned = tracer.of("partitions_assigned")[0]
         assert assigned["all"] == [{"topic": bench.topic, "partition": n} for n in range(2)]
-        revoked = told.of("partitions_revoked")[-1]
+        revoked = tracer.of("partitions_revoked")[-1]
         assert revoked["all"] == []
 
     asyncio.run(test())

@@ -64,10 +64,10 @@ def test_a_disk_that_fills_ends_the_command_with_one_line_and_no_process_left(
     processes = [psutil.Process(crash.pid), *psutil.Process(crash.pid).children(recursive=True)]
     for process in processes:
         no_more_room(process)
-    _, told = crash.communicate(timeout=240)
-    assert crash.returncode == Exit.USAGE, told
-    assert f"cannot write the run folder {tmp_path}" in told.splitlines()[-1]
-    assert "File too large" in told.splitlines()[-1]
+    _, stderr = crash.communicate(timeout=240)
+    assert crash.returncode == Exit.USAGE, stderr
+    assert f"cannot write the run folder {tmp_path}" in stderr.splitlines()[-1]
+    assert "File too large" in stderr.splitlines()[-1]
     assert not [process for process in processes if process.is_running()]
 
 
@@ -78,9 +78,9 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
     fork_server = next(child for child in psutil.Process(crash.pid).children() if child.children())
     (member,) = [child for child in fork_server.children() if str(trace) in {file.path for file in child.open_files()}]
     no_more_room(member)
-    told = " ".join(crash.communicate(timeout=240)[1].split())
-    assert crash.returncode == Exit.UNKNOWN, told
-    assert "m1 ended while running (exit code 74): it cannot write its trace" in told
+    stderr = " ".join(crash.communicate(timeout=240)[1].split())
+    assert crash.returncode == Exit.UNKNOWN, stderr
+    assert "m1 ended while running (exit code 74): it cannot write its trace" in stderr
 
     analysis = subprocess.run(
         [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "latest")],

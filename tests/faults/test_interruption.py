@@ -75,9 +75,9 @@ def test_ctrl_c_in_the_middle_ends_without_an_analysis_and_keeps_what_was_measur
     assert comparison.wait(60) == Exit.INTERRUPTED, (tmp_path / "progress").read_text()
     assert all_gone(children)
     assert (tmp_path / "result").read_text() == ""
-    told = (tmp_path / "progress").read_text()
-    assert "on Spark" not in told
-    assert "interrupted; to analyse the traces: rebalance-lab analyze" in told
+    progress = (tmp_path / "progress").read_text()
+    assert "on Spark" not in progress
+    assert "interrupted; to analyse the traces: rebalance-lab analyze" in progress
     analysis = subprocess.run(
         [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "runs" / "latest"), "--format", "json"],
         capture_output=True,

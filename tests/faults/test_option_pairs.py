@@ -110,8 +110,8 @@ def test_rows_bring_every_two_options_together() -> None:
 
 @pytest.mark.parametrize("row", REFUSED, ids=named)
 def test_options_that_cannot_go_together_are_refused_with_what_to_do(row: dict[str, Any]) -> None:
-    told = refusal(row)
-    assert any(word in told for word in ("use --", "leave it out", "leave the setting out", "must be below")), told
+    reason = refusal(row)
+    assert any(word in reason for word in ("use --", "leave it out", "leave the setting out", "must be below")), reason
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_options_together_end_with_every_verdict_as_expected(
 ) -> None:
     address = zookeeper.connect_string if row["zookeeper"] == "running" else "embedded"
     found = unexpected(spark, tmp_path, row["scenario"], row["design"], seed=SEED, zookeeper=address, **given(row))
-    assert not {check: told for check, told in found.items() if told != NOT_SHOWN.get(check)}
+    assert not {check: reason for check, reason in found.items() if reason != NOT_SHOWN.get(check)}

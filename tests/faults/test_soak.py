@@ -55,12 +55,12 @@ def test_soak_every_partition_has_one_owner_after_each_of_200_faults(tmp_path: P
 def soak(folder: Path, steps: int) -> None:
     with ZooKeeperEnsemble(folder / "zookeeper", tick_ms=TICK_MS) as ensemble:
         run, produced = asyncio.run(story(folder, ensemble, steps))
-    (folder / "soak.txt").write_text(run.tell("done"), encoding="utf-8")
-    assert lacking(run, produced) == {}, run.tell("records were lost")
+    (folder / "soak.txt").write_text(run.described("done"), encoding="utf-8")
+    assert lacking(run, produced) == {}, run.described("records were lost")
     committed = committed_offsets(ensemble)
     for partition, starts in run.starts().items():
         unknown = starts - committed.get(partition, set()) - {0}
-        assert not unknown, run.tell(f"{partition} was started at {unknown}, which nobody had committed")
+        assert not unknown, run.described(f"{partition} was started at {unknown}, which nobody had committed")
 
 
 async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[Soak, dict[TopicPartition, int]]:
@@ -94,13 +94,13 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
         await until(
             lambda: lacking(run, produced) == {},
             90,
-            lambda: run.tell(f"all records to be delivered; missing: {lacking(run, produced)}"),
+            lambda: run.described(f"all records to be delivered; missing: {lacking(run, produced)}"),
         )
         return run, produced
 
 
 async def produce(broker: Broker, stop: asyncio.Event) -> dict[TopicPartition, int]:
-    """Numbered records into every partition until told to stop; {partition: how many}."""
+    """Numbered records into every partition until `stop` is set; {partition: how many}."""
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     produced = dict.fromkeys(partitions, 0)
     async with client_of(broker) as client:

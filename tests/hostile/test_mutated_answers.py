@@ -20,9 +20,9 @@ def test_mutated_answers_and_batches_are_decoded_or_refused_within_little_memory
     command = [sys.executable, "-m", "tests.support.decoded_in_a_child", str(answers), str(seed)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert child.returncode == 0, child.stderr[-3000:]
-    told = re.fullmatch(r"(\d+) answers, (\d+) refused; (\d+) batches, (\d+) refused\n", child.stdout)
-    assert told is not None, child.stdout
-    asked, refused, batches, bad = map(int, told.groups())
+    output = re.fullmatch(r"(\d+) answers, (\d+) refused; (\d+) batches, (\d+) refused\n", child.stdout)
+    assert output is not None, child.stdout
+    asked, refused, batches, bad = map(int, output.groups())
     assert (asked, batches) == (answers, answers // 10)
     assert asked / 2 < refused < asked, "most are refused, and not all"
     assert batches / 10 < bad < batches, "some are refused, and not all"

@@ -43,5 +43,5 @@ def test_real_broker_answers_bad_batches_as_the_table_says(tmp_path: Path) -> No
             finally:
                 await client.close()
 
-        told = {name: bad.code for name, bad in bad_batches().items()} | dict.fromkeys(odd_batches(), 0)
-        assert asyncio.run(ask()) == told
+        expected = {name: bad.code for name, bad in bad_batches().items()} | dict.fromkeys(odd_batches(), 0)
+        assert asyncio.run(ask()) == expected

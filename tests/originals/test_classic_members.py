@@ -105,7 +105,7 @@ def test_static_member_of_ours_restarts_on_a_real_broker_without_a_rebalance(bro
             members.append(await joined("b"))
             await settled(members, EVERYTHING)
             generation, had = generation_of(members[0]), owners(members)
-            for number, name in enumerate("ab"):  # the leader first: it is told to skip the assignment
+            for number, name in enumerate("ab"):  # the leader first: its response says to skip the assignment
                 await members[number].close()
                 members[number] = await joined(name)
                 await settled(members, EVERYTHING)

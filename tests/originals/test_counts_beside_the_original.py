@@ -248,9 +248,9 @@ def check_model(change: Change, release: str) -> None:
     join = change.what == "join"
     reads = count_model.reads_of_join(shape, release=release) if join else count_model.reads_of_leave(shape)
     assert tally.reads == reads + of_failed, change
-    told = (
+    notifications = (
         count_model.notifications_of_join(shape.members)
         if join
         else count_model.notifications_of_leave(shape.members, graceful=True)
     )
-    assert change.notifications == told
+    assert change.notifications == notifications

@@ -1,4 +1,4 @@
-"""Original consumers and real brokers as child processes: what a test can do with them, and what it is told."""
+"""Original consumers and real brokers as child processes: what a test can do with them, and what they report."""
 
 from __future__ import annotations
 
@@ -72,25 +72,25 @@ def test_a_join_that_fails_says_the_originals_exception_and_leaves_the_member_re
     asyncio.run(story())
 
 
-def test_the_listener_of_1_1_is_told_before_the_release_and_before_the_start(broker_1_1, host_1_1):
+def test_the_listener_of_1_1_is_notified_before_the_release_and_before_the_start(broker_1_1, host_1_1):
     async def story():
         shared = {
-            "zookeeper": broker_1_1.zookeeper, "group": "told", "topics": {"told": 1}, "properties": PROPERTIES,
+            "zookeeper": broker_1_1.zookeeper, "group": "hosts", "topics": {"reported": 1}, "properties": PROPERTIES,
         }  # fmt: skip
         first = await host_1_1.join("c1", **shared, listener="record")
         second = await host_1_1.join("c2", **shared)
         await until(lambda: len(first.events) >= 4, 20, lambda: f"two rebalance events, got {first.events}")
         assert [event["event"] for event in first.events[:4]] == ["before_release", "before_start"] * 2
-        assert first.events[1]["assignment"]["told"] == {"0": "told_c1-0", "1": "told_c1-0"}
-        assert first.events[2]["owned"] == {"told": [0, 1]}
+        assert first.events[1]["assignment"]["reported"] == {"0": "hosts_c1-0", "1": "hosts_c1-0"}
+        assert first.events[2]["owned"] == {"reported": [0, 1]}
         await first.leave()
         await second.leave()
 
-    broker_1_1.create_topic("told", 2)
+    broker_1_1.create_topic("reported", 2)
     asyncio.run(story())
 
 
-def test_a_host_needs_no_java_on_the_path_and_its_end_is_told_to_who_waits(monkeypatch, tmp_path, zookeeper):
+def test_a_host_needs_no_java_on_the_path_and_its_end_fails_pending_waits(monkeypatch, tmp_path, zookeeper):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.service.mount import mount
 from tests.support.brokers import broker_thread
-from tests.support.java_transactions import VERSION, tell
+from tests.support.java_transactions import VERSION, observe
 from tests.support.originals import require
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def test_java_producer_commits_aborts_and_is_fenced_and_java_consumers_read_it(chroot: str, tmp_path: Path):
     require(VERSION)
     with broker_thread(chroot, tmp_path, mount=(mount,), topics={"t": 1}) as bootstrap:
-        told = tell(bootstrap, "t")
-    assert told["zombie"] == "ProducerFencedException"
-    assert told["read_committed"] == ["a", "b", "d", "end", "of its successor"]
-    assert told["read_uncommitted"] == [
+        observed = observe(bootstrap, "t")
+    assert observed["zombie"] == "ProducerFencedException"
+    assert observed["read_committed"] == ["a", "b", "d", "end", "of its successor"]
+    assert observed["read_uncommitted"] == [
         "a", "b", "c", "d", "end", "of the zombie", "of its successor", "open",
     ]  # fmt: skip

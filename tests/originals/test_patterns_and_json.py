@@ -107,7 +107,7 @@ def asked():
 
 
 @pytest.fixture(scope="module")
-def told(asked):
+def answers(asked):
     require(VERSION)
     return ask(asked)
 
@@ -120,9 +120,9 @@ def ours(pattern: str) -> list[bool] | None:
     return [regex.fullmatch(subject) is not None for subject in SUBJECTS]
 
 
-def test_what_we_accept_java_accepts_and_matches_alike(asked, told):
+def test_what_we_accept_java_accepts_and_matches_alike(asked, answers):
     both = refused_here_only = 0
-    for pattern, theirs in zip(asked["patterns"], told["matches"], strict=True):
+    for pattern, theirs in zip(asked["patterns"], answers["matches"], strict=True):
         mine = ours(pattern)
         if mine is None:
             refused_here_only += theirs is not None
@@ -134,8 +134,8 @@ def test_what_we_accept_java_accepts_and_matches_alike(asked, told):
     assert refused_here_only < both / 5
 
 
-def test_patterns_are_cleaned_up_alike(told):
-    for raw, theirs in zip(RAW, told["cleaned"], strict=True):
+def test_patterns_are_cleaned_up_alike(answers):
+    for raw, theirs in zip(RAW, answers["cleaned"], strict=True):
         try:
             mine = TopicFilter.white(raw).pattern
         except UserError:
@@ -143,14 +143,14 @@ def test_patterns_are_cleaned_up_alike(told):
         assert mine == theirs, raw
 
 
-def test_names_are_escaped_alike(told):
-    for text, theirs in zip(TEXTS, told["escaped"], strict=True):
+def test_names_are_escaped_alike(answers):
+    for text, theirs in zip(TEXTS, answers["escaped"], strict=True):
         payload = registration_payload({text: 1}, 5).decode()
         assert payload == f'{{"version":1,"subscription":{{"{theirs}":1}},"pattern":"static","timestamp":"5"}}'
 
 
-def test_registrations_are_read_or_refused_alike(told):
-    for text, theirs in zip(REGISTRATIONS, told["json"], strict=True):
+def test_registrations_are_read_or_refused_alike(answers):
+    for text, theirs in zip(REGISTRATIONS, answers["json"], strict=True):
         try:
             mine = dict(parse_registration("/p", text.encode()).subscription)
         except UnreadableZnode:
@@ -160,8 +160,8 @@ def test_registrations_are_read_or_refused_alike(told):
             assert mine == theirs[1]["subscription"], text
 
 
-def test_a_topic_without_json_has_no_partitions_where_the_original_finds_nothing(told):
-    for text, theirs in zip(REGISTRATIONS, told["json"], strict=True):
+def test_a_topic_without_json_has_no_partitions_where_the_original_finds_nothing(answers):
+    for text, theirs in zip(REGISTRATIONS, answers["json"], strict=True):
         if not text:
             continue  # no data: null to us, which the original cannot read either
         try:

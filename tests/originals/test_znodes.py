@@ -71,7 +71,7 @@ def filled(broker_1_1):
 def look(connect_string: str, group: str) -> dict[str, tuple[str | None, str | None, int]]:
     """{path: (data, the member whose session it is, version)} of everything below the group.
 
-    By kazoo itself, which tells no data from an empty text.
+    By kazoo itself, which distinguishes no data from an empty text.
     """
     client = KazooClient(connect_string)
     client.start()

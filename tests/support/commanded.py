@@ -30,7 +30,7 @@ SESSION_TIMEOUT_MS = 3000
 
 
 class Talk:
-    """A conversation with one member. `did` holds the effects of the last event, `told` all trace events."""
+    """A conversation with one member. `did` holds the effects of the last event, `traced` all trace events."""
 
     def __init__(self, settings: ServerMemberSettings = SETTINGS) -> None:
         self.clock = ManualClock(monotonic_ns=1_000_000_000)

@@ -23,7 +23,7 @@ Owned = frozenset[TopicPartition]
 
 
 class Listener:
-    """Keeps what it was told, in order, as (what, stream, partitions)."""
+    """Records its calls in order, as (what, stream, partitions)."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, int, Owned]] = []
@@ -123,7 +123,7 @@ class Running:
 
 async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:
     """Wait until the members own all of `partitions` between them, each at least one where there are enough, and their
-    applications have been told, which comes a moment after.
+    applications have been notified, which is a moment later.
     """
 
     def done() -> bool:
@@ -132,8 +132,8 @@ async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s
                 raise AssertionError("a poll failed") from member.failure
         owned = [member.owned for member in members]
         each = min(map(len, owned)) > 0 or len(partitions) < len(members)
-        told = [member.listener.has for member in members] == owned
-        return told and each and sum(map(len, owned)) == len(partitions) and frozenset().union(*owned) == partitions
+        notified = [member.listener.has for member in members] == owned
+        return notified and each and sum(map(len, owned)) == len(partitions) and frozenset().union(*owned) == partitions
 
     await until(
         done,

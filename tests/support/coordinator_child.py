@@ -43,7 +43,7 @@ def _stop_here() -> None:
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
-def freeze_when_told(data_dir: Path) -> None:
+def freeze_on_request(data_dir: Path) -> None:
     settled, order = writer._settled, data_dir / FREEZE
 
     def stopping(*given: Any) -> Any:
@@ -61,7 +61,7 @@ def freeze_when_told(data_dir: Path) -> None:
 
 async def serve(zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: int) -> None:
     settings = settings_of(session_timeout_ms)
-    freeze_when_told(data_dir)
+    freeze_on_request(data_dir)
     async with running_broker(zookeeper, data_dir, node_id=node_id, settings=settings, mount=(mount,)) as broker:
         sys.stdout.write(f"{broker.address.port}\n")
         sys.stdout.flush()

@@ -127,7 +127,7 @@ def reads_of_new_topic(shape: Shape) -> int:
 
 
 def reads_of_expiry(shape: Shape, owned: int, rebalances: int) -> int:
-    """Of the member whose session expired, after `rebalances` of at most 2 + T: each listener is told once.
+    """Of the member whose session expired, after `rebalances` of at most 2 + T: each listener is notified once.
 
     3r + 2 + 2T for three rebalances, r with its offsets.
     """
@@ -135,7 +135,7 @@ def reads_of_expiry(shape: Shape, owned: int, rebalances: int) -> int:
 
 
 def rebalances_of_expiry(topics: int) -> tuple[int, int]:
-    """At least the one in which the session is renewed and one for what was told; at most one for each listener."""
+    """At least the one in which the session is renewed and one for the notifications; at most one for each listener."""
     return 2, 2 + topics
 
 

@@ -47,18 +47,18 @@ def generation_of(member: Running) -> int:
 
 
 def joining(member: Running) -> bool:
-    """Its JoinGroup is on its way, or parked: the last thing that it told of is that it joins."""
-    told = [event for event in member.tracer.events if event["kind"] in ("phase_entered", "rebalance_ended")]
-    return bool(told) and told[-1].get("phase") == "join"
+    """Its JoinGroup is being sent or parked: the last event of its rebalance is that it joins."""
+    events = [event for event in member.tracer.events if event["kind"] in ("phase_entered", "rebalance_ended")]
+    return bool(events) and events[-1].get("phase") == "join"
 
 
 def rebalancing(member: Running) -> bool:
-    """A rebalance that it has begun is not over: its listener may not have been told yet."""
+    """It has begun a rebalance that is not over: its listener may not have been notified yet."""
     return len(member.tracer.of("rebalance_started")) > len(member.tracer.of("rebalance_ended"))
 
 
 async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:
-    """Wait until the members own all of `partitions`, each a fair share, in one generation, and have all been told.
+    """Wait until the members own all of `partitions`, each a fair share, in one generation, and all have been notified.
 
     In a cooperative group that is the end of it: whatever moves is owned by nobody for one generation.
     """

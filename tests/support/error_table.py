@@ -241,8 +241,8 @@ def _answered(machine: Machine, asked: Asked) -> str:
     if isinstance(answer, JoinAnswer) and not number:
         members = "+".join(_short(machine, m.member_id) for m in answer.members)
         skip = ", skip" if answer.skip_assignment else ""
-        told = f"generation {answer.generation} led by {_short(machine, answer.leader)}"
-        return f"0 {told}{f' of {members}' if members else ''}{skip}"
+        joined = f"generation {answer.generation} led by {_short(machine, answer.leader)}"
+        return f"0 {joined}{f' of {members}' if members else ''}{skip}"
     if isinstance(answer, SyncAnswer) and not number:
         return f"0 {'something' if answer.assignment else 'nothing'}"
     parts = getattr(answer, "partitions", ()) or getattr(answer, "members", ())

@@ -40,6 +40,6 @@ def unexpected(
     (outcome,) = finished.outcomes
     assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
     (run,) = analyze(spark, finished.run_dirs, output=finished.bundle)["runs"]
-    told = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
-    assert told
-    return {check: text for check, text in told.items() if not text.startswith("as expected")}
+    reasons = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
+    assert reasons
+    return {check: text for check, text in reasons.items() if not text.startswith("as expected")}

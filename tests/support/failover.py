@@ -201,7 +201,7 @@ class CommittingClient:
         return self.member_id
 
     async def _is_loaded(self, connection: WireConnection) -> bool:
-        """Heartbeats would not tell: they are good while the group is loaded."""
+        """Heartbeats would not show it: they succeed while the group is loaded."""
         answer = await connection.send(Api.DescribeGroups, 1, {"groups": [self.group_id]})
         return bool(answer.groups[0].error_code is ErrorCode.none)
 

@@ -2,7 +2,7 @@
 
 groups = await filled(brokers, 1, groups=10, members=3, offsets=20)   # all coordinated by broker 1
 await brokers.kill(1)
-answers = await told_while_moving(brokers, 2, groups)                 # what the successor says meanwhile
+answers = await responses_while_moving(brokers, 2, groups)                 # the successor's responses meanwhile
 await verify(brokers, 2, groups)                                      # nobody has to rejoin
 """
 
@@ -122,24 +122,24 @@ async def _formed(group_id: str, connections: Sequence[WireConnection], offsets:
     return group
 
 
-async def told_while_moving(brokers: Brokers, node_id: int, groups: Sequence[Group]) -> dict[str, list[str]]:
+async def responses_while_moving(brokers: Brokers, node_id: int, groups: Sequence[Group]) -> dict[str, list[str]]:
     """Ask broker `node_id` about one group of each partition until it coordinates all: {request: answers in order}.
 
     Equal answers that follow one another are there once.
     """
     connection = await brokers.connect(node_id)
-    told: dict[str, list[str]] = {}
+    answered: dict[str, list[str]] = {}
     names = _one_each([group.id for group in groups])
     try:
         await asyncio.gather(
-            *(_asked(connection, group, told) for group in groups if group.id in names),
+            *(_asked(connection, group, answered) for group in groups if group.id in names),
         )
     finally:
         connection.close()
-    return told
+    return answered
 
 
-async def _asked(connection: WireConnection, group: Group, told: dict[str, list[str]]) -> None:
+async def _asked(connection: WireConnection, group: Group, answered: dict[str, list[str]]) -> None:
     """In this order, so that a partition that is loaded between two requests makes none of them look wrong."""
     me = group.of(group.members[0])
     asked: dict[str, Callable[[], Awaitable[Any]]] = {
@@ -151,7 +151,7 @@ async def _asked(connection: WireConnection, group: Group, told: dict[str, list[
     async def is_loaded() -> bool:
         names = {request: (await ask()).error_code.name for request, ask in asked.items()}
         for request, name in names.items():
-            answers = told.setdefault(f"{request} {group.id}", [])
+            answers = answered.setdefault(f"{request} {group.id}", [])
             if answers[-1:] != [name]:
                 answers.append(name)
         return names["fetch"] == "none"

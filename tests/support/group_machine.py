@@ -81,7 +81,7 @@ class Machine:
     limits: Limits = LIMITS
     now_ms: int = 0
     group_id: str = GROUP
-    ids: dict[str, str] = field(default_factory=dict)  #: member name -> the id it was told
+    ids: dict[str, str] = field(default_factory=dict)  #: member name -> the id that it was given
     asked: dict[int, Asked] = field(default_factory=dict)
     log: dict[Any, GroupRecord | OffsetRecord] = field(default_factory=dict)
     events: list[TraceEvent] = field(default_factory=list)

@@ -26,7 +26,7 @@ _RUNTIME = "org.apache.kafka.coordinator.common.runtime"
 
 def kinds(version: str, keys: Sequence[bytes], *, timeout_s: float = 120) -> list[str]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    told = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-m", "tests.support.java_keys", version],
         input=json.dumps([key.hex() for key in keys]),
         env={**os.environ, "JAVA_HOME": str(find_java().home)},
@@ -35,8 +35,8 @@ def kinds(version: str, keys: Sequence[bytes], *, timeout_s: float = 120) -> lis
         timeout=timeout_s,
         check=False,
     )
-    assert told.returncode == 0, told.stderr[-2000:]
-    answer: list[str] = json.loads(told.stdout)
+    assert child.returncode == 0, child.stderr[-2000:]
+    answer: list[str] = json.loads(child.stdout)
     return answer
 
 

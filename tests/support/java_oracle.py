@@ -1,11 +1,11 @@
 """Ask Java and Kafka 0.8.2.2 in a JVM child process how they read patterns and JSON.
 
     asked = {"patterns": [...], "subjects": [...], "json": [...], "raw": [...], "texts": [...]}
-    told = ask(asked)
-    told["matches"][i]   # one bool a subject, or None where java.util.regex refuses the pattern
-    told["json"][i]      # ["value", ...], ["none"] or ["error"], from kafka.utils.Json
-    told["cleaned"][i]   # TopicFilter's pattern for a raw one, or None where it refuses
-    told["escaped"][i]   # Utils.JSONEscapeString
+    answers = ask(asked)
+    answers["matches"][i]   # one bool a subject, or None where java.util.regex refuses the pattern
+    answers["json"][i]      # ["value", ...], ["none"] or ["error"], from kafka.utils.Json
+    answers["cleaned"][i]   # TopicFilter's pattern for a raw one, or None where it refuses
+    answers["escaped"][i]   # Utils.JSONEscapeString
 
 Run as a module it is that child: the question on standard input, the answer on standard output.
 """
@@ -27,7 +27,7 @@ VERSION = "0.8.2.2"
 
 def ask(asked: dict[str, list[str]], *, timeout_s: float = 120) -> dict[str, list[Any]]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    told = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-m", "tests.support.java_oracle"],
         input=json.dumps(asked),
         env={**os.environ, "JAVA_HOME": str(find_java().home)},
@@ -36,8 +36,8 @@ def ask(asked: dict[str, list[str]], *, timeout_s: float = 120) -> dict[str, lis
         timeout=timeout_s,
         check=False,
     )
-    assert told.returncode == 0, told.stderr[-2000:]
-    answer: dict[str, list[Any]] = json.loads(told.stdout)
+    assert child.returncode == 0, child.stderr[-2000:]
+    answer: dict[str, list[Any]] = json.loads(child.stdout)
     return answer
 
 

@@ -1,8 +1,8 @@
 """Kafka 4.1.1's own producer and consumer in transactions, by a JVM in a child process:
 
-    told = tell("127.0.0.1:9092", "t")
-    told["zombie"]             # the exception that a producer meets whose successor has been initialised
-    told["read_committed"]     # the values of t-0 up to the last stable offset; "read_uncommitted": all
+    observed = observe("127.0.0.1:9092", "t")
+    observed["zombie"]             # the exception that a producer meets whose successor has been initialised
+    observed["read_committed"]     # the values of t-0 up to the last stable offset; "read_uncommitted": all
 
 Run as a module it is that child.
 """
@@ -24,7 +24,7 @@ VERSION = "4.1.1"
 _SERIALIZATION = "org.apache.kafka.common.serialization.String"
 
 
-def tell(bootstrap: str, topic: str, *, timeout_s: float = 120) -> dict[str, Any]:
+def observe(bootstrap: str, topic: str, *, timeout_s: float = 120) -> dict[str, Any]:
     """Blocks for as long as the JVM takes. `tests.support.originals.require` comes first."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.java_transactions", bootstrap, topic],
@@ -35,8 +35,8 @@ def tell(bootstrap: str, topic: str, *, timeout_s: float = 120) -> dict[str, Any
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    observed: dict[str, Any] = json.loads(done.stdout)
+    return observed
 
 
 class Clients:
@@ -99,17 +99,17 @@ def _play(clients: Clients) -> dict[str, Any]:
     zombie.beginTransaction()
     clients.send(zombie, "of the zombie")
     successor = clients.producer()
-    told: dict[str, Any] = {"zombie": "committed"}
+    observed: dict[str, Any] = {"zombie": "committed"}
     try:
         zombie.commitTransaction()
     except jpype.JException as error:
-        told["zombie"] = str(error.getClass().getSimpleName())
+        observed["zombie"] = str(error.getClass().getSimpleName())
     successor.beginTransaction()
     clients.send(successor, "of its successor")
     successor.commitTransaction()
     successor.beginTransaction()  # waits until the one before is complete
     clients.send(successor, "open")
-    return told | {level: clients.read(level) for level in LEVELS}
+    return observed | {level: clients.read(level) for level in LEVELS}
 
 
 def main() -> None:

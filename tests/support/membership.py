@@ -35,7 +35,7 @@ def partitions_of(emitted: Emit, field: str) -> frozenset[TopicPartition]:
 
 
 class Talk:
-    """A conversation with one member. `did` holds the effects of the last event, `told` all trace events."""
+    """A conversation with one member. `did` holds the effects of the last event, `traced` all trace events."""
 
     def __init__(self, settings: MemberSettings = SETTINGS) -> None:
         self.clock = ManualClock(monotonic_ns=1_000_000_000)

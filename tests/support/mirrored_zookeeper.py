@@ -66,9 +66,11 @@ class MirroredZooKeeper(ModelZooKeeper):
         real = self._real[session.number]
         # A reply comes behind every notification of what happened before.
         self._run(real.session.exists("/"))
-        told = [Notice(str(fired.event), fired.path) for fired in real.watched.fired]
-        assert told == real.expected, f"session {session.number} was told {told}, the model says {real.expected}"
-        self.compared += len(told)
+        fired = [Notice(str(fired.event), fired.path) for fired in real.watched.fired]
+        assert fired == real.expected, (
+            f"session {session.number} was notified of {fired}, the model says {real.expected}"
+        )
+        self.compared += len(fired)
         real.watched.fired.clear()
         real.expected.clear()
 

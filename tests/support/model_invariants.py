@@ -204,7 +204,7 @@ class Invariants:
                 reached = max(reached, after)
             assert self.group.committed(partition) <= reached
 
-    def rebalances_and_attempts_are_told_in_pairs(self) -> None:
+    def rebalances_and_attempts_are_traced_in_pairs(self) -> None:
         """Each attempt that failed backs off before anything else; no rebalance has more attempts than allowed."""
         for member in self.group.members:
             kinds = [event.kind for event in member.emitted]

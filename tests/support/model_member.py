@@ -220,7 +220,7 @@ class ModelMember:
         self.cut()
 
     def close(self) -> None:
-        self._tell(effects.CloseDemanded())
+        self._post(effects.CloseDemanded())
 
     def commit(self) -> None:
         """The application, or the timer, commits; nothing while its last commit is under way."""
@@ -250,7 +250,7 @@ class ModelMember:
         self.session.inbox.clear()
         for path in sorted(unread | self.zookeeper.disconnect(self.session)):
             self._broken.setdefault(path, self.session.seen)
-        self._tell(effects.Disconnected())
+        self._post(effects.Disconnected())
 
     def expire(self) -> None:
         """The server ends the session; this side learns of it when it reaches a server."""
@@ -269,7 +269,7 @@ class ModelMember:
             self._events.append("renewed")
         elif self.zookeeper.connect(self.session, server):
             self._events.append("connected")
-            self._tell(effects.Reconnected())
+            self._post(effects.Reconnected())
         else:
             return False
         return True
@@ -448,7 +448,7 @@ class ModelMember:
 
     def _in_a_new_session(self) -> Program:
         self._broken.clear()
-        self._tell(effects.SessionRenewed())
+        self._post(effects.SessionRenewed())
         self.renewal_untold = False
         yield from self._register()
         yield from self._demand("session")
@@ -482,7 +482,7 @@ class ModelMember:
     def _demand(self, trigger: str) -> Program:
         self._tickets += 1
         ticket = self._tickets
-        self._tell(effects.RebalanceDemanded(trigger, ticket))
+        self._post(effects.RebalanceDemanded(trigger, ticket))
         yield Wait("its rebalance", lambda: ticket in self.reports)
         return self.reports[ticket]
 
@@ -498,7 +498,7 @@ class ModelMember:
             yield Call("getData", listener.path, watch=True)
 
     def _changed(self, trigger: str) -> Program:
-        self._tell(effects.ChangeNotified(trigger))
+        self._post(effects.ChangeNotified(trigger))
         return
         yield  # a program like the others, which waits for nothing
 
@@ -533,8 +533,8 @@ class ModelMember:
         self.done.append(Done(program, step, self.attempts, self.session.number, call, reply, owner, at))
         return reply
 
-    def _tell(self, event: effects.Event) -> None:
-        """As `Executor.tell`."""
+    def _post(self, event: effects.Event) -> None:
+        """As `Executor.post`."""
         was_busy = is_busy(self.machine)
         self.machine, wanted = step(self.machine, event)
         if was_busy or not is_busy(self.machine):
@@ -548,7 +548,7 @@ class ModelMember:
 
     def _remind(self, token: int) -> Program:
         yield Pause("a reminder", timed=True)
-        self._tell(effects.Reminded(token))
+        self._post(effects.Reminded(token))
 
     def _at_once(self, effect: effects.Effect) -> None:
         match effect:

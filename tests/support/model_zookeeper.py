@@ -11,7 +11,7 @@ The rules (`test_interleavings_on_zookeeper.py` holds them against a real server
 - An ephemeral node belongs to a session; the session's end removes all its nodes in one transaction.
 - A watch is one-shot and belongs to (session, path): `exists` and `getData` arm the data watch, `exists` also
   where there is no node, `getChildren` the child watch. A server fires when *it* applies the change.
-- A deletion that fires both kinds of watch is told once.
+- A deletion that fires both kinds of watch is notified once.
 """
 
 from __future__ import annotations
@@ -164,13 +164,13 @@ class Session:
 
     number: int
     server: Server | None
-    seen: int = 0  #: the newest zxid that it has been told of: it connects to no server that is behind
+    seen: int = 0  #: the newest zxid that it has seen: it does not connect to a server that is behind
     ended: bool = False
     inbox: deque[Notice] = field(default_factory=deque)
 
 
 class ModelZooKeeper:
-    """The ensemble. Server 0 never lags unless it is told to."""
+    """The ensemble. Server 0 lags only on request."""
 
     def __init__(self, servers: int = 1) -> None:
         self.log: list[Transaction] = []
@@ -323,12 +323,12 @@ class ModelZooKeeper:
                     self._fire(server, event, path)
 
     def _fire(self, server: Server, event: str, path: str) -> None:
-        told: set[int] = set()
+        notified: set[int] = set()
         if event != "children":
-            told |= server.data_watches.pop(path, set())
+            notified |= server.data_watches.pop(path, set())
         if event in ("children", "deleted"):
-            told |= server.child_watches.pop(path, set())
-        for number in sorted(told):
+            notified |= server.child_watches.pop(path, set())
+        for number in sorted(notified):
             self.sessions[number].inbox.append(Notice(event, path, server.applied))
 
 

@@ -2,7 +2,7 @@
 
     shared = SharedLogs()
     a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
-    await a.leads(0)                # told by a cluster's view, as a broker is, and taken over
+    await a.leads(0)                # notified by a cluster's view, as a broker is, and taken over
     await a.commit(5)               # "none"
     await b.leads(1)                # fences a, which does not know yet
     await a.commit(6)               # "not_coordinator"
@@ -103,7 +103,7 @@ class FencedStorage:
 
 
 class MovedCoordinator:
-    """One broker: a coordinator that is told of leadership by what the broker's view says."""
+    """One broker: a coordinator that learns of leadership from the broker's view."""
 
     def __init__(self, clock: Clock, shared: SharedLogs) -> None:
         self.storage = FencedStorage(shared)
@@ -117,7 +117,7 @@ class MovedCoordinator:
         self.leading.want(wanted, ClusterSnapshot())
 
     async def leads(self, epoch: int | None) -> None:
-        """As `sees`, and everybody has been told."""
+        """As `sees`, and all listeners have been notified."""
         self.sees(epoch)
         await self.leading.settled()
 
@@ -147,7 +147,7 @@ class MovedCoordinator:
         return str(answer.topics[0].partitions[0].error_code.name)
 
     async def committed(self) -> int | str:
-        """The offset, or why it is not told."""
+        """The offset, or the error instead of it."""
         topics = [{"name": "t", "partition_indexes": [0]}]
         answer = await self.ask(Api.OffsetFetch, 7, group_id=GROUP, topics=topics)
         name = str(answer.error_code.name)

@@ -41,7 +41,7 @@ GROUP = "g"
 
 
 class RawMember:
-    """`told` is what it was told, as (command, generation), errors left out; `offsets` what it runs, from where."""
+    """`commands` are those it received, as (command, generation), without errors; `offsets` what it runs, from where."""
 
     def __init__(self, member_id: str, session: ZooKeeperSession, bootstrap: Sequence[tuple[str, int]]) -> None:
         self.id = member_id
@@ -49,7 +49,7 @@ class RawMember:
         self.topics: tuple[str, ...] = ()
         self.generation = self.stopped = NO_GENERATION
         self.offsets: Mapping[TopicPartition, int] = {}
-        self.told: list[tuple[str, int]] = []
+        self.commands: list[tuple[str, int]] = []
         self.hears = asyncio.Event()
         self.hears.set()
         self._client = ClusterClient(bootstrap, member_id)
@@ -80,7 +80,7 @@ class RawMember:
 
     def obey(self, answer: Commanded) -> None:
         if not answer.error:
-            self.told.append((answer.command.name, answer.generation))
+            self.commands.append((answer.command.name, answer.generation))
         if answer.command is Command.STOP:
             self.stopped, self.offsets = self.generation, {}
         elif answer.command is Command.START:
@@ -136,7 +136,7 @@ class RawMember:
         await until(
             lambda: self.generation == generation and self.stopped != generation,
             timeout_s,
-            lambda: f"{self.id} to run generation {generation}; its commands: {self.told}",
+            lambda: f"{self.id} to run generation {generation}; its commands: {self.commands}",
         )
 
     async def close(self) -> None:

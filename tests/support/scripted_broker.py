@@ -75,7 +75,7 @@ class ScriptedBroker:
         self.fetches.append({tp: one.fetch_offset for tp, one in wanted.items()})
         if self.breaks > 0:
             self.breaks -= 1
-            raise ProtocolError("told to")
+            raise ProtocolError("as scripted")
         size = 0
         parts: dict[str, list[dict[str, Any]]] = {}
         for tp, one in wanted.items():

@@ -29,7 +29,7 @@ SILENT = "SILENT"  #: never answered
 
 
 class ScriptedCoordinator:
-    """`offsets` is what it keeps; `coordinator` is whom it names, itself unless told otherwise."""
+    """`offsets` is what it keeps; `coordinator` is the broker that it names, itself by default."""
 
     def __init__(self, node_id: int) -> None:
         self.server = BrokerServer(

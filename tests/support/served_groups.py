@@ -55,7 +55,7 @@ class Question:
     answer: Any = None
 
     @property
-    def told(self) -> tuple[str, int, tuple[str, ...]]:
+    def received(self) -> tuple[str, int, tuple[str, ...]]:
         """(command, generation, partitions as t-0) of an AwaitCommand, or its error's name."""
         answer: Commanded = self.answer
         assert answer is not None, "the question is still parked"
@@ -65,7 +65,7 @@ class Question:
 
 @dataclass
 class Player:
-    """What a member does that obeys: it runs what it was told to start until it was told to stop."""
+    """An obedient member: it runs what a START names until a STOP."""
 
     generation: int = -1
     stopped: int = -1
@@ -160,7 +160,7 @@ class Served:
         return player.question
 
     def obey(self, member_id: str) -> Question:
-        """Do what the member was told, and ask for what comes next."""
+        """Carry out the member's last command, and ask for the next one."""
         self.player(member_id).obey()
         return self.ask(member_id)
 

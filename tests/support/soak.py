@@ -284,12 +284,12 @@ class Soak:
                 return Settled(len(self.ended), fault, took_s, bound_s, frozenset(missing & idle))
             seen = f"registered {sorted(registered)}, owned {owned}, idle {sorted(self._idle())}"
             if took_s > NEVER_S:
-                raise AssertionError(self.tell(f"{fault} is not settled after {took_s:.1f} s: {seen}"))
+                raise AssertionError(self.described(f"{fault} is not settled after {took_s:.1f} s: {seen}"))
             await asyncio.sleep(0.05)
 
     def _within(self, fault: str, took_s: float, healed_ns: int) -> Settled:
         settled = Settled(len(self.ended), fault, took_s, self._bound_s(healed_ns))
-        assert took_s <= settled.bound_s, self.tell(f"settled too late: {settled}")
+        assert took_s <= settled.bound_s, self.described(f"settled too late: {settled}")
         return settled
 
     def _bound_s(self, since_ns: int) -> float:
@@ -314,7 +314,7 @@ class Soak:
                     began = 0
 
     def _idle(self) -> set[str]:
-        """Members whose last rebalance failed and that were told of nothing since: the original's are idle too."""
+        """Members whose last rebalance failed and that have not been notified since: the original's are idle too."""
         idle = set()
         for member in self.members:
             last = ""
@@ -339,8 +339,8 @@ class Soak:
             return {}
         return found
 
-    def tell(self, what: str) -> str:
-        """With the seed, what went before, and how to do it again."""
+    def described(self, what: str) -> str:
+        """The message with the seed, the faults so far, and the command to repeat the run."""
         before = "\n".join(str(settled) for settled in self.ended)
         again = f"SOAK_SEED={self.seed} python -m pytest -m 'faults or long' tests/faults/test_soak.py"
         return f"{what}\n{before}\nseed {self.seed}, traces in {self.folder}; again: {again}"

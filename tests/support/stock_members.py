@@ -117,7 +117,7 @@ async def stock_member(
 
 @dataclass(frozen=True)
 class Given:
-    """What a child is told to be."""
+    """The configuration of a child."""
 
     bootstrap: str
     group: str
@@ -143,7 +143,7 @@ class Teller:
     def going_on(self) -> bool:
         return not self._ended.is_set()
 
-    def tell(self, records: list[tuple[int, int]], assignment: Iterable[Any]) -> None:
+    def report(self, records: list[tuple[int, int]], assignment: Iterable[Any]) -> None:
         owned = sorted(tp.partition for tp in assignment)
         if records or owned != self._owned:
             self._owned = owned
@@ -151,9 +151,9 @@ class Teller:
             sys.stdout.flush()
 
 
-def run_kafka_python(teller: Teller, given: Given) -> None:
+def run_kafka_python(reporter: Teller, given: Given) -> None:
     """kafka-python 3.0.12 forgets a rejoin of its own, for new metadata, when the poll's time ends inside it; it then
-    neither reads nor sends heartbeats. So polls are long until partitions have come, and a listener tells of those.
+    neither reads nor sends heartbeats. So polls are long until partitions are assigned, and a listener reports those.
     """
     import kafka
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -171,10 +171,10 @@ def run_kafka_python(teller: Teller, given: Given) -> None:
 
     class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it is untyped
         def on_partitions_revoked(self, revoked: Any) -> None:
-            teller.tell([], set(consumer.assignment()).difference(revoked))
+            reporter.report([], set(consumer.assignment()).difference(revoked))
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            teller.tell([], set(consumer.assignment()).union(assigned))
+            reporter.report([], set(consumer.assignment()).union(assigned))
 
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=given.bootstrap,
@@ -187,17 +187,17 @@ def run_kafka_python(teller: Teller, given: Given) -> None:
         partition_assignment_strategy=[assignors[given.strategy]],
     )
     consumer.subscribe([given.topic], listener=Listener())
-    while teller.going_on:
+    while reporter.going_on:
         polled = consumer.poll(timeout_ms=100 if consumer.assignment() else 5000)
         records = [(r.partition, r.offset) for found in polled.values() for r in found]
         if records:
             with contextlib.suppress(CommitFailedError):  # the group has moved on: whoever is next reads them again
                 consumer.commit()
-        teller.tell(records, consumer.assignment())
+        reporter.report(records, consumer.assignment())
     consumer.close()
 
 
-def run_confluent(teller: Teller, given: Given) -> None:
+def run_confluent(reporter: Teller, given: Given) -> None:
     import confluent_kafka
 
     settings = {
@@ -211,16 +211,16 @@ def run_confluent(teller: Teller, given: Given) -> None:
     }
     consumer = confluent_kafka.Consumer(settings | ({"group.instance.id": given.instance} if given.instance else {}))
     consumer.subscribe([given.topic])
-    while teller.going_on:
+    while reporter.going_on:
         messages = [message for message in consumer.consume(100, timeout=0.1) if message.error() is None]
         if messages:
             with contextlib.suppress(confluent_kafka.KafkaException):
                 consumer.commit(asynchronous=False)
-        teller.tell([(message.partition(), message.offset()) for message in messages], consumer.assignment())
+        reporter.report([(message.partition(), message.offset()) for message in messages], consumer.assignment())
     consumer.close()
 
 
-def run_aiokafka(teller: Teller, given: Given) -> None:
+def run_aiokafka(reporter: Teller, given: Given) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
     from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -246,13 +246,13 @@ def run_aiokafka(teller: Teller, given: Given) -> None:
             partition_assignment_strategy=[assignors[given.strategy]],
         )
         await consumer.start()
-        while teller.going_on:
+        while reporter.going_on:
             polled = await consumer.getmany(timeout_ms=100)
             records = [(r.partition, r.offset) for found in polled.values() for r in found]
             if records:
                 with contextlib.suppress(CommitFailedError):
                     await consumer.commit()
-            teller.tell(records, consumer.assignment())
+            reporter.report(records, consumer.assignment())
         # aiokafka hands on the cancellation of a fetch that waits for a broker that is gone; it has left by then.
         with contextlib.suppress(asyncio.CancelledError):
             await consumer.stop()

@@ -1,7 +1,7 @@
 """Stock clients' transactions, as child processes (see `stock_clients`): `python -m tests.support.stock_transactions`
 
 ends CLIENT BOOTSTRAP TOPIC       commits two, aborts one, commits one; says what was committed
-zombie CLIENT BOOTSTRAP TOPIC     a second producer of the same transactional id; says what the first is told
+zombie CLIENT BOOTSTRAP TOPIC     a second producer of the same transactional id; prints the error of the first
 read CLIENT BOOTSTRAP TOPIC       reads up to the value "end" at both levels; says what it has read
 copy CLIENT BOOTSTRAP NAME        copies topic `in` to `out` in transactions, in group `copiers`, until stdin ends;
                                   says how many records each transaction took

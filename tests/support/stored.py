@@ -89,7 +89,7 @@ class StorageProcess:
         with contextlib.suppress(BrokenPipeError):  # what was written and not read any more
             self.process.stdin.close()
 
-    def tell(self, **command: Any) -> None:
+    def command(self, **command: Any) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(command).encode() + b"\n")
         self.process.stdin.flush()
@@ -102,7 +102,7 @@ class StorageProcess:
         return answered
 
     def ask(self, **command: Any) -> dict[str, Any]:
-        self.tell(**command)
+        self.command(**command)
         return self.answer()
 
     def stop(self) -> None:

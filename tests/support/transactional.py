@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kernel.values import TopicPartition
 
-#: Kafka's own, as far as they pass; the last two are told while a transaction is being completed or moves.
+#: Kafka's own, as far as they pass; the last two come while a transaction is being completed or moves.
 PASSING = frozenset(
     {
         ErrorCode.coordinator_not_available,

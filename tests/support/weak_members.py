@@ -47,7 +47,7 @@ def claims(op: Op) -> bool:
     return op.op == "create" and paths.parse_owner(op.path) is not None
 
 
-def is_told(op: Op) -> bool:
+def reads_after_notification(op: Op) -> bool:
     """The first read that answers a change of the members, which arms the watch again."""
     return op.op == "exists" and op.path.endswith("/ids")
 
@@ -98,19 +98,19 @@ async def fetches(who: Member) -> None:
 
 
 async def at_rest(*members: Member) -> None:
-    """Wait until what has changed of the members so far has been told to each, and answered, and rebalanced for."""
+    """Wait until every member has been notified of all changes of the members, has read them, and has rebalanced."""
     for who in members:
-        await who.session.sync("/")  # what was to be told before is told before this is answered
+        await who.session.sync("/")  # earlier notifications arrive before this response
         looks = 0
 
         def rests(who: Member = who) -> bool:
             nonlocal looks
             ids = paths.member_ids("g")
-            told = sum(event["path"] == ids for event in who.tracer.of("zk_notified"))
+            notified = sum(event["path"] == ids for event in who.tracer.of("zk_notified"))
             answered = who.operations().count(("delivery", "getChildren", ids))
             executor = who.consumer._executor
             assert executor is not None
-            looks = looks + 1 if told == answered and executor.machine.state is RebalanceState.IDLE else 0
+            looks = looks + 1 if notified == answered and executor.machine.state is RebalanceState.IDLE else 0
             return looks == 3  # between the answer and what follows from it is a turn of the loop
 
         await until(rests, 15, f"{who.id} to be idle")

@@ -99,18 +99,18 @@ async def produce(broker: Broker, topic: str, partitions: int, serials: range) -
 
 @dataclass
 class Member:
-    """A consumer under test: also the listener, which keeps what it was told."""
+    """A consumer under test, and its listener, which records its calls."""
 
     consumer: ZooKeeperConsumer
     tracer: ListTracer
-    told: list[tuple[str, int, frozenset[TopicPartition]]] = field(default_factory=list)
+    calls: list[tuple[str, int, frozenset[TopicPartition]]] = field(default_factory=list)
     records: dict[TopicPartition, list[int]] = field(default_factory=dict)  #: serials handed out
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self.told.append(("assigned", stream, partitions))
+        self.calls.append(("assigned", stream, partitions))
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self.told.append(("revoked", stream, partitions))
+        self.calls.append(("revoked", stream, partitions))
 
     async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         raise AssertionError("the 0.8 consumer never knows of a loss")

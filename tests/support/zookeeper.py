@@ -53,10 +53,10 @@ def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_
     close = struct.pack(">ii", 1, _CLOSE_SESSION)
     packet = b"".join(struct.pack(">i", len(frame)) + frame for frame in (connect, close))
     addresses = itertools.cycle(connect_string.partition("/")[0].split(","))
-    wait_until(lambda: _told(next(addresses), packet), timeout_s, "a server to end the session", every_s=0.1)
+    wait_until(lambda: _has_ended(next(addresses), packet), timeout_s, "a server to end the session", every_s=0.1)
 
 
-def _told(address: str, packet: bytes) -> bool:
+def _has_ended(address: str, packet: bytes) -> bool:
     """Whether a server has ended the session: it answers both requests, or the first with no session, and hangs up.
 
     It may also answer the first alone, when the first client has come back before it reads the second.

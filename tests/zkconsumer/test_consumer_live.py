@@ -60,7 +60,7 @@ def test_partitions_are_shared_by_threads_and_nothing_is_lost_or_repeated_over_j
                 await produce(broker, "t", 5, range(40, 60))
                 await c1.read_until(260)
                 assert serials(c1, c2) == every(5, 60)
-                assert c1.told[:4] == [
+                assert c1.calls[:4] == [
                     ("assigned", 0, frozenset(TopicPartition("t", p) for p in range(3))),
                     ("assigned", 1, frozenset(TopicPartition("t", p) for p in range(3, 5))),
                     ("revoked", 0, frozenset(TopicPartition("t", p) for p in range(3))),
@@ -107,7 +107,7 @@ def test_an_expired_session_returns_under_the_same_id_without_releasing_anything
                 events = c2.tracer.events[before:]
                 started = [e["trigger"] for e in events if e["kind"] == "rebalance_started"]
                 assert started[0] == "session"
-                assert 2 <= len(started) <= 3  # up to 2 + T, and what T and the ids told may merge
+                assert 2 <= len(started) <= 3  # up to 2 + T; notifications of T and of the ids may merge
                 first = next(i for i, e in enumerate(events) if e["kind"] == "rebalance_ended")
                 assert not [e for e in events[:first] if e["kind"] == "zk_op" and e["step"] == "R5"]
                 data, stat = await session.get(paths.owner("g", "t", 3))
@@ -324,7 +324,7 @@ def test_a_stream_that_nobody_reads_blocks_its_fetcher_but_no_rebalance(chroot, 
 
 
 def test_an_unreachable_zookeeper_stops_neither_delivery_nor_a_close(tmp_path):
-    """SUSPENDED is not told to the fetchers; a close that gets no answer ends after a session timeout."""
+    """Fetchers are not notified of SUSPENDED; a close without a response ends after a session timeout."""
     with EmbeddedZooKeeper(tmp_path / "zookeeper", tick_ms=100) as zookeeper:
 
         async def story():

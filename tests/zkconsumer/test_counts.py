@@ -99,7 +99,7 @@ def _folder(op: Mapping[str, object]) -> bool:
 def _described(
     traced: Sequence[Mapping[str, object]], counts: Counter[str], owned: Mapping[str, int], outcome: str
 ) -> Attempt:
-    """What was owned is told by the member; what a failed attempt was to own, only by what it read."""
+    """The member reports what it owned; what a failed attempt was to own shows only in its reads."""
     commits = [op for op in traced if op["step"] == "R4"]
     # In a new session the member stops delivering what it has forgotten to own.
     forgot = owned["partitions_revoked"] and not counts["R5 delete"]
@@ -257,8 +257,8 @@ def test_an_expiry_a_growth_and_a_crash_cost_what_the_model_says(chroot, tmp_pat
                 await quiet()
                 happened = Round([back, other])
                 await asyncio.to_thread(end_session, chroot, back.session.credentials)
-                told = ("delivery", "getData", "/brokers/topics/t")
-                await until(lambda: told in back.operations(), 20, "the listeners to be notified")
+                notified = ("delivery", "getData", "/brokers/topics/t")
+                await until(lambda: notified in back.operations(), 20, "the listeners to be notified")
                 await quiet()
                 check_expiry(happened, back)
 
@@ -344,7 +344,7 @@ async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncEx
     happened = Round(members)
     await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
     await until(
-        lambda: all(w.told[-1][2] and len(w.told[-1][2]) == (P + 2) // 2 for w in members),
+        lambda: all(w.calls[-1][2] and len(w.calls[-1][2]) == (P + 2) // 2 for w in members),
         15,
         "the partitions of v to be shared",
     )

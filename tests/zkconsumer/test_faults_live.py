@@ -54,7 +54,7 @@ async def poll_for_ever(who: Member) -> None:
 
 
 def test_an_id_that_came_and_went_behind_a_short_cut_is_noticed_after_it(chroot, tmp_path):
-    """The list of members is equal before and after, and kazoo has dropped the watch: only the version tells."""
+    """The list of members is equal before and after, and kazoo has dropped the watch: only the version differs."""
 
     async def story():
         async with (

@@ -254,10 +254,10 @@ def test_a_listener_of_1_1_hears_of_the_release_before_it_and_of_the_start_befor
             opened(chroot) as session,
             joined(chroot, "c0", {"t": 1}, **given) as c0,
         ):
-            assert c0.told == [("revoked", 0, frozenset()), ("assigned", 0, both)]
+            assert c0.calls == [("revoked", 0, frozenset()), ("assigned", 0, both)]
             async with joined(chroot, "c1", {"t": 1}, **given) as c1:
                 await settled(session, shared("t", ("g_c0-0", [0]), ("g_c1-0", [1])))
-                assert c0.told[2:4] == [("revoked", 0, both), ("assigned", 0, first)]
-                assert c1.told[-1] == ("assigned", 0, frozenset(partitions("t", 1)))
+                assert c0.calls[2:4] == [("revoked", 0, both), ("assigned", 0, first)]
+                assert c1.calls[-1] == ("assigned", 0, frozenset(partitions("t", 1)))
 
     asyncio.run(story())

@@ -150,8 +150,8 @@ class Play:
                 if op.op not in ("connect", "reconnect"):
                     taken.setdefault(op.connection + suffix, []).append((op.at, line(op)))
             for event in proxy.events(mark):
-                told = f"event {event.event} {event.path}"
-                taken.setdefault(event.connection + suffix, []).append((event.at, told))
+                notified = f"event {event.event} {event.path}"
+                taken.setdefault(event.connection + suffix, []).append((event.at, notified))
         self.taken[stage] = {member: [text for _, text in sorted(lines)] for member, lines in taken.items()}
 
     def count(self, member: str, since: Mark, wanted: Callable[[Op], bool]) -> int:
@@ -447,14 +447,14 @@ def apart(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("version", RECORDED)
 def test_an_expired_member_comes_back_with_the_requests_of_the_original(played, version):
-    """Register, rebalance without a release; then the listeners are told, and 1 to 1 + T more rebalances follow.
+    """Register, rebalance without a release; then the listeners are notified, and 1 to 1 + T more rebalances follow.
 
-    Two lanes run side by side from the first listener on, in either: what is told, and what rebalances.
+    From the first listener on, two sequences run side by side: notifications and rebalances.
     """
     stage, member, topics = "session expiry and return", "g_c2", 1
     ours, theirs = comparable(played[stage][member]), expected(version, stage, member)
-    told = theirs.index("exists /consumers/g/ids ok watch")
-    claims = [i for i, text in enumerate(theirs[:told]) if "create /consumers/g/owners" in text]
+    notified = theirs.index("exists /consumers/g/ids ok watch")
+    claims = [i for i, text in enumerate(theirs[:notified]) if "create /consumers/g/owners" in text]
     assert ours[: claims[0]] == theirs[: claims[0]]
     assert not any(text.startswith("delete") for text in ours[: claims[0]])
     of_listeners = [text for text in theirs if text.startswith("exists")]

@@ -112,8 +112,8 @@ def test_every_fix_has_a_setting_and_is_off():
     ],
 )
 def test_what_is_legal_and_hardly_meant_is_warned_of(given, warning):
-    (told,) = ZkConsumerConfig.from_settings({**REQUIRED, **given})[1]
-    assert warning in told
+    (found,) = ZkConsumerConfig.from_settings({**REQUIRED, **given})[1]
+    assert warning in found
 
 
 @pytest.mark.parametrize(

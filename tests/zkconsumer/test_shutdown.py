@@ -53,8 +53,8 @@ def test_a_leaver_commits_and_one_request_ends_the_session_with_all_its_nodes(ch
                 }
                 # Delivery ends, then positions are written, then the session ends.
                 kinds = [e["kind"] for e in c1.tracer.events[since:] if e["kind"] != "zk_op"]
-                told = [k for k in kinds if k in ("partitions_revoked", "commit_answered", "member_closed")]
-                assert told == ["partitions_revoked", "commit_answered", "commit_answered", "member_closed"]
+                closing = [k for k in kinds if k in ("partitions_revoked", "commit_answered", "member_closed")]
+                assert closing == ["partitions_revoked", "commit_answered", "commit_answered", "member_closed"]
                 assert kinds.index("session_changed") < kinds.index("member_closed")
                 assert kinds.count("member_closed") == 1
                 assert (await session.get(paths.offset("g", "t", 0)))[0] == b"3"
@@ -140,12 +140,12 @@ def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
 
     closing: list[asyncio.Task[None]] = []
 
-    def told(kind: str, **fields: Any) -> None:
+    def emit(kind: str, **fields: Any) -> None:
         emit(kind, **fields)
         if not closing and moment.items() <= {"kind": kind, **fields}.items():
             closing.append(asyncio.create_task(close()))
 
-    who.tracer.emit = told
+    who.tracer.emit = emit
     return closed
 
 

@@ -192,7 +192,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
             error = error_name(answer.error)
             if not error:
                 self._note_silence(answer.command)
-                self.feed(_told(effect.stamp, answer))
+                self.feed(_command_event(effect.stamp, answer))
                 return
         self.refused(AWAIT, error, stamp=effect.stamp, sent_ns=sent_ns, connection=known)
 
@@ -221,7 +221,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                 self.feed(Resumed(effect.stamp))
 
 
-def _told(stamp: int, answer: Commanded) -> Event:
+def _command_event(stamp: int, answer: Commanded) -> Event:
     match answer.command:
         case Command.NOTHING:
             return events.NoCommand(stamp)

@@ -212,7 +212,7 @@ class Writer:
                 return self._transaction(jobs)
             except _InternalError as bug:
                 bug.term.stop(bug.__cause__ or bug)  # and repeat without it
-            except Exception as bug:  # noqa: BLE001 - a bug, and no telling in whose job
+            except Exception as bug:  # noqa: BLE001 - a bug, in any of the jobs
                 return [(job, None, job.term.stop(bug)) for job in jobs]
 
     def _transaction(self, jobs: Sequence[Append | Upsert]) -> list[JobResult]:

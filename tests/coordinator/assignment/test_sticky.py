@@ -112,7 +112,7 @@ groups = st.dictionaries(st.integers(0, 20).map("m{}".format), subscription_byte
 
 @given(group_sizes, groups)
 def test_bytes_are_answered_as_one_by_one_whatever_they_say(sizes: dict[str, int], members: dict[str, bytes]) -> None:
-    """Members walked alone and side by side; names told apart by hash, and when all their hashes are the same."""
+    """Members walked alone and side by side; names with different hashes, and with equal ones."""
     for strategy in READERS:
         expected = list(one_by_one(strategy, sizes, members).items())
         assert list(assign(strategy, sizes, members).items()) == expected

@@ -40,26 +40,26 @@ def test_sticky_member_says_what_it_had_and_in_which_generation() -> None:
 def test_cooperative_member_names_what_it_keeps_in_every_subscription() -> None:
     kept = frozenset({TopicPartition("t", 2), TopicPartition("t", 0)})
     join_metadata = JoinMetadata(STRATEGIES).after("cooperative-sticky", kept, 6)
-    told = join_metadata.protocols(("t",), 6, kept)
+    metadata = join_metadata.protocols(("t",), 6, kept)
     owned = "00000001" + "000174" + "00000002" + "00000000" + "00000002"
-    assert told["cooperative-sticky"].hex() == HEAD + "0000000400000006" + owned + "00000006" + NO_RACK
-    assert {decode_subscription(data).owned for data in told.values()} == {tuple(sorted(kept))}
+    assert metadata["cooperative-sticky"].hex() == HEAD + "0000000400000006" + owned + "00000006" + NO_RACK
+    assert {decode_subscription(data).owned for data in metadata.values()} == {tuple(sorted(kept))}
 
 
-def test_streams_of_a_static_consumer_are_told_apart_by_their_numbers() -> None:
+def test_streams_of_a_static_consumer_differ_by_their_numbers() -> None:
     assert [instance_of("web", stream) for stream in range(3)] == ["web", "web-1", "web-2"]
     assert instance_of(None, 1) is None
 
 
 def test_each_strategy_remembers_only_what_it_decided() -> None:
     join_metadata = JoinMetadata(STRATEGIES).after("cooperative-sticky", (), 7).after("range", (), 8)
-    told = {name: decode_subscription(data) for name, data in join_metadata.protocols(("t",), 8).items()}
-    assert {name: subscription.user_data for name, subscription in told.items()} == {
+    metadata = {name: decode_subscription(data) for name, data in join_metadata.protocols(("t",), 8).items()}
+    assert {name: subscription.user_data for name, subscription in metadata.items()} == {
         "sticky": None,
         "cooperative-sticky": bytes.fromhex("00000007"),
         "range": None,
     }
-    assert {subscription.generation for subscription in told.values()} == {8}
+    assert {subscription.generation for subscription in metadata.values()} == {8}
 
 
 def test_what_a_member_had_outlives_its_generation() -> None:

@@ -61,11 +61,11 @@ def test_topic_that_grows_stops_nothing_of_members_that_keep_what_they_have(plac
             members = [await place.member(**COOPERATIVE).begin({t: 1}) for _ in range(2)]
             await settled(members, partitions_of(t, 4))
             before, had = generation_of(members[0]), [member.owned for member in members]
-            told = [len(member.listener.heard) for member in members]
+            notifications = [len(member.listener.heard) for member in members]
             await place.topics.grow(t, 6)
             await settled(members, partitions_of(t, 6))
             assert [generation_of(member) for member in members] == [before + 1] * 2
-            for member, owned, heard in zip(members, had, told, strict=True):
+            for member, owned, heard in zip(members, had, notifications, strict=True):
                 assert owned < member.owned
                 assert member.listener.heard[heard:] == [("assigned", 0, member.owned - owned)]
 

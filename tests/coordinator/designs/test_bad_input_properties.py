@@ -87,7 +87,7 @@ STEPS = st.one_of(
 
 
 class Crowd:
-    """Clients that send what they are told to, and mind no answer but the ids in it."""
+    """Clients that send given requests, and use only the ids of the responses."""
 
     def __init__(self, coordinator: LoneCoordinator) -> None:
         self._coordinator = coordinator

@@ -51,7 +51,7 @@ class Seed002:
         """When a rebalance ended well for the member, since C2 left; nanoseconds."""
         return [int(str(e["ns"])) for e in self.since(member, "rebalance_ended") if e["outcome"] == "ok"]
 
-    def told(self) -> str:
+    def described(self) -> str:
         """For the message of a wait that failed."""
         what = ("rebalance_triggered", "rebalance_started", "attempt_ended", "rebalance_ended", *GONE)
         return "; ".join(
@@ -140,7 +140,7 @@ def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(ch
             await until(
                 lambda: all(len(story.rounds(m)) == 3 for m in story.staying),
                 10,
-                lambda: f"three rounds: {story.told()}",
+                lambda: f"three rounds: {story.described()}",
             )
             await until(lambda: {r.partition for r in returned.records} == numbers(story.lost), 10, "records again")
 
@@ -168,7 +168,9 @@ def test_partitions_of_a_member_that_stays_away_go_to_the_others_at_the_end_of_t
             await until(lambda: all(map(story.rounds, story.staying)), 10, "the first round")
             await shared_out(story.staying, EVERYTHING, timeout_s=20)
             await until(
-                lambda: all(len(story.rounds(m)) == 2 for m in story.staying), 10, lambda: f"two rounds: {story.told()}"
+                lambda: all(len(story.rounds(m)) == 2 for m in story.staying),
+                10,
+                lambda: f"two rounds: {story.described()}",
             )
             takers = [member for member in story.staying if member.owned & story.lost]
             ended_ns = min(

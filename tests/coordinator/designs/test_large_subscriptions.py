@@ -1,4 +1,4 @@
-"""Members that bring more than a broker takes, over TCP: they are told so, and nobody else hears of it."""
+"""Members with more metadata than a broker accepts, over TCP: they get an error, and no other member is affected."""
 
 from __future__ import annotations
 

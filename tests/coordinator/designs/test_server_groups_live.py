@@ -68,11 +68,11 @@ def commits_of(broker: Broker, member_id: str) -> tuple[set[tuple[int, int]], se
     tracer = broker._tracer
     assert isinstance(tracer, ListTracer)
     kinds = ("offset_written", "group_member_left")
-    told = [event for event in tracer.of(*kinds) if member_id in (event.get("by"), event.get("id"))]
-    left = [event["kind"] for event in told].index("group_member_left")
+    events_of_member = [event for event in tracer.of(*kinds) if member_id in (event.get("by"), event.get("id"))]
+    left = [event["kind"] for event in events_of_member].index("group_member_left")
     before, after = (
         {(int(str(e["partition"])), int(str(e["offset"]))) for e in events if e["kind"] == "offset_written"}
-        for events in (told[:left], told[left:])
+        for events in (events_of_member[:left], events_of_member[left:])
     )
     return before, after
 
@@ -125,7 +125,7 @@ def test_death_in_zookeeper_is_death_in_the_group_and_its_commit_is_refused(chro
             await expire(consumer.session)
             await until(lambda: dying.consumer.member_ids not in ((), (old,)), 10, "another id")
             await shared_out([dying, other], EVERYTHING)
-            # The coordinator may have told it to stop before it heard of its death itself: it asked under an id that
+            # The coordinator may have commanded it to stop before it found its session expired: it asked under an id that
             # was gone. Either way it gave up once what it had.
             what, _, partitions = dying.listener.heard[heard]
             assert (what in ("lost", "revoked"), partitions) == (True, given_up)
@@ -218,11 +218,11 @@ def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_time
         async with laboratory(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
             await shared_out([stuck, other], EVERYTHING)
             released = asyncio.Event()
-            told = stuck.listener.on_revoked
+            on_revoked = stuck.listener.on_revoked
 
             async def wait_for_the_end(stream: int, partitions: frozenset[TopicPartition]) -> None:
                 await released.wait()
-                await told(stream, partitions)
+                await on_revoked(stream, partitions)
 
             stuck.listener.on_revoked = wait_for_the_end  # type: ignore[method-assign]
             held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]

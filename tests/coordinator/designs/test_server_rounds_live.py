@@ -89,7 +89,7 @@ def test_two_members_share_and_only_the_coordinator_watches(
                 assert await a.commit({T[0]: 5, T[3]: 7}) == {"t-0": "NONE", "t-3": "NONE"}
                 async with raw_member(chroot, address(broker), "b") as b:
                     await asyncio.gather(a.running(2), b.running(2))
-                    assert (a.told, b.offsets) == ([("START", 1), ("STOP", 1), ("START", 2)], {T[2]: -1, T[3]: 7})
+                    assert (a.commands, b.offsets) == ([("START", 1), ("STOP", 1), ("START", 2)], {T[2]: -1, T[3]: 7})
                     # Refused: an old generation, another's partition, a stranger, a topic that is not there.
                     assert await a.commit({T[0]: 9}, generation=1) == {"t-0": "ILLEGAL_GENERATION"}
                     mixed = {T[0]: 6, T[2]: 9, TopicPartition("u", 0): 1}
@@ -108,7 +108,7 @@ def test_two_members_share_and_only_the_coordinator_watches(
                         assert await b.commit({T[3]: 8}) == {"t-3": "UNKNOWN_CONSUMER"}
                         b.hears.set()
                         await asyncio.gather(a.running(4), b.running(4), c.running(4))
-                await until(lambda: set(a.offsets) == set(T), 15, lambda: f"a to own all partitions: {a.told}")
+                await until(lambda: set(a.offsets) == set(T), 15, lambda: f"a to own all partitions: {a.commands}")
             kinds = [event["kind"] for event in tracer.events]
             assert {"group_member_joined", "group_member_left", "authority_named", "authority_cleared"} < set(kinds)
             reads = [(e["op"], e["path"]) for e in tracer.of("zk_op") if e["step"] == "server-ids"]
@@ -126,7 +126,9 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
             bootstrap = [("127.0.0.1", first_port), ("127.0.0.1", second_port)]
             await create_t(bootstrap)
             async with raw_member(chroot, bootstrap, "a", wait_ms=300) as a, raw_member(chroot, bootstrap, "b") as b:
-                await until(lambda: bool(a.offsets and b.offsets), 15, lambda: f"both to run: {a.told}, {b.told}")
+                await until(
+                    lambda: bool(a.offsets and b.offsets), 15, lambda: f"both to run: {a.commands}, {b.commands}"
+                )
                 generation, had = a.generation, dict(a.offsets)
                 assert b.generation == generation
                 assert set((await a.commit(dict.fromkeys(had, 9))).values()) == {"NONE"}
@@ -136,12 +138,12 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
                 gone = links[0] if doomed is first else links[1]
                 for credentials in gone.all_credentials():
                     await asyncio.to_thread(end_session, chroot, credentials)
-                told = len(a.told), len(b.told)
+                before = len(a.commands), len(b.commands)
                 await a.forget_coordinator()
-                await until(lambda: len(a.told) > told[0], 15, "a to be answered by the successor")
+                await until(lambda: len(a.commands) > before[0], 15, "a to be answered by the successor")
                 assert set((await b.commit(dict.fromkeys(b.offsets, 4))).values()) == {"NONE"}
                 assert (a.generation, b.generation, dict(a.offsets)) == (generation, generation, had)
-                assert {command for command, _ in a.told[told[0] :] + b.told[told[1] :]} == {"NOTHING"}
+                assert {command for command, _ in a.commands[before[0] :] + b.commands[before[1] :]} == {"NOTHING"}
                 # What it stored before is what a newcomer's round starts from.
                 async with raw_member(chroot, bootstrap[:2], "c") as c:
                     await asyncio.gather(*(member.running(generation + 1) for member in (a, b, c)))
@@ -233,7 +235,7 @@ def test_a_group_id_belongs_to_one_design_at_a_time(chroot: str, tmp_path: Path)
                 # Grown while everybody runs: one more round, for all of it.
                 body = {"topics": [{"name": "t", "count": 6}], "timeout": 10_000}
                 await connection.call(Api.CreatePartitions, body)
-                await until(lambda: len(a.offsets) == 6, 15, lambda: f"a to own the new partitions: {a.told}")
+                await until(lambda: len(a.offsets) == 6, 15, lambda: f"a to own the new partitions: {a.commands}")
                 # Nonsense costs its sender the connection, and nobody else anything.
                 with pytest.raises(Disconnected):
                     await a.ask(wait_ms=-1)

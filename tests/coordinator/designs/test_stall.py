@@ -28,8 +28,8 @@ def within(member: Running, since: int, until_ns: int) -> int:
     return sum(int(str(last)) - int(str(first)) + 1 for ns, last, first in times if since < int(str(ns)) < until_ns)
 
 
-def told_ns(member: Running, kind: str, **fields: object) -> int:
-    """When it told of this the last time."""
+def traced_ns(member: Running, kind: str, **fields: object) -> int:
+    """When it last traced this."""
     found = [event for event in member.tracer.of(kind) if fields.items() <= event.items()]
     return int(str(found[-1]["ns"]))
 
@@ -55,14 +55,14 @@ def test_group_waits_for_the_member_that_does_not_poll(chroot: str, tmp_path: Pa
             await idle.pause()
             joiner = await joined("c")
             await until(lambda: joining(busy), 10, "the busy one to join")
-            began_ns = told_ns(busy, "phase_entered", phase="join")
+            began_ns = traced_ns(busy, "phase_entered", phase="join")
             await producer.send("t", 5)
             await until(lambda: idle.tracer.of("partitions_lost"), 20, "the idle one to leave")
             await settled([busy, joiner], EVERYTHING)
             ended_ns = min(
                 int(str(e["ns"])) for e in busy.tracer.of("partitions_assigned") if int(str(e["ns"])) > began_ns
             )
-            assert told_ns(idle, "partitions_lost") < ended_ns
+            assert traced_ns(idle, "partitions_lost") < ended_ns
             assert within(busy, began_ns, ended_ns) == 5 * keeps
             await until(lambda: len(busy.records) + len(joiner.records) == 20, 10, "all records")
             idle.resume()

@@ -44,14 +44,14 @@ def test_requests_are_answered_between_the_pieces_of_a_load_as_while_it_is_read(
         await a.leads(0)
         member = await a.stable()
         assert await a.commit(5, member, 1) == "none"
-        told: Counter[tuple[str, str]] = Counter()
+        responses: Counter[tuple[str, str]] = Counter()
         b.sees(1)
         while (found := await b.committed()) != 5:
-            told["fetch", str(found)] += 1
-            told["heartbeat", await b.heartbeat(member, 1)] += 1
-            told["sync", (await b.sync(member, 1)).error_code.name] += 1
-            told["commit", await b.commit(6, member, 1, partition=1)] += 1
-            told["describe", (await b.describe())[0]] += 1
+            responses["fetch", str(found)] += 1
+            responses["heartbeat", await b.heartbeat(member, 1)] += 1
+            responses["sync", (await b.sync(member, 1)).error_code.name] += 1
+            responses["commit", await b.commit(6, member, 1, partition=1)] += 1
+            responses["describe", (await b.describe())[0]] += 1
         answered = {
             name: error
             for name, error in (
@@ -61,9 +61,9 @@ def test_requests_are_answered_between_the_pieces_of_a_load_as_while_it_is_read(
                 ("commit", "coordinator_load_in_progress"),
                 ("describe", "coordinator_load_in_progress"),
             )
-            if told[name, error] > 1
+            if responses[name, error] > 1
         }
-        assert answered.keys() == {"fetch", "heartbeat", "sync", "commit", "describe"}, told
+        assert answered.keys() == {"fetch", "heartbeat", "sync", "commit", "describe"}, responses
         # Nobody has to rejoin: the generation is as it was, and so is everything else that was stored.
         assert await b.heartbeat(member, 1) == "none"
         assert (await b.sync(member, 1)).assignment == b"everything"

@@ -22,7 +22,7 @@ def test_leadership_that_comes_back_at_once_is_loaded_again_with_what_the_other_
         assert await a.commit(1) == "none"
         await b.leads(1)
         assert await b.commit(2) == "none"
-        # a hears of all of it in one moment: it never resigned, for all that it was told.
+        # a is notified of all changes at once: as far as it knows, it never resigned.
         await a.leads(2)
         assert await a.committed() == 2
         assert await b.commit(3) == "not_coordinator"

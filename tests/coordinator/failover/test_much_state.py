@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.failover import cluster
-from tests.support.filled import filled, told_while_moving, verify
+from tests.support.filled import filled, responses_while_moving, verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,10 @@ async def play(chroot: str, folder: Path, *, groups: int, members: int, offsets:
     async with cluster(chroot, folder, 2) as brokers:
         made = await filled(brokers, DOOMED, groups=groups, members=members, offsets=offsets)
         await brokers.kill(DOOMED)
-        told = await told_while_moving(brokers, SUCCESSOR, made)
-        wrong = {what: answers for what, answers in told.items() if not is_in_stages(answers, STAGES[what.split()[0]])}
+        responses = await responses_while_moving(brokers, SUCCESSOR, made)
+        wrong = {
+            what: answers for what, answers in responses.items() if not is_in_stages(answers, STAGES[what.split()[0]])
+        }
         assert not wrong
         await verify(brokers, SUCCESSOR, made)
 

@@ -34,7 +34,7 @@ DOOMED, SUCCESSOR = 1, 2
 
 
 class Member:
-    """One member of a group, which asks whichever broker it is told to."""
+    """One member of a group, which sends its requests to any given broker."""
 
     def __init__(self, group_id: str) -> None:
         self.group = {"group_id": group_id}
@@ -120,7 +120,7 @@ def _group_of(broker: Broker, node_id: int) -> str | None:
 
 
 async def coordinates(member: Member, connection: WireConnection) -> bool:
-    """Heartbeats would not tell: they are good while the group is loaded."""
+    """Heartbeats would not show it: they succeed while the group is loaded."""
     answer = await connection.send(Api.DescribeGroups, 1, {"groups": [member.group["group_id"]]})
     return bool(answer.groups[0].error_code is ErrorCode.none)
 

@@ -30,7 +30,7 @@ def shown(owned):
 
 @dataclass
 class Group:
-    """Members that do as they are told, and one that leads; now is the time of its clock."""
+    """Obedient members and a leader; `now` is the time of its clock."""
 
     owned: dict[str, set[TopicPartition]]
     sizes: dict[str, int] = field(default_factory=lambda: {"t": 4})

@@ -39,7 +39,7 @@ JOIN = {
 
 @dataclass
 class Scene:
-    """A coordinator that leads everything, and members that come when they are told to."""
+    """A coordinator that leads everything, and members that join on request."""
 
     coordinator: LoneCoordinator
     clock: ManualClock
@@ -195,7 +195,7 @@ async def _grows(stage: Scene, member: str) -> None:
     )
 
 
-#: What happens to a static member, and what its heartbeats are told from then on.
+#: What happens to a static member, and the error of its heartbeats from then on.
 CHANGES = {
     "its next generation": (_next_generation, 22),
     "left": (_leaves, 25),

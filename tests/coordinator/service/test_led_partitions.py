@@ -44,7 +44,7 @@ FETCH = {"group_id": GROUP, "topics": [{"name": "t", "partition_indexes": [0]}]}
 
 
 def play(scene: Callable[[LoneCoordinator, HandlerConnection], Awaitable[None]], *, led: bool = True) -> None:
-    """Run a scene with a coordinator, which leads everything unless told otherwise, in no time."""
+    """Run a scene with a coordinator, which leads everything by default, in virtual time."""
     clock = ManualClock()
 
     async def main() -> None:

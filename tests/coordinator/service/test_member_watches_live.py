@@ -110,7 +110,7 @@ def test_group_that_comes_and_goes_has_one_watch(chroot: str) -> None:
             watching.look(ForgetIds(GROUP))
         assert watching.watches._opening is not None
         assert len(watching.watches._opening.result()._watches) == 1
-        # And it tells whoever looks now.
+        # And it shows in every later read.
         watching.look(WatchIds(GROUP))
         await until(lambda: len(watching.reports) == 4, 10, "the ids to be read")
         async with opened(chroot) as member:

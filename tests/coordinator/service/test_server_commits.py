@@ -103,7 +103,7 @@ def test_group_id_belongs_to_the_design_that_has_members() -> None:
     world.pass_ms(60_000)
     joined = join(world)
     assert joined.answer is None  # the initial delay
-    assert world.ask("a").told[0] == "INCONSISTENT_GROUP_PROTOCOL"
+    assert world.ask("a").received[0] == "INCONSISTENT_GROUP_PROTOCOL"
     assert world.errors(world.commit("a", {"t-0": 1})) == {"t-0": "INCONSISTENT_GROUP_PROTOCOL"}
     assert world.machine.describe(GROUP).protocol_type == "consumer"
     assert [row.protocol_type for row in world.machine.list()] == ["consumer"]
@@ -166,7 +166,7 @@ def test_an_empty_group_is_deleted_with_everything(has_offsets: bool) -> None:
     world.holding = True
     failed = delete(world)
     asked = world.ask("a", wait_ms=0)
-    assert asked.told[0] == "COORDINATOR_NOT_AVAILABLE"
+    assert asked.received[0] == "COORDINATOR_NOT_AVAILABLE"
     world.write_all(Error.COORDINATOR_NOT_AVAILABLE)
     assert failed.answer == DeleteGroupAnswer(Error.COORDINATOR_NOT_AVAILABLE)
     assert world.state == "Empty"

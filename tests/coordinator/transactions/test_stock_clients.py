@@ -65,14 +65,14 @@ def test_stock_clients_commit_abort_fence_and_read_each_other(chroot: str, tmp_p
             assert [heard(process) for process in ending] == ["done"] * len(CLIENTS)
             assert {client: heard(process) for client, process in fencing.items()} == FENCED
         readers = dict(zip(CLIENTS, [*list(CLIENTS)[1:], *list(CLIENTS)[:1]], strict=True))
-        told = [
+        expected = [
             (f"{story}-{writer}", reader, values)
             for writer, reader in readers.items()
             for story, values in (("ends", WRITTEN), ("zombie", FENCING))
         ]
         with ExitStack() as stack:
-            reading = [stack.enter_context(child("read", reader, bootstrap, topic)) for topic, reader, _ in told]
-            for (topic, reader, values), process in zip(told, reading, strict=True):
+            reading = [stack.enter_context(child("read", reader, bootstrap, topic)) for topic, reader, _ in expected]
+            for (topic, reader, values), process in zip(expected, reading, strict=True):
                 assert heard(process) == values, (topic, reader)
 
 

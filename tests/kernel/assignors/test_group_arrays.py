@@ -47,14 +47,17 @@ def test_members_are_numbered_in_hash_order_and_ranked_in_java_order():
 def test_claims_are_settled_as_one_by_one(sizes, said):
     """Members that claim a partition twice, name two generations, or none, are among them."""
     group = {m: MemberSubscription(topics=("t", "u"), generation=subscribed) for m, (_, _, subscribed) in said.items()}
-    claim = {id(group[m]): Claim(tuple(TopicPartition(*tp) for tp in had), told) for m, (had, told, _) in said.items()}
+    claim = {
+        id(group[m]): Claim(tuple(TopicPartition(*tp) for tp in had), generation)
+        for m, (had, generation, _) in said.items()
+    }
     existing = {topic: size for topic, size in sizes.items() if size}
     expected = claims.settle(existing, group, lambda subscription: claim[id(subscription)])
 
     grid, roster = Grid.of(sizes), Roster.of(group)
     every = [TopicPartition(t, n) for t in grid.topics for n in range(sizes[t])]
     number = {tp: at for at, tp in enumerate(every)}
-    told = [
+    claimed = [
         (number[tp], index)
         for index, member in enumerate(roster.members)
         for tp in claim[id(group[member])].partitions
@@ -67,8 +70,8 @@ def test_claims_are_settled_as_one_by_one(sizes, said):
     settled = settle(
         grid,
         ClaimArrays(
-            np.array([tp for tp, _ in told], np.int64),
-            np.array([member for _, member in told], np.int32),
+            np.array([tp for tp, _ in claimed], np.int64),
+            np.array([member for _, member in claimed], np.int32),
             *np.array(by_member, np.int64).T,
         ),
     )

@@ -92,7 +92,7 @@ def test_random_gives_each_partition_to_a_subscriber_and_draws_again_in_the_next
     assert first != assignor("random")(sizes, later)
 
 
-def test_unknown_strategy_is_told_what_there_is(install):
+def test_error_of_an_unknown_strategy_names_the_known_ones(install):
     install("lazy_assignor", "", {"lazy": "lazy_assignor:assign", "range": "lazy_assignor:assign"})
     with pytest.raises(ConfigurationError, match=r"choose from range, roundrobin, sticky, cooperative-sticky, .*lazy"):
         assignor_name("afei")

@@ -40,7 +40,7 @@ def subscription(topics, instance_id, owned, generation, user_data):
 @pytest.mark.parametrize("kind", KINDS)
 def test_edges_are_answered_as_by_kafkas_classes(kind):
     for case in (case for case in CASES if case["kind"] == kind):
-        group = {member: subscription(*told) for member, *told in case["members"]}
+        group = {member: subscription(*fields) for member, *fields in case["members"]}
         answer = ASSIGNORS[case["assignor"]](case["partitions"], group)
         assert {member: sorted(given) for member, given in answer.items()} == {
             member: sorted(partitions(runs)) for member, runs in case["expect"].items()

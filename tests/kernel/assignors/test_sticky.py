@@ -241,10 +241,10 @@ def test_nobody_and_nothing(strategy):
 
 def test_sticky_believes_user_data_before_the_subscription():
     """An eager member owns nothing when it joins; what it says of itself there is its strategy's business."""
-    told = {"A": encode_sticky(partitions("tp1"), 2), "B": encode_sticky(partitions("tp0"), 2)}
+    user_data = {"A": encode_sticky(partitions("tp1"), 2), "B": encode_sticky(partitions("tp0"), 2)}
     group = {
         name: MemberSubscription(topics=("t",), owned=partitions("tp0 tp1"), generation=2, user_data=data)
-        for name, data in told.items()
+        for name, data in user_data.items()
     }
     assert assigned("sticky", {"t": 2}, group) == {"A": "tp1", "B": "tp0"}
 

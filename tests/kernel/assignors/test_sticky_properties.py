@@ -184,7 +184,7 @@ def test_contradicting_claims_break_nothing(sizes, claimed):
 @given(sizes, claims())
 def test_claims_mean_the_same_in_user_data_and_in_the_subscription(sizes, claimed):
     _, group = claimed
-    told = {
+    with_user_data = {
         name: MemberSubscription(
             topics=subscription.topics,
             generation=subscription.generation,
@@ -192,7 +192,7 @@ def test_claims_mean_the_same_in_user_data_and_in_the_subscription(sizes, claime
         )
         for name, subscription in group.items()
     }
-    by_subscription, by_user_data = (ASSIGNORS["sticky"](sizes, members) for members in (group, told))
+    by_subscription, by_user_data = (ASSIGNORS["sticky"](sizes, members) for members in (group, with_user_data))
     assert {name: set(by_subscription[name]) for name in group} == {name: set(by_user_data[name]) for name in group}
 
 

@@ -63,17 +63,17 @@ def test_zookeeper_that_is_down_is_unavailable_and_the_port_is_free_again(unused
 
 
 def test_mounted_part_is_served_and_stops_while_the_cluster_is_still_there(chroot: str, tmp_path: Path) -> None:
-    told: list[str] = []
+    handled: list[str] = []
 
     def mount(services: BrokerServices) -> HandlerTable:
         def heartbeat(context: RequestContext, _body: Any) -> Mapping[str, Any]:
-            told.append(context.client_id)
+            handled.append(context.client_id)
             return {"error_code": 0}
 
         async def stop() -> None:
             topic = await services.create_internal_topic("__consumer_offsets")
             assert topic is not None, "ZooKeeper still answers"
-            told.append(f"stopped with {len(topic.partitions)} partitions")
+            handled.append(f"stopped with {len(topic.partitions)} partitions")
 
         services.on_stop(stop)
         assert services.cluster.snapshot.brokers == {}, "not joined yet: the moment to subscribe"
@@ -88,7 +88,7 @@ def test_mounted_part_is_served_and_stops_while_the_cluster_is_still_there(chroo
             await connection.call(Api.Heartbeat, {"group_id": "g", "member_id": "m"})
             connection.close()
             await connection.wait_closed()
-        assert told == ["me", "stopped with 4 partitions"]
+        assert handled == ["me", "stopped with 4 partitions"]
         assert nobody_listens(broker.address.port)
         await broker.stop()
 

@@ -52,7 +52,7 @@ def test_bad_batch_is_refused_as_by_kafka(name: str) -> None:
     with pytest.raises(RefusedBatch) as refused:
         check(BAD[name].batch)
     assert refused.value.code == BAD[name].answer
-    assert str(refused.value), "the producer is told what is wrong"
+    assert str(refused.value), "the error says what is wrong"
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -62,8 +62,8 @@ def test_unusual_batch_is_taken_as_by_kafka(name: str) -> None:
 
 
 def test_time_of_the_newest_record_replaces_another_one_in_the_header() -> None:
-    told = with_newest(three_records(), TIME_MS + 10**9)
-    stored = check(told)
+    batch = with_newest(three_records(), TIME_MS + 10**9)
+    stored = check(batch)
     assert (stored.max_timestamp_ms, stored.payload) == (TIME_MS, three_records())
 
 

@@ -117,10 +117,10 @@ def test_kill_9_loses_nothing_that_was_emitted(tmp_path: Path) -> None:
             if int(line) >= 100:
                 break
         child.send_signal(signal.SIGKILL)
-        told = [int(line) for line in child.stdout if line.endswith("\n")]
+        acknowledged = [int(line) for line in child.stdout if line.endswith("\n")]
     trace = read_trace(path)
     assert trace.quarantined == ()
-    assert len(trace.events) >= max(told, default=100)
+    assert len(trace.events) >= max(acknowledged, default=100)
     assert trace.missing == 0
 
 

@@ -36,7 +36,7 @@ def test_a_path_tells_what_it_is_about_and_nothing_about_others():
     ("connect_string", "parts"),
     [("h:1", ("h:1", "")), ("h:1,i:2/a/b/", ("h:1,i:2", "/a/b")), ("h:1/", ("h:1", ""))],
 )
-def test_chroot_is_told_from_the_servers(connect_string, parts):
+def test_chroot_is_separated_from_the_servers(connect_string, parts):
     assert split_chroot(connect_string) == parts
 
 

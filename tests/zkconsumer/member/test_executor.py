@@ -111,16 +111,16 @@ class Offsets:
 
 class Listener:
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.raises: Exception | None = None
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self.told.append(f"assigned {stream} {sorted(map(str, partitions))}")
+        self.calls.append(f"assigned {stream} {sorted(map(str, partitions))}")
         if self.raises is not None:
             raise self.raises
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self.told.append(f"revoked {stream} {sorted(map(str, partitions))}")
+        self.calls.append(f"revoked {stream} {sorted(map(str, partitions))}")
 
 
 class Bench:
@@ -183,7 +183,7 @@ def test_a_thread_of_ours_without_a_stream_fails_the_attempt_with_its_name_and_i
         assert f"our registration names {ME}-0 for t" in error
         assert bench.registry.infos() == []
         assert bench.zookeeper.model.owners() == {T0: f"{ME}-0"}
-        assert bench.listener.told == bench.tracer.of("partitions_revoked") == []
+        assert bench.listener.calls == bench.tracer.of("partitions_revoked") == []
         # It is in the machine's registry, so the next rebalance releases it.
         bench.streams["t", f"{ME}-0"] = bench.stream
         assert await bench.executor.demand("start") is None
@@ -199,7 +199,7 @@ def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
         error = await bench.executor.demand("start")
         assert error is not None
         assert "ListenerFailed: the rebalance listener raised ValueError('no')" in error
-        assert bench.listener.told == ["revoked 0 []", "assigned 0 ['t-0']"]
+        assert bench.listener.calls == ["revoked 0 []", "assigned 0 ['t-0']"]
         bench.listener.raises = None
         assert await bench.executor.demand("start") is None
 
@@ -282,10 +282,10 @@ def test_offsets_that_kafka_keeps_are_where_fetching_starts():
 
 def test_offsets_that_kafka_does_not_tell_fail_the_attempt():
     async def script(bench: Bench) -> None:
-        bench.offsets.error = Unavailable("shutting down before the coordinator has told the committed offsets")
+        bench.offsets.error = Unavailable("shutting down before the coordinator has returned the committed offsets")
         error = await bench.executor.demand("start")
         assert error is not None
-        assert "the coordinator has told" in error
+        assert "the coordinator has returned" in error
         assert bench.zookeeper.model.owners() == {}
 
     play(script, offsets_from=frozenset({"kafka"}))
@@ -304,7 +304,7 @@ def test_a_lost_connection_stops_at_once_and_resumes_from_what_was_handed_out():
         await bench.idle()
         assert bench.fetchers.did[-1] == "start t-0@30"
         assert not info.started  # so the trace says again where delivery starts
-        assert bench.listener.told == ["assigned 0 ['t-0']", "revoked 0 ['t-0']", "assigned 0 ['t-0']"]
+        assert bench.listener.calls == ["assigned 0 ['t-0']", "revoked 0 ['t-0']", "assigned 0 ['t-0']"]
 
     play(script, stop_on_disconnect=True)
 

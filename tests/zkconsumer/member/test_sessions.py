@@ -42,7 +42,7 @@ async def armed_again(who: Member, since: int) -> None:
     )
 
 
-def test_what_a_rebalance_has_read_is_not_told_again_after_a_break(chroot):
+def test_change_that_a_rebalance_has_read_is_not_notified_again_after_a_reconnect(chroot):
     """The second visitor comes between the two reads that answer the first: seen, though no read that armed a watch
     before it knew of it. Java's setWatches compares zxids and so do we.
     """
@@ -63,7 +63,7 @@ def test_what_a_rebalance_has_read_is_not_told_again_after_a_break(chroot):
             await is_cut_off(c1)
             mend(link)
             await armed_again(c1, since)
-            # The next change is told, once: nothing was waiting in front of it.
+            # The next change is notified once: nothing was queued before it.
             await session.delete(paths.member_id("g", "g_second"))
             await rebalanced(c1, 3)
             assert [e["kind"] for e in c1.tracer.events[since:]].count("rebalance_triggered") == 1
@@ -107,7 +107,7 @@ def test_a_break_while_watches_are_armed_again_loses_none(chroot):
         asyncio.run(story())
 
 
-def test_a_topic_that_goes_or_comes_behind_a_break_is_told_as_zookeeper_would(chroot, caplog):
+def test_a_topic_that_changes_during_a_disconnection_is_notified_as_by_zookeeper(chroot, caplog):
     """A deletion only logs a warning, a creation rebalances, as ZkClient does with the events of setWatches."""
 
     async def story():
@@ -202,7 +202,7 @@ def test_a_member_that_is_expired_again_while_it_returns_comes_back_all_the_same
 
 
 def has_returned_twice(who: Member) -> bool:
-    """Whether the topic's listener, which is told last, has been told of both returns."""
+    """Whether the topic's listener, the last one to be notified, has been notified of both returns."""
     return operations(who).count("delivery getData /brokers/topics/t") >= 2
 
 
@@ -231,7 +231,7 @@ def test_a_member_that_cannot_return_because_its_id_is_taken_says_so_and_lives_o
                 mend(link)
                 await until(lambda: "g_c1 is registered by session" in caplog.text, 10, "the conflict in the log")
                 assert await c1.consumer.getmany(timeout_ms=1) == ()
-                # The listeners are told all the same, and what they trigger reads the other one's registration.
+                # The listeners are notified all the same, and the rebalance reads the other member's registration.
                 await until(lambda: c1.rebalances() >= 2, 10, "a rebalance")
                 assert c1.consumer.assignment() == {0: frozenset()}
             assert await session.exists(path) is not None

@@ -159,10 +159,10 @@ def test_a_wildcard_joiner_and_a_new_topic_cost_what_they_cost_the_original(chro
             for who in (c1, c2):
                 await rebalanced(who, before[who.id] + 1)
                 since = marks[who.id]
-                told = [event for event in who.tracer.events[since:] if event["kind"] == "zk_notified"]
-                assert [event["path"] for event in told] == ["/brokers/topics"]
+                notified = [event for event in who.tracer.events[since:] if event["kind"] == "zk_notified"]
+                assert [event["path"] for event in notified] == ["/brokers/topics"]
                 triggers = [e for e in who.tracer.events[since:] if e["kind"] == "rebalance_started"]
-                assert [(e["trigger"], e["cause"]) for e in triggers] == [("topics", f"zxid:{told[0]['zxid']}")]
+                assert [(e["trigger"], e["cause"]) for e in triggers] == [("topics", f"zxid:{notified[0]['zxid']}")]
                 topics = 2
                 own_lines = [line for line in operations(who, since) if line.startswith(("subscribe", "delivery"))]
                 assert own_lines == [
@@ -199,8 +199,8 @@ def test_while_a_new_topics_rebalance_runs_no_other_change_is_answered(chroot):
                 visitor = paths.member_id("g", "g_visitor")
                 await session.create(visitor, b'{"pattern":"static","subscription":{}}', ephemeral=True)
                 await until(lambda: w.rebalances("failed") == 1, 10, "all its attempts to fail")
-                told = [event["kind"] for event in w.tracer.events[since:] if event["kind"] == "zk_notified"]
-                assert told == ["zk_notified"]
+                notified = [event["kind"] for event in w.tracer.events[since:] if event["kind"] == "zk_notified"]
+                assert notified == ["zk_notified"]
                 failed = next(i for i, e in enumerate(w.tracer.events) if e.get("outcome") == "failed")
                 answered = [e for e in w.tracer.events[since:failed] if e.get("step") == "delivery"]
                 assert answered == []
@@ -246,8 +246,8 @@ def test_a_wildcard_member_whose_session_expired_listens_to_the_topics_again(chr
                 await rebalanced(w, 1)
                 since = len(w.tracer.events)
                 await expire(w.session)
-                told = "delivery getData /brokers/topics/t"
-                await until(lambda: told in operations(w, since), 15, lambda: f"{operations(w, since)}")
+                notified = "delivery getData /brokers/topics/t"
+                await until(lambda: notified in operations(w, since), 15, lambda: f"{operations(w, since)}")
                 lines = operations(w, since)
                 # While another client has the session and has not closed it yet, the member may come back to it once.
                 new = [line for line in lines if not line.startswith("re-arm")]

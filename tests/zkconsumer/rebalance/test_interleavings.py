@@ -94,7 +94,7 @@ class Calm(RuleBasedStateMachine):
         self.held.every_partition_has_the_rules_owner_or_an_idle_member()
         self.held.no_change_is_lost()
         self.held.everything_handed_out_is_without_a_gap()
-        self.held.rebalances_and_attempts_are_told_in_pairs()
+        self.held.rebalances_and_attempts_are_traced_in_pairs()
         self._everybody_can_close()
 
     def _everybody_can_close(self) -> None:

@@ -73,7 +73,7 @@ class Fetching:
     def take_back(self, infos: Iterable[PartitionInfo]) -> None:
         self.given_back += [one.topic_partition for one in infos]
 
-    def told(self, kind: str) -> list[tuple[int, int]]:
+    def traced(self, kind: str) -> list[tuple[int, int]]:
         return [(event["partition"], event["offset"]) for event in self.tracer.of(kind)]
 
 
@@ -100,7 +100,7 @@ def test_partitions_are_asked_for_together_and_each_goes_on_behind_what_came():
             await until(lambda: broker.fetches[-1] == {A: 2, B: 1}, 5, "a fetch after the received records")
             assert broker.fetches[0] == {A: 0, B: 0}
             assert (one.fetched, one.consumed, two.fetched) == (2, 2, 1)
-            assert f.told("position_started") == [(0, 0), (1, 0)]
+            assert f.traced("position_started") == [(0, 0), (1, 0)]
             assert await f.fetcher.count() == 2
 
     asyncio.run(story())
@@ -152,8 +152,8 @@ def test_offset_out_of_range_sets_both_offsets_to_where_the_setting_says(reset, 
             assert broker.resets == [{A: timestamp}, {B: timestamp}]
             await until(lambda: broker.fetches[-1] == {A: 5, B: 5}, 5, "fetches from there")
             assert (unknown.consumed, too_high.consumed) == (begin, begin)
-            assert sorted(f.told("position_reset")) == [(0, begin), (1, begin)]
-            assert sorted(f.told("position_started")) == [(0, begin), (1, 100)]
+            assert sorted(f.traced("position_reset")) == [(0, begin), (1, begin)]
+            assert sorted(f.traced("position_started")) == [(0, begin), (1, 100)]
 
     asyncio.run(story())
 
@@ -270,7 +270,7 @@ def test_message_above_the_limit_is_queued_without_records_until_its_stream_is_f
             assert stuck.take(10) is None
             with pytest.raises(MessageSizeTooLarge, match=r"t-1 .*fetch\.message\.max\.bytes=300"):
                 stuck.raise_failure()
-            stuck.raise_failure()  # told once
+            stuck.raise_failure()  # raised once
             assert stuck.take(10) is None
 
     asyncio.run(story())

@@ -33,14 +33,14 @@ OUTLIVES = {"zookeeper_session_timeout_ms": "30000"}
 
 
 class MemberChild:
-    """A member in a process of its own, and what it has told."""
+    """A member in its own process, and its events."""
 
     def __init__(self):
-        self.told = []
+        self.events = []
         self.process = None
 
     def of(self, kind, since=0):
-        return [event for event in self.told[since:] if event["kind"] == kind]
+        return [event for event in self.events[since:] if event["kind"] == kind]
 
     def delivered(self, since=0):
         """Offsets of the partition under test that it handed out."""
@@ -55,7 +55,7 @@ async def member_child(chroot, folder, name, **settings):
     child = MemberChild()
     try:
         module = "comparison.scenarios.processes.member_process"
-        child.process = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", child.told.append)
+        child.process = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", child.events.append)
         given = {key.replace("_", "."): value for key, value in settings.items()}
         child.process.send(
             {"process": name, "design": "zookeeper", "run": "r", "scenario": "frozen", "seed": 0, "bootstrap": "",
@@ -96,24 +96,26 @@ def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await asyncio.sleep(COMMIT_EVERY_MS / 1000)  # so that it has a commit to make before anything when it thaws
             await settled(session, shared("t", ("g_b-0", range(2))))
-            newest, told = len(a.delivered()) + 20, len(a.told)
+            newest, before = len(a.delivered()) + 20, len(a.events)
             # Nobody lets it back in before everything has happened that its window is for. How long the window is
             # without that is luck: the end of its connection and a fetched record may both lie ready at the thaw.
             link.refuse()
             a.process.thaw()
-            await until(lambda: is_suspended(a, told), 10, "a to lose its connection to ZooKeeper")
+            await until(lambda: is_suspended(a, before), 10, "a to lose its connection to ZooKeeper")
             if not delivers:
-                await until(lambda: a.of("partitions_revoked", told), 10, "a to stop")
+                await until(lambda: a.of("partitions_revoked", before), 10, "a to stop")
             await produce(broker, "t", 1, range(1000, 1020))  # for partition 0
             await until(lambda: b.consumer.position(MINE) == newest, 10, "all records at b")
             assert (await b.consumer.commit()).accepted[MINE] == newest
             if delivers:
-                await until(lambda: len(a.delivered(told)) == 20, 10, "a to deliver the records that b delivered")
+                await until(lambda: len(a.delivered(before)) == 20, 10, "a to deliver the records that b delivered")
             before = link.mark()
             link.refuse(False)
-            await until(lambda: [e for e in a.of("rebalance_ended", told) if e["outcome"] == "ok"], 10, "a to be back")
-            returned = next(i for i, e in enumerate(a.told) if i >= told and e["kind"] == "rebalance_started")
-            zombie = FrozenView(a.told[told:returned]).delivered()
+            await until(
+                lambda: [e for e in a.of("rebalance_ended", before) if e["outcome"] == "ok"], 10, "a to be back"
+            )
+            returned = next(i for i, e in enumerate(a.events) if i >= before and e["kind"] == "rebalance_started")
+            zombie = FrozenView(a.events[before:returned]).delivered()
             assert zombie == (list(range(newest - 20, newest)) if delivers else [])
             # What it writes then is what it had read of its own position when it woke up.
             writes = [op for op in link.operations(before) if op.op == "setData" and op.path == OFFSET]
@@ -125,18 +127,18 @@ def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back
             else:
                 assert not back
                 assert (await committed(session, MINE)) >= newest
-                assert [e for e in a.of("commit_answered", told) if e["outcome"] == "refused"]
+                assert [e for e in a.of("commit_answered", before) if e["outcome"] == "refused"]
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
 
 
 class FrozenView(MemberChild):
-    """A part of what was told."""
+    """Some of a member's events."""
 
-    def __init__(self, told):
+    def __init__(self, events):
         super().__init__()
-        self.told = told
+        self.events = events
 
 
 def is_suspended(a, since):

@@ -43,12 +43,12 @@ def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroo
                 for who, (_, _, rebalances) in zip(members, before, strict=True):
                     await until(lambda w=who, r=rebalances: w.rebalances() > r, 10, "all members to rebalance")
                 await settled(session, shared("t", *shares) | shared("u", ("g_other-0", [0])))
-                for who, (operations, told, _) in zip(members, before, strict=True):
-                    assert notified(who) == told + 1
+                for who, (operations, notifications, _) in zip(members, before, strict=True):
+                    assert notified(who) == notifications + 1
                     writes = [op for _, op, path in who.operations()[operations:] if "/owners/" in path]
                     assert writes[:2] == ["delete"] * 2
                     assert writes.count("create") >= 2
-                    assert [what for what, _, _ in who.told[-2:]] == ["revoked", "assigned"]
+                    assert [what for what, _, _ in who.calls[-2:]] == ["revoked", "assigned"]
 
     asyncio.run(story())
 

@@ -54,7 +54,7 @@ def test_a_listener_that_raises_in_the_attempt_keeps_its_nodes_and_the_joiner_pa
                     await attempts(c1, 3, "error")
                     assert listener.asked >= 1
                     assert await owners(session) == shared("t", ("g_c1-0", range(4)))
-                    # The application is not told: the failed rebalance is in the log only.
+                    # The application is not notified: the failed rebalance is only in the log.
                     assert await c1.consumer.getmany(timeout_ms=1) == ()
             finally:
                 await c1.consumer.close()

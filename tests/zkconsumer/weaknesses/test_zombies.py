@@ -71,7 +71,7 @@ def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(ch
         pytest.param({"fix_stop_on_disconnect": "true"}, False, id="stops on disconnect"),
     ],
 )
-def test_a_short_cut_is_not_told_to_the_fetchers(chroot, tmp_path, settings, delivers):
+def test_fetchers_are_not_notified_of_a_short_cut(chroot, tmp_path, settings, delivers):
     """The session outlives the cut, so nothing is taken over; also shows the cost of the fix."""
 
     async def story():

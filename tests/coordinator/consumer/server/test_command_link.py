@@ -30,7 +30,7 @@ class Connection:
 
 
 class Link(CommandLink):
-    """Opens the second connection when it is told to."""
+    """Opens the second connection on request."""
 
     def __init__(self) -> None:
         super().__init__(cast("LinkContext", None), 0)

@@ -55,7 +55,7 @@ def session_of(member: Running) -> ServerConsumer:
     return member.consumer
 
 
-def test_member_registers_asks_starts_where_it_is_told_and_stops_in_order(chroot: str, tmp_path: Path) -> None:
+def test_member_registers_asks_starts_at_the_commanded_offsets_and_stops_in_order(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path))

@@ -71,9 +71,9 @@ def test_members_that_do_not_sync_in_time_are_removed(syncing):
     machine.wait(1)
     assert {who for who, id_ in machine.ids.items() if id_ in machine.group.members} == set(syncing)
     assert machine.state == ("PreparingRebalance" if syncing else "Empty")
-    # Who waits for the leader is told to join again; who has an assignment learns it from the next heartbeat.
-    told = Error.NONE if "a" in syncing else Error.REBALANCE_IN_PROGRESS
-    assert {each.answer.error for each in asked.values()} <= {told}
+    # Members that wait for the leader must join again; those with an assignment learn it from the next heartbeat.
+    expected = Error.NONE if "a" in syncing else Error.REBALANCE_IN_PROGRESS
+    assert {each.answer.error for each in asked.values()} <= {expected}
     assert {machine.heartbeat(name).answer.error for name in syncing} <= {Error.REBALANCE_IN_PROGRESS}
 
 

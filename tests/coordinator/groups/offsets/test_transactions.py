@@ -259,7 +259,7 @@ def test_commit_in_a_transaction_does_not_show_that_a_member_is_alive():
 # -- producers -----------------------------------------------------------------------------------------------------
 
 
-def told(asked: Asked) -> Producer:
+def producer_of(asked: Asked) -> Producer:
     assert isinstance(asked.answer, TransactionAnswer)
     assert asked.answer.error is Error.NONE
     return asked.answer.producer
@@ -267,16 +267,16 @@ def told(asked: Asked) -> Producer:
 
 def test_next_incarnation_of_a_producer_has_the_next_epoch_also_after_a_failover():
     machine = Machine()
-    assert told(machine.init_producer()) == Producer(100, 0)
-    assert told(machine.init_producer()) == Producer(100, 1)
-    assert told(machine.successor().init_producer()) == Producer(100, 2)
-    assert told(machine.init_producer("y")).id != 100
+    assert producer_of(machine.init_producer()) == Producer(100, 0)
+    assert producer_of(machine.init_producer()) == Producer(100, 1)
+    assert producer_of(machine.successor().init_producer()) == Producer(100, 2)
+    assert producer_of(machine.init_producer("y")).id != 100
 
 
 def test_producer_whose_successor_came_is_fenced():
     machine = begun()
     machine.end(P)
-    assert told(machine.init_producer()) == Producer(100, 1)
+    assert producer_of(machine.init_producer()) == Producer(100, 1)
     assert error(machine.add_group(P)) is Error.PRODUCER_FENCED
     assert error(machine.end(P)) is Error.PRODUCER_FENCED
 
@@ -287,7 +287,7 @@ def test_next_incarnation_aborts_what_the_former_began_and_fences_it_in_the_grou
     assert phase(machine) is Phase.COMPLETE_ABORT
     assert shown(machine, stable=True) == 1
     assert commit_error(machine.commit_in_transaction(P, {"t-0": 6})) is Error.INVALID_PRODUCER_EPOCH
-    assert told(machine.init_producer()) == Producer(100, 2)
+    assert producer_of(machine.init_producer()) == Producer(100, 2)
     successor = machine.successor()
     assert commit_error(successor.commit_in_transaction(P, {"t-0": 6})) is Error.INVALID_PRODUCER_EPOCH
 
@@ -298,16 +298,16 @@ def test_producer_whose_epochs_are_used_up_gets_another_id():
     key = TransactionKey("x")
     machine.log[key] = machine.log[key]._replace(producer_epoch=EPOCH_MAX)
     machine = machine.successor()
-    assert told(machine.init_producer(fresh_id=200)) == Producer(200, 0)
+    assert producer_of(machine.init_producer(fresh_id=200)) == Producer(200, 0)
 
 
 def test_recovering_producer_sends_its_identity():
     """KIP-360: with its own epoch it gets the next one, again if the answer was lost; anybody else is fenced."""
     machine = Machine()
     machine.init_producer()
-    assert told(machine.init_producer(producer=P)) == Producer(100, 1)
-    assert told(machine.init_producer(producer=P)) == Producer(100, 1)
-    assert told(machine.init_producer(producer=Producer(100, 1))) == Producer(100, 2)
+    assert producer_of(machine.init_producer(producer=P)) == Producer(100, 1)
+    assert producer_of(machine.init_producer(producer=P)) == Producer(100, 1)
+    assert producer_of(machine.init_producer(producer=Producer(100, 1))) == Producer(100, 2)
     assert error(machine.init_producer(producer=P)) is Error.PRODUCER_FENCED
     assert error(machine.init_producer(producer=Producer(7, 2))) is Error.PRODUCER_FENCED
 

@@ -112,7 +112,7 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
 
     @rule(who=NAMES)
     def change_data_unseen(self, who: str) -> None:
-        """As register for an id that stands, but no watch tells."""
+        """As register for an existing id, but no watch fires."""
         if who in self.world.ids:
             self.world.ids[who] = ("u",)
 

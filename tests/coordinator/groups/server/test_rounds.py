@@ -1,4 +1,4 @@
-"""Rounds as conversations: who is told what, when, and what is stored before."""
+"""Rounds as conversations: which commands members receive, when, and what is stored before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_first_question_makes_the_group_known_and_waits_until_the_id_is_seen
     assert question.answer is None
     assert (world.looks, world.state, world.log) == ([WatchIds(GROUP)], "Empty", {})
     world.register("a")
-    assert question.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+    assert question.received == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
     assert world.record.generation == 1
     assert world.state == "CompletingRebalance"
     assert world.obey("a").answer is None
@@ -36,12 +36,12 @@ def test_a_question_is_answered_with_nothing_after_its_time_and_an_earlier_one_b
     world = stable("a")
     first = world.ask("a", wait_ms=50)
     second = world.ask("a", wait_ms=50)
-    assert first.told == ("NOTHING", -1, ())
+    assert first.received == ("NOTHING", -1, ())
     world.pass_ms(49)
     assert second.answer is None
     world.pass_ms(1)
-    assert second.told == ("NOTHING", -1, ())
-    assert world.ask("a", wait_ms=0).told == ("NOTHING", -1, ())
+    assert second.received == ("NOTHING", -1, ())
+    assert world.ask("a", wait_ms=0).received == ("NOTHING", -1, ())
 
 
 def test_new_member_is_admitted_after_all_members_have_stopped() -> None:
@@ -50,11 +50,11 @@ def test_new_member_is_admitted_after_all_members_have_stopped() -> None:
     world.register("b")
     started = world.ask("b")
     assert waiting is not None
-    assert waiting.told == ("STOP", 1, ())
+    assert waiting.received == ("STOP", 1, ())
     assert (started.answer, world.state, world.record.generation) == (None, "PreparingRebalance", 1)
     world.players["a"].obey()
-    assert world.ask("a").told == ("START", 2, ("t-0", "t-1"))
-    assert started.told == ("START", 2, ("t-2", "t-3"))
+    assert world.ask("a").received == ("START", 2, ("t-0", "t-1"))
+    assert started.received == ("START", 2, ("t-2", "t-3"))
     world.settle("a", "b")
     assert world.state == "Stable"
     assert world.traced("group_changed", "state", "generation", "reason")[-3:] == [
@@ -71,7 +71,7 @@ def test_the_next_generation_starts_where_the_last_one_committed() -> None:
     world = stable("a")
     world.register("b")
     player = world.players["a"]
-    committed = world.commit("a", {"t-0": 5, "t-3": 7})  # told to stop, and still the owner
+    committed = world.commit("a", {"t-0": 5, "t-3": 7})  # commanded to stop, but still the owner
     assert world.errors(committed) == {"t-0": "NONE", "t-3": "NONE"}
     player.obey()
     offsets = [part.offset for who in "ab" for part in world.ask(who).answer.partitions]
@@ -94,7 +94,7 @@ def test_a_member_that_does_not_stop_is_dropped_and_taken_in_again_once_it_has()
     # Back again: first it stops what it runs, then a round takes it in.
     assert world.players["a"].question.answer is not None  # type: ignore[union-attr]  # stop(1), unread until now
     again = world.ask("a", generation=2 - 1, stopped=-1)
-    assert again.told == ("STOP", 1, ())
+    assert again.received == ("STOP", 1, ())
     assert world.state == "Stable"
     world.obey("a")
     world.settle("a", "b", "c")
@@ -131,7 +131,7 @@ def test_members_that_come_while_the_assignment_is_stored_are_let_in_at_once() -
     world.ids["b"] = ("t",)
     world.see()
     world.write_all()
-    assert world.players["a"].question.told == ("START", 2, ("t-0", "t-1"))  # type: ignore[union-attr]
+    assert world.players["a"].question.received == ("START", 2, ("t-0", "t-1"))  # type: ignore[union-attr]
     assert world.record.generation == 2
 
 
@@ -139,8 +139,8 @@ def test_the_last_member_leaves_an_empty_group_that_counts_on() -> None:
     world = stable("a")
     world.unregister("a")
     assert (world.state, world.record.generation, world.record.members) == ("Empty", 2, ())
-    assert world.looks[-1] == WatchIds(GROUP)  # its question waits: it will be told to stop
-    assert world.players["a"].question.told == ("STOP", 1, ())  # type: ignore[union-attr]
+    assert world.looks[-1] == WatchIds(GROUP)  # its request waits for a STOP
+    assert world.players["a"].question.received == ("STOP", 1, ())  # type: ignore[union-attr]
     world.obey("a")
     world.pass_ms(60_000)
     assert world.looks[-1] == ForgetIds(GROUP)
@@ -153,7 +153,7 @@ def test_group_without_registered_members_is_forgotten_with_its_watch() -> None:
     world = Served()
     question = world.ask("a", wait_ms=10)
     world.pass_ms(10)
-    assert question.told == ("NOTHING", -1, ())
+    assert question.received == ("NOTHING", -1, ())
     assert world.looks == [WatchIds(GROUP), ForgetIds(GROUP)]
     assert not world.machine.knows(GROUP)
 
@@ -161,7 +161,7 @@ def test_group_without_registered_members_is_forgotten_with_its_watch() -> None:
 def test_a_changed_subscription_is_read_again_when_the_member_says_so() -> None:
     world = stable("a", "b")
     world.sizes["u"] = 2
-    world.ids["a"] = ("t", "u")  # its data: no watch tells
+    world.ids["a"] = ("t", "u")  # its data: no watch fires
     world.players["a"].question = None
     world.ask("a", topics=("u", "t"))
     assert ReadAgain(GROUP, "a") in world.looks
@@ -201,11 +201,11 @@ def test_questions_wait_and_are_answered_in_time_while_the_strategy_computes() -
     world.register("a")
     question = world.ask("a", wait_ms=500)
     world.pass_ms(10 * REBALANCE_TIMEOUT_MS)  # nobody is late who has nothing to stop
-    assert question.told == ("NOTHING", -1, ())
+    assert question.received == ("NOTHING", -1, ())
     assert (world.state, world.log, len(world.deciding)) == ("PreparingRebalance", {}, 1)
     parked = world.ask("a")
     world.decide()
-    assert parked.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+    assert parked.received == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
 
 
 def test_commits_of_the_generation_that_ends_are_taken_while_the_strategy_computes() -> None:
@@ -252,7 +252,7 @@ def test_answer_of_the_strategy_comes_to_nothing_once_the_group_was_given_up() -
     world.register("a")
     question = world.ask("a")
     world.unload()
-    assert question.told[0] == "NOT_COORDINATOR"
+    assert question.received[0] == "NOT_COORDINATOR"
     world.decide()
     assert world.log == {}
 
@@ -264,19 +264,19 @@ def test_start_whose_answer_was_lost_is_repeated_behind_the_fence() -> None:
     world = Served()
     world.register("a")
     lost = world.ask("a")
-    assert lost.told[0] == "START"
+    assert lost.received[0] == "START"
     world.holding = True
     again = world.ask("a")  # still without a generation
     assert again.answer is None
     world.write_all()
-    assert again.told == lost.told
+    assert again.received == lost.received
     assert world.record.generation == 1
 
 
 def test_member_that_was_commanded_to_start_must_stop_even_if_it_has_not_confirmed() -> None:
     world = Served()
     world.register("a")
-    assert world.ask("a").told[0] == "START"
+    assert world.ask("a").received[0] == "START"
     world.register("b")
     world.ask("b")
     assert (world.state, world.record.generation) == ("PreparingRebalance", 1)
@@ -294,7 +294,7 @@ def test_a_start_that_was_asked_for_again_is_not_given_once_a_round_has_begun() 
     started = world.ask("b")
     assert again.answer is None
     world.write_all()
-    assert (again.told, started.told) == (("START", 2, ("t-0", "t-1")), ("START", 2, ("t-2", "t-3")))
+    assert (again.received, started.received) == (("START", 2, ("t-0", "t-1")), ("START", 2, ("t-2", "t-3")))
 
 
 def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
@@ -302,7 +302,7 @@ def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
     world.holding = True
     stopped = world.ask("a", stopped=1)
     world.write_all(Error.NOT_COORDINATOR)
-    assert stopped.told[0] == "NOT_COORDINATOR"
+    assert stopped.received[0] == "NOT_COORDINATOR"
 
 
 def test_assignment_that_cannot_be_stored_is_retried_and_starts_no_member_meanwhile() -> None:
@@ -311,11 +311,11 @@ def test_assignment_that_cannot_be_stored_is_retried_and_starts_no_member_meanwh
     world.register("a")
     question = world.ask("a")
     world.write_all(Error.COORDINATOR_NOT_AVAILABLE)
-    assert question.told[0] == "COORDINATOR_NOT_AVAILABLE"
+    assert question.received[0] == "COORDINATOR_NOT_AVAILABLE"
     parked = world.ask("a")
     assert (parked.answer, world.state, world.log) == (None, "PreparingRebalance", {})
     world.pass_ms(1_000)
-    assert parked.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+    assert parked.received == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
 
 
 def test_failed_strategy_is_reported_to_members_and_retried() -> None:
@@ -329,16 +329,16 @@ def test_failed_strategy_is_reported_to_members_and_retried() -> None:
     world = Served(assign=assign)  # type: ignore[arg-type]
     question = world.ask("a")
     world.register("a")
-    assert question.told[0] == "UNKNOWN_SERVER_ERROR"
+    assert question.received[0] == "UNKNOWN_SERVER_ERROR"
     fails[0] = False
     parked = world.ask("a")
     world.pass_ms(1_000)
-    assert parked.told == ("START", 1, ())
+    assert parked.received == ("START", 1, ())
 
 
 def test_what_members_run_beyond_the_stored_generation_was_never_assigned() -> None:
     world = stable("a")
-    assert world.ask("a", generation=7).told[0] == "ILLEGAL_GENERATION"
+    assert world.ask("a", generation=7).received[0] == "ILLEGAL_GENERATION"
 
 
 def test_member_whose_id_is_gone_is_commanded_to_stop() -> None:
@@ -346,7 +346,7 @@ def test_member_whose_id_is_gone_is_commanded_to_stop() -> None:
     waiting = world.players["b"].question
     world.unregister("b")
     assert waiting is not None
-    assert waiting.told == ("STOP", 1, ())
+    assert waiting.received == ("STOP", 1, ())
     assert world.obey("b").answer is None
 
 
@@ -383,7 +383,7 @@ def test_members_that_were_stopped_by_a_coordinator_that_died_are_started_again(
     world.unregister("c")  # the reason for the round is gone with its coordinator
     before = world.record
     world.reload()
-    assert world.ask("a").told == ("START", before.generation, ("t-0", "t-1"))
+    assert world.ask("a").received == ("START", before.generation, ("t-0", "t-1"))
     world.settle("a", "b")
     assert (world.state, world.record) == ("Stable", before)
 
@@ -415,8 +415,8 @@ def test_another_strategy_counts_after_a_restart_only() -> None:
     world.ask("b")
     world.settle("a", "b")
     by_range = world.players["a"].owned
-    assert world.ask("a", strategy="roundrobin").told[0] == "INCONSISTENT_STRATEGY"
-    assert world.ask("a", strategy="unheard-of").told[0] == "UNKNOWN_STRATEGY"
+    assert world.ask("a", strategy="roundrobin").received[0] == "INCONSISTENT_STRATEGY"
+    assert world.ask("a", strategy="unheard-of").received[0] == "UNKNOWN_STRATEGY"
     assert (world.state, world.record.strategy) == ("Stable", "range")
     world.reload(strategy="roundrobin")
     world.settle("a", "b")
@@ -429,7 +429,7 @@ def test_unloaded_group_answers_not_coordinator() -> None:
     parked = world.players["a"].question
     world.unload()
     assert parked is not None
-    assert parked.told[0] == "NOT_COORDINATOR"
+    assert parked.received[0] == "NOT_COORDINATOR"
     assert (world.watched, world.timers) == (set(), {})
 
 

@@ -40,8 +40,8 @@ WAIT_MS = 10_000
 SESSION_MS = 15_000
 
 
-class Told:
-    """A listener that notes what it was told, in order, and how each partition stands."""
+class RecordingListener:
+    """A listener that records its calls in order, and the partitions that it leads."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, TopicPartition, int]] = []
@@ -63,7 +63,7 @@ class Brokers:
     def __init__(self, chroot: str) -> None:
         self.chroot = chroot
         self.stack = AsyncExitStack()
-        self.told: dict[int, Told] = {}
+        self.listeners: dict[int, RecordingListener] = {}
         self.tracers: dict[int, ListTracer] = {}
         self.live: list[Cluster] = []
 
@@ -82,8 +82,8 @@ class Brokers:
             connection_timeout_ms=8000,
             tracer=self.tracers[node_id],
         )
-        self.told[node_id] = Told()
-        cluster.subscribe(self.told[node_id], topics=lambda name: name != "ignored")
+        self.listeners[node_id] = RecordingListener()
+        cluster.subscribe(self.listeners[node_id], topics=lambda name: name != "ignored")
         await self.stack.enter_async_context(cluster)
         self.live.append(cluster)
         for other in self.live:
@@ -117,15 +117,15 @@ def test_leadership_moves_when_a_broker_goes_and_its_lone_partitions_wait_for_it
             for view in (one, two):
                 await reach(view, "pair", [(1, 0, (1, 2)), (2, 0, (2, 1))])
                 await reach(view, "lone", [(2, 0, (2,))])
-            await until(lambda: len(brokers.told[2].led) == 2, 5, "broker 2 to lead two partitions")
+            await until(lambda: len(brokers.listeners[2].led) == 2, 5, "broker 2 to lead two partitions")
             await brokers.crash(two)
             await reach(one, "pair", [(1, 0, (1,)), (1, 1, (1,))])
             await reach(one, "lone", [(NO_LEADER, 1, (2,))])
             tp = TopicPartition("pair", 1)
             await until(lambda: one.leads(tp) is not None, 5, "broker 1 to lead what broker 2 led")
-            assert brokers.told[1].calls == [("lead", TopicPartition("pair", 0), 0), ("lead", tp, 1)]
+            assert brokers.listeners[1].calls == [("lead", TopicPartition("pair", 0), 0), ("lead", tp, 1)]
             assert set(one.snapshot.brokers) == {1}
-            await until(lambda: not brokers.told[2].led, 5, "broker 2 to resign")
+            await until(lambda: not brokers.listeners[2].led, 5, "broker 2 to resign")
             again = await brokers.start(2)
             await reach(again, "pair", [(1, 0, (1, 2)), (1, 1, (1, 2))])
             await reach(again, "lone", [(2, 2, (2,))])
@@ -161,12 +161,14 @@ def test_broker_whose_session_expired_resigns_registers_again_and_leads_at_a_hig
             await one.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[2]])
             await until(lambda: two.leads(tp) is not None, 5, "broker 2 to lead")
             await expire(two.session)
-            await until(lambda: len(brokers.told[2].calls) >= 3 and two.leads(tp) is not None, 10, "it to lead again")
-            told = [(what, epoch) for what, _, epoch in brokers.told[2].calls]
-            assert told[:2] == [("lead", 0), ("resign", 0)]
-            assert told[-1][0] == "lead"
+            await until(
+                lambda: len(brokers.listeners[2].calls) >= 3 and two.leads(tp) is not None, 10, "it to lead again"
+            )
+            calls = [(what, epoch) for what, _, epoch in brokers.listeners[2].calls]
+            assert calls[:2] == [("lead", 0), ("resign", 0)]
+            assert calls[-1][0] == "lead"
             # Gone, and back: an epoch each, as Kafka counts them.
-            assert told[-1][1] == 2
+            assert calls[-1][1] == 2
             assert await one.until(lambda s: set(s.brokers) == {1, 2}, WAIT_MS)
 
     asyncio.run(body())
@@ -200,7 +202,7 @@ def test_topics_are_created_grown_and_deleted_from_any_broker(chroot: str) -> No
             for view in (one, two):
                 assert await view.until(lambda s: "t" not in s.topics, WAIT_MS)
             await until(
-                lambda: forgotten == [made.topic_id] and not brokers.told[1].led, 5, "the deletion to be reported"
+                lambda: forgotten == [made.topic_id] and not brokers.listeners[1].led, 5, "the deletion to be reported"
             )
             with pytest.raises(UnknownTopic):
                 await two.delete_topic("t")
@@ -313,7 +315,7 @@ def test_broker_that_cannot_follow_by_a_mistake_of_ours_leaves_instead_of_leadin
             monkeypatch.setattr(one._observer, "refresh", mistaken)
             await two.create_topic("u", partitions=1, replication_factor=1)
             await reach(two, "t", [(2, 1, (2,))])
-            await until(lambda: not brokers.told[1].led, 5, "broker 1 to resign")
+            await until(lambda: not brokers.listeners[1].led, 5, "broker 1 to resign")
             assert "a mistake" in caplog.text
 
     asyncio.run(body())
@@ -357,8 +359,8 @@ def test_short_outage_of_zookeeper_changes_no_leadership_and_the_view_catches_up
                 assert [view.session.session_id for view in (one, two)] == sessions  # or it was no short outage
                 await one.create_topic("u", partitions=-1, replication_factor=-1, assignment=[[2, 1]])
                 await reach(two, "u", [(2, 0, (2, 1))])
-                for told in brokers.told.values():
-                    assert "resign" not in [call[0] for call in told.calls]
+                for listener in brokers.listeners.values():
+                    assert "resign" not in [call[0] for call in listener.calls]
 
     asyncio.run(body())
 

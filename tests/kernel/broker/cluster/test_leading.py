@@ -196,7 +196,7 @@ def test_log_that_closed_by_itself_is_resigned_and_only_an_unknown_fence_is_take
     asyncio.run(body())
 
 
-def test_listener_that_fails_for_a_mistake_is_told_to_resign_and_is_not_asked_again_at_this_epoch(
+def test_listener_with_an_internal_error_has_to_resign_and_is_not_called_again_at_this_epoch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def body() -> None:

@@ -13,7 +13,7 @@ BUSY, CALM = CALM_SHARE + 0.1, CALM_SHARE - 0.1
 
 
 class Collected:
-    """A collector whose periods end when it is told so."""
+    """A collector whose periods end on request."""
 
     def __init__(self) -> None:
         self.times = 0

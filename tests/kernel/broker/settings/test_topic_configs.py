@@ -86,12 +86,12 @@ def test_settings_without_effect_are_warned_of_by_name_and_their_defaults_are_no
 
 def test_documentation_has_each_setting_with_what_it_comes_to_here() -> None:
     lines = (Path(__file__).parents[4] / "docs" / "administration.md").read_text(encoding="utf-8").splitlines()
-    told = {}
+    found = {}
     for line in lines:
         if line.startswith("| `"):
             name, default, broker_name, effect, doc = [cell.strip(" `") for cell in line.strip("|").split("|")]
-            told[name] = (default, broker_name, effect, doc)
-    assert told == {
+            found[name] = (default, broker_name, effect, doc)
+    assert found == {
         name: (setting.default, setting.broker_name, str(setting.effect), setting.doc)
         for name, setting in TOPIC_SETTINGS.items()
     }

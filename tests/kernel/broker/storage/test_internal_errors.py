@@ -1,4 +1,4 @@
-"""Exceptions that nobody raises on purpose, injected into a real storage: who stops, who is told, who goes on."""
+"""Internal errors injected into a real storage: what stops, who is notified, what goes on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Failing:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[tuple[Storage, list[tuple[TopicPartition, StorageError]]]]:
-    """A storage, and what it has told of logs that have closed by themselves."""
+    """A storage, and its notifications of logs that have closed by themselves."""
     storage = Storage(folder, 1)
     closed: list[tuple[TopicPartition, StorageError]] = []
     storage.on_closed = lambda tp, error: closed.append((tp, error))

@@ -174,7 +174,7 @@ def test_holder_that_was_stopped_in_a_transaction_keeps_no_successor_from_its_pa
     with StorageProcess(tmp_path, "--linger", "4") as old:
         old.ask(do="pairs", epoch=0)
         old.ask(do="upsert", pairs=[["g", "1"]])
-        old.tell(do="flood_pairs")
+        old.command(do="flood_pairs")
         seen = [old.answer()["acknowledged"] for _ in range(3)]
         old.stop()
         with StorageProcess(tmp_path) as new:
@@ -199,7 +199,7 @@ def test_pairs_that_were_acknowledged_are_there_after_kills_at_any_moment(tmp_pa
             process.ask(do="pairs", epoch=epoch)
             found = dict(process.ask(do="items")["ok"])
             assert int(found.get("n", -1)) >= acknowledged - 1, SEED
-            process.tell(do="flood_pairs", first=int(found.get("n", -1)) + 1)
+            process.command(do="flood_pairs", first=int(found.get("n", -1)) + 1)
             for _ in range(choose.randint(1, 60)):
                 acknowledged = process.answer()["acknowledged"] + 1
             process.process.kill()

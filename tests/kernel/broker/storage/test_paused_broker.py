@@ -57,7 +57,7 @@ def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_int
         with StorageProcess(data_dir, "--linger", "4") as old:
             assert old.ask(do="lead", epoch=0) == {"ok": 0}
             (old_file,) = files(data_dir)
-            old.tell(do="flood", prefix="a")
+            old.command(do="flood", prefix="a")
             seen = [old.answer()["acknowledged"] for _ in range(3)]
             old.stop()
             while round_number % 3 and not write_lock_is_held(data_dir, old_file):
@@ -89,7 +89,7 @@ def test_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path) -> Non
         data_dir = tmp_path / str(round_number)
         with StorageProcess(data_dir) as old:
             old.ask(do="lead", epoch=0)
-            old.tell(do="flood", prefix="a")
+            old.command(do="flood", prefix="a")
             seen = [old.answer()["acknowledged"] for _ in range(50)]
             old.process.kill()
             with StorageProcess(data_dir) as new:
@@ -127,14 +127,14 @@ def test_leadership_that_wanders_under_load_loses_nothing_and_gives_no_offset_tw
             if epoch >= 30 and sum(len(collector.acknowledged) for collector in collectors) > 100:
                 break
             led = choose.choice([number for number in range(3) if number != led])
-            collectors[led].process.tell(do="lead", epoch=epoch)
-            collectors[led].process.tell(do="flood", prefix=f"{epoch}:")
+            collectors[led].process.command(do="lead", epoch=epoch)
+            collectors[led].process.command(do="flood", prefix=f"{epoch}:")
             time.sleep(choose.uniform(0.005, 0.03))
         with StorageProcess(tmp_path) as last:
             end = last.ask(do="lead", epoch=1_000_000)["ok"]
             stored = last.ask(do="read")["ok"]
         for collector in collectors:
-            collector.process.tell(do="bye")
+            collector.process.command(do="bye")
             collector.join(20)
             assert not collector.is_alive()
     acknowledged = [pair for collector in collectors for pair in collector.acknowledged]

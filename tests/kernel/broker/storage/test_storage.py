@@ -274,14 +274,16 @@ def test_read_only_folder_is_refused_with_the_remedy(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
-def test_fence_that_cannot_be_seen_refuses_closes_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fence_that_cannot_be_read_refuses_closes_and_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unreadable(_: object) -> list[object]:
         raise PermissionError("no")
 
     async def body() -> None:
         async with opened(tmp_path) as storage:
-            told: list[tuple[object, type]] = []
-            storage.on_closed = lambda tp, error: told.append((tp, type(error)))
+            closed: list[tuple[object, type]] = []
+            storage.on_closed = lambda tp, error: closed.append((tp, type(error)))
             log = await lead(storage, 0)
             await write(log, "a")
             with monkeypatch.context() as patched:
@@ -291,8 +293,8 @@ def test_fence_that_cannot_be_seen_refuses_closes_and_is_told(tmp_path: Path, mo
             with pytest.raises(Fenced, match="unknown whether"):
                 await write(log, "c")
             assert log.end_offset == 1
-            assert told == [(TP, StorageFailed)]
-            # "b" is stored, though nobody was told so: whoever leads next has it.
+            assert closed == [(TP, StorageFailed)]
+            # "b" is stored although it was not acknowledged: the next leader has it.
             assert await everything(await lead(storage, 0)) == "ab"
 
     asyncio.run(body())

@@ -231,7 +231,7 @@ TestTransactions = Transactions.TestCase
 # -- storage ---------------------------------------------------------------------------------------------------------
 
 
-def test_committed_reader_stops_at_the_last_stable_offset_and_is_told_of_aborts(tmp_path: Path):
+def test_committed_reader_stops_at_the_last_stable_offset_and_learns_of_aborts(tmp_path: Path):
     async def play() -> None:
         storage = Storage(tmp_path, 1)
         await storage.start()
