@@ -41,7 +41,7 @@ GROUP = "g"
 
 
 class RawMember:
-    """`commands` are those it received, as (command, generation), without errors; `offsets` what it runs, from where."""
+    """`commands`: those received, as (command, generation), without errors. `offsets`: what it runs, from where."""
 
     def __init__(self, member_id: str, session: ZooKeeperSession, bootstrap: Sequence[tuple[str, int]]) -> None:
         self.id = member_id

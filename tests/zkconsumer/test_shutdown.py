@@ -140,12 +140,12 @@ def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
 
     closing: list[asyncio.Task[None]] = []
 
-    def emit(kind: str, **fields: Any) -> None:
+    def emit_and_close(kind: str, **fields: Any) -> None:
         emit(kind, **fields)
         if not closing and moment.items() <= {"kind": kind, **fields}.items():
             closing.append(asyncio.create_task(close()))
 
-    who.tracer.emit = emit
+    who.tracer.emit = emit_and_close
     return closed
 
 

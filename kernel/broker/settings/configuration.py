@@ -53,7 +53,7 @@ def _behind_topics(setting: TopicSetting) -> Setting:
         name=name,
         parse=str,
         default=setting.default,
-        doc=f"{setting.name} of topics that have none: {setting.doc}",
+        doc=f"default {setting.name} of topics: {setting.doc}",
         valid=lambda value: problem(setting.name, str(value)),
     )
 
@@ -78,8 +78,8 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 doc="PLAINTEXT://HOST:PORT that clients connect to instead, for example through a proxy",
                 valid=_listener_problem,
             ),
-            _number("port", 9092, "the port when listeners is not given; 0 chooses a free one", high=65535),
-            _text("host.name", "127.0.0.1", "the host when listeners is not given"),
+            _number("port", 9092, "the port if listeners is not set; 0 chooses a free one", high=65535),
+            _text("host.name", "127.0.0.1", "the host if listeners is not set"),
             _number("socket.request.max.bytes", 104_857_600, "the largest request, in bytes", low=1),
             _number(
                 "queued.max.request.bytes",
@@ -98,14 +98,17 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             # -- ZooKeeper
             _text("zookeeper.connect", "", "HOST:PORT[,HOST:PORT...][/chroot]"),
             _number(
-                "zookeeper.session.timeout.ms", 18_000, "the broker's session: how long its death goes unnoticed", low=1
+                "zookeeper.session.timeout.ms",
+                18_000,
+                "the broker's session: after this time its death is noticed",
+                low=1,
             ),
             _number("zookeeper.connection.timeout.ms", 18_000, "how long the start waits for ZooKeeper", low=1),
             # -- topics and logs
             _text("log.dirs", "", "the data folder; all brokers of one machine share it"),
             _number("num.partitions", 1, "partitions of a topic created without a number", low=1),
             _number("default.replication.factor", 1, "replicas of a topic created without a number", low=1, high=32767),
-            _flag("auto.create.topics.enable", True, "Metadata for an unknown topic creates it"),
+            _flag("auto.create.topics.enable", True, "create an unknown topic when Metadata asks for it"),
             _flag("delete.topic.enable", True, "DeleteTopics is allowed"),
             _number("message.max.bytes", 1_048_588, "the largest record batch, in bytes"),
             *(
@@ -113,8 +116,8 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 for setting in DYNAMIC_BROKER_SETTINGS.values()
                 if setting.type is not ConfigType.INT
             ),
-            _number("log.retention.minutes", -1, "retention of topics when log.retention.ms is not given", low=-1),
-            _number("log.retention.hours", 168, "retention when neither of the two others is given", low=-1),
+            _number("log.retention.minutes", -1, "retention of topics if log.retention.ms is not set", low=-1),
+            _number("log.retention.hours", 168, "retention of topics if neither of the other two is set", low=-1),
             _number("log.retention.check.interval.ms", 300_000, "how often retention is checked", low=1),
             _number("fetch.max.bytes", 57_671_680, "the most that one Fetch returns, in bytes", low=1024),
             # -- groups
@@ -134,9 +137,9 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             ),
             _number("offsets.topic.num.partitions", 50, "partitions of __consumer_offsets", low=1),
             _number("offsets.topic.replication.factor", 3, "replicas of __consumer_offsets", low=1, high=32767),
-            _number("offset.metadata.max.bytes", 4_096, "the longest text committed with an offset"),
-            _number("offsets.retention.minutes", 10_080, "offsets of an empty group are kept this long", low=1),
-            _number("offsets.retention.check.interval.ms", 600_000, "how often that is checked", low=1),
+            _number("offset.metadata.max.bytes", 4_096, "the longest metadata of a committed offset, in bytes"),
+            _number("offsets.retention.minutes", 10_080, "how long the offsets of an empty group are kept", low=1),
+            _number("offsets.retention.check.interval.ms", 600_000, "how often expired offsets are looked for", low=1),
             _text(
                 "group.server.assignment.strategy", "range", "server design: the strategy by which this broker assigns"
             ),

@@ -1,11 +1,10 @@
 """A topic's settings: Kafka's names, types, defaults and checks, and which of them have an effect here. Pure.
 
-Source: LogConfig and ConfigDef of Kafka 4.1.1, which was asked for all of it: its names, types, defaults and what it
-answers to values that do not fit are in `tests/kernel/broker/settings/topic-configs-4.1.1.json`. Values are text, as
-they are sent and as ZooKeeper keeps them.
+Source: LogConfig and ConfigDef of Kafka 4.1.1. Its names, types, defaults and responses to invalid values were recorded
+in `tests/kernel/broker/settings/topic-configs-4.1.1.json`. Values are text, as on the wire and in ZooKeeper.
 
-A setting whose `effect` is `Effect.NONE` is kept and shown, and changes nothing: whoever sets one is told so in the
-broker's log (`warnings_of`).
+A setting whose `effect` is `Effect.NONE` is stored and shown, but changes nothing; the broker logs a warning when one
+is set (`warnings_of`).
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
-#: All settings of a topic together, names included.
+#: The limit for all settings of a topic together, names included.
 SETTINGS_BYTES_MAX = 4_096
 _UNBOUNDED = "9223372036854775807"
 
 
 class ConfigType(IntEnum):
-    """DescribeConfigsResponse.ConfigType: what DescribeConfigs says of a setting."""
+    """DescribeConfigsResponse.ConfigType: the type that DescribeConfigs reports for a setting."""
 
     BOOLEAN = 1
     STRING = 2
@@ -39,7 +38,7 @@ class ConfigType(IntEnum):
 
 
 class Effect(StrEnum):
-    """What setting it comes to on this broker."""
+    """The effect of a setting on this broker."""
 
     APPLIED = "applied"
     #: `compact` in cleanup.policy: null keys are refused, but older values of a key are kept.
@@ -47,7 +46,7 @@ class Effect(StrEnum):
     NONE = "no effect"
 
 
-#: What DescribeConfigs adds to the documentation of settings that are not applied, in brackets.
+#: Appended in brackets by DescribeConfigs to the documentation of settings that are not applied.
 NOTES: Mapping[Effect, str] = MappingProxyType(
     {
         Effect.PARTLY: "partly applied on this broker: no record is compacted away",
@@ -62,7 +61,7 @@ class InvalidConfig(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSetting:
-    """One setting; `broker_name` is the broker's setting that holds where the topic has none, '' for none here."""
+    """One setting; `broker_name` is the broker's setting that provides the default, '' if there is none here."""
 
     name: str
     type: ConfigType
@@ -94,76 +93,76 @@ def _row(name: str, type_: ConfigType, default: str, broker_name: str, doc: str,
     return TopicSetting(name=name, type=type_, default=default, broker_name=broker_name, doc=doc, **more)  # type: ignore[arg-type]
 
 
-#: By name. Defaults are those of a 4.1.1 broker whose own settings are the defaults.
+#: By name. Defaults are those of a 4.1.1 broker with default settings.
 TOPIC_SETTINGS: Mapping[str, TopicSetting] = MappingProxyType(
     {
         setting.name: setting
         for setting in (
             _row("cleanup.policy", _LIST, "delete", "log.cleanup.policy",
-                 "delete: records past their retention go. compact: records need a key.",
+                 "delete: expired records are deleted. compact: records need a key.",
                  words=("compact", "delete"), effect=_PARTLY),
-            _row("compression.gzip.level", _INT, "-1", "compression.gzip.level", "gzip level of the broker."),
-            _row("compression.lz4.level", _INT, "9", "compression.lz4.level", "lz4 level of the broker.",
+            _row("compression.gzip.level", _INT, "-1", "compression.gzip.level", "The broker's compression level for gzip."),
+            _row("compression.lz4.level", _INT, "9", "compression.lz4.level", "The broker's compression level for lz4.",
                  low=1, high=17),
             _row("compression.type", _STR, "producer", "compression.type",
-                 "How the broker packs batches; producer keeps them as they came.",
+                 "The broker's compression of batches; producer keeps the producer's.",
                  words=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
-            _row("compression.zstd.level", _INT, "3", "compression.zstd.level", "zstd level of the broker.",
+            _row("compression.zstd.level", _INT, "3", "compression.zstd.level", "The broker's compression level for zstd.",
                  low=-131072, high=22),
             _row("delete.retention.ms", _LONG, "86400000", "log.cleaner.delete.retention.ms",
                  "How long compaction keeps tombstones.", low=0),
             _row("file.delete.delay.ms", _LONG, "60000", "log.segment.delete.delay.ms",
-                 "How long a file that is to go stays.", low=0),
-            _row("flush.messages", _LONG, _UNBOUNDED, "log.flush.interval.messages", "Records between two syncs.",
+                 "Delay before a file is deleted.", low=0),
+            _row("flush.messages", _LONG, _UNBOUNDED, "log.flush.interval.messages", "Number of records between two syncs to disk.",
                  low=1),
-            _row("flush.ms", _LONG, _UNBOUNDED, "", "Time between two syncs.", low=0),
+            _row("flush.ms", _LONG, _UNBOUNDED, "", "Time between two syncs to disk.", low=0),
             _row("follower.replication.throttled.replicas", _LIST, "", "", "Replicas whose followers are throttled."),
-            _row("index.interval.bytes", _INT, "4096", "log.index.interval.bytes", "Distance of index entries.", low=0),
+            _row("index.interval.bytes", _INT, "4096", "log.index.interval.bytes", "Bytes between two index entries.", low=0),
             _row("leader.replication.throttled.replicas", _LIST, "", "", "Replicas whose leaders are throttled."),
             _row("local.retention.bytes", _LONG, "-2", "log.local.retention.bytes",
-                 "Bytes kept on the broker with tiered storage.", low=-2),
+                 "Bytes kept on the broker's disk with tiered storage.", low=-2),
             _row("local.retention.ms", _LONG, "-2", "log.local.retention.ms",
-                 "Time that records stay on the broker with tiered storage.", low=-2),
+                 "Time that records are kept on the broker's disk with tiered storage.", low=-2),
             _row("max.compaction.lag.ms", _LONG, _UNBOUNDED, "log.cleaner.max.compaction.lag.ms",
-                 "After this time a record is compacted.", low=1),
+                 "Maximum time before a record is compacted.", low=1),
             _row("max.message.bytes", _INT, "1048588", "message.max.bytes",
-                 "The largest record batch, in bytes, as it is sent.", low=0, effect=_APPLIED),
+                 "The largest record batch, in bytes, as sent.", low=0, effect=_APPLIED),
             _row("message.timestamp.after.max.ms", _LONG, "3600000", "log.message.timestamp.after.max.ms",
-                 "How far a record's timestamp may lie ahead of the broker's clock.", low=0, effect=_APPLIED),
+                 "How far a record's timestamp may be ahead of the broker's clock.", low=0, effect=_APPLIED),
             _row("message.timestamp.before.max.ms", _LONG, _UNBOUNDED, "log.message.timestamp.before.max.ms",
-                 "How far a record's timestamp may lie behind the broker's clock.", low=0, effect=_APPLIED),
+                 "How far a record's timestamp may be behind the broker's clock.", low=0, effect=_APPLIED),
             _row("message.timestamp.type", _STR, "CreateTime", "log.message.timestamp.type",
-                 "CreateTime keeps the producer's timestamps, LogAppendTime has the broker set them.",
+                 "CreateTime keeps the producer's timestamps; with LogAppendTime the broker sets them.",
                  words=("CreateTime", "LogAppendTime"), effect=_APPLIED),
             _row("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio",
-                 "From which share of uncompacted records on compaction begins.", low=0, high=1),
+                 "Ratio of uncompacted records at which compaction begins.", low=0, high=1),
             _row("min.compaction.lag.ms", _LONG, "0", "log.cleaner.min.compaction.lag.ms",
-                 "For this time a record is not compacted.", low=0),
+                 "Minimum time before a record is compacted.", low=0),
             _row("min.insync.replicas", _INT, "1", "min.insync.replicas",
-                 "In-sync replicas that a write with acks=all needs.", low=1),
-            _row("preallocate", _BOOL, "false", "log.preallocate", "Files get their full size when they are made."),
-            _row("remote.log.copy.disable", _BOOL, "false", "", "No more records go to tiered storage."),
-            _row("remote.log.delete.on.disable", _BOOL, "false", "", "What lies in tiered storage goes with it."),
-            _row("remote.storage.enable", _BOOL, "false", "", "Tiered storage, which there is not."),
+                 "Number of in-sync replicas that a write with acks=all needs.", low=1),
+            _row("preallocate", _BOOL, "false", "log.preallocate", "Preallocates files at their full size."),
+            _row("remote.log.copy.disable", _BOOL, "false", "", "Stops copying records to tiered storage."),
+            _row("remote.log.delete.on.disable", _BOOL, "false", "", "Deletes the records in tiered storage when it is disabled."),
+            _row("remote.storage.enable", _BOOL, "false", "", "Enables tiered storage, which this broker does not have."),
             _row("retention.bytes", _LONG, "-1", "log.retention.bytes",
-                 "Above this size of a partition its oldest batches go; -1 for no limit.", effect=_APPLIED),
+                 "The largest size of a partition before its oldest batches are deleted; -1 for no limit.", effect=_APPLIED),
             _row("retention.ms", _LONG, "604800000", "log.retention.ms",
-                 "Batches whose newest record is older than this go; -1 keeps them for ever.", low=-1, effect=_APPLIED),
+                 "Batches whose newest record is older are deleted; -1 keeps them forever.", low=-1, effect=_APPLIED),
             _row("segment.bytes", _INT, "1073741824", "log.segment.bytes", "Size of a segment's file.",
                  low=1024 * 1024),
             _row("segment.index.bytes", _INT, "10485760", "log.index.size.max.bytes", "Size of a segment's index.",
                  low=4),
-            _row("segment.jitter.ms", _LONG, "0", "", "How much earlier than segment.ms a segment may end.", low=0),
-            _row("segment.ms", _LONG, "604800000", "", "After this time a new segment begins.", low=1),
+            _row("segment.jitter.ms", _LONG, "0", "", "The largest random reduction of segment.ms.", low=0),
+            _row("segment.ms", _LONG, "604800000", "", "Time after which a new segment begins.", low=1),
             _row("unclean.leader.election.enable", _BOOL, "false", "unclean.leader.election.enable",
-                 "A replica that is not in sync may lead."),
+                 "Allows a replica that is not in sync to lead."),
         )
     }
 )  # fmt: skip
 
 
 def parsed(setting: TopicSetting, text: str) -> object:
-    """The value of its type. Raises `InvalidConfig` with the message that Kafka's ConfigDef has for it."""
+    """The value in its type. Raises `InvalidConfig` with the message of Kafka's ConfigDef."""
     stripped = text.strip()
     if setting.type is ConfigType.BOOLEAN:
         if stripped.lower() not in ("true", "false"):
@@ -179,7 +178,7 @@ def parsed(setting: TopicSetting, text: str) -> object:
 
 
 def problem(name: str, text: str | None) -> str | None:
-    """Kafka's complaint about one setting of a topic, None when there is none."""
+    """Kafka's error message for one setting of a topic, None if it is valid."""
     if text is None:
         return f"Null value not supported for topic configs: {name}"
     setting = TOPIC_SETTINGS.get(name)
@@ -198,9 +197,9 @@ def problem(name: str, text: str | None) -> str | None:
 
 
 def problem_of_all(configs: Mapping[str, str | None]) -> str | None:
-    """The first complaint about a topic's settings, alone and together (LogConfig.validate).
+    """The first error in a topic's settings, each alone and all together (LogConfig.validate).
 
-    How much text they may be is a limit of ours: ZooKeeper keeps the settings of all topics in its memory.
+    The limit on their size is ours: ZooKeeper keeps the settings of all topics in memory.
     """
     if (size := sum(len(f"{name}{text}".encode()) for name, text in configs.items())) > SETTINGS_BYTES_MAX:
         return f"the topic's settings are {size} bytes, at most {SETTINGS_BYTES_MAX} are kept"
@@ -220,7 +219,7 @@ _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """What is applied: the values that hold for one topic."""
+    """The applied settings: one topic's effective values."""
 
     max_message_bytes: int = 1_048_588
     log_append_time: bool = False
@@ -228,12 +227,12 @@ class TopicConfig:
     timestamp_after_ms_max: int = 3_600_000
     compact: bool = False
     delete: bool = True
-    retention_ms: int = 604_800_000  #: -1: for ever
+    retention_ms: int = 604_800_000  #: -1: forever
     retention_bytes: int = -1  #: below 0: no limit
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> TopicConfig:
-        """From good values by name (`effective`)."""
+        """From valid values by name (`effective`)."""
         policies = [word.strip() for word in values["cleanup.policy"].split(",")]
         return cls(
             max_message_bytes=int(values["max.message.bytes"]),
@@ -248,7 +247,7 @@ class TopicConfig:
 
 
 def warnings_of(configs: Mapping[str, str]) -> list[str]:
-    """What the owner of a topic with these good settings should know, each by name."""
+    """Warnings for a topic with these valid settings, by name."""
     found = []
     for name, text in configs.items():
         setting = TOPIC_SETTINGS[name]
@@ -301,7 +300,7 @@ def _parsed_number(setting: TopicSetting, text: str) -> float:
 
 
 def _number_in(text: str, kind: type[int | float]) -> float | None:
-    """Python reads more as a number than Java does: underscores, and digits of other scripts."""
+    """Reject what Python accepts as a number and Java does not: underscores, and digits of other scripts."""
     if "_" in text or not text.isascii():
         return None
     try:
@@ -311,7 +310,7 @@ def _number_in(text: str, kind: type[int | float]) -> float | None:
 
 
 def _java_double(value: float) -> str:
-    """As Java's Double.toString prints it: with an exponent from 10^7 on."""
+    """Formatted as by Java's Double.toString: with an exponent from 10^7 on."""
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return str(value)
     digits, _, exponent = f"{value:.16e}".partition("e")

@@ -125,8 +125,8 @@ def test_death_in_zookeeper_is_death_in_the_group_and_its_commit_is_refused(chro
             await expire(consumer.session)
             await until(lambda: dying.consumer.member_ids not in ((), (old,)), 10, "another id")
             await shared_out([dying, other], EVERYTHING)
-            # The coordinator may have commanded it to stop before it found its session expired: it asked under an id that
-            # was gone. Either way it gave up once what it had.
+            # The coordinator may have commanded it to stop before it found its session expired: its id was
+            # gone. Either way it gave up its partitions once.
             what, _, partitions = dying.listener.heard[heard]
             assert (what in ("lost", "revoked"), partitions) == (True, given_up)
             stale = Identity(old, assigned["generation"])
