@@ -33,8 +33,8 @@ class Command:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
-        self.output = folder / "output.txt"
-        with self.output.open("w") as output:
+        self._output_path = folder / "output.txt"
+        with self._output_path.open("w") as output:
             self.child = subprocess.Popen(
                 [sys.executable, "-m", "comparison.cli.main", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ class Command:
             )
 
     def output(self) -> str:
-        return self.output.read_text()
+        return self._output_path.read_text()
 
     def descendants(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
