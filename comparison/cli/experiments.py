@@ -178,6 +178,16 @@ def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Format of the report on standard output.",
+)
+
+
 def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option(
@@ -194,14 +204,7 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Folder for traces and reports.",
         ),
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(["table", "json"]),
-            default="table",
-            show_default=True,
-            help="Format of the report on standard output.",
-        ),
+        _format_option,
         click.option("--dry-run", is_flag=True, help="Print the plan and exit."),
         click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
     )
@@ -342,14 +345,7 @@ Examples:
   rebalance-lab analyze runs/latest/crash --format json"""
 )
 @click.argument("run_dir", type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the report on standard output.",
-)
+@_format_option
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 def analyze(run_dir: Path, form: str, master: str) -> int:
     """Analyse finished runs again from their traces. RUN_DIR is a run's folder, or one with runs in it."""

@@ -199,14 +199,14 @@ def synced(member: Member, event: events.Synced, now: int) -> Step:
     return (assigned, ()) if member.topics == member.joined else moves.want_rejoin(assigned, moves.SUBSCRIPTION_CHANGED)
 
 
-def rejoin_between(member: Member, event: events.RejoinRequested, now: int) -> Step:
+def rejoin_between_join_and_sync(member: Member, event: events.RejoinRequested, now: int) -> Step:
     """REBALANCE_IN_PROGRESS: rejoin at once, unless it answers a heartbeat: then the Sync gets it too."""
     if event.api == "Heartbeat":
         return moves.extend_session(member, event.sent_ns), ()
     return moves.rejoin_at_once(member, event, now)
 
 
-def identity_refused_between(member: Member, event: Refusal, now: int) -> Step:
+def identity_refused_between_join_and_sync(member: Member, event: Refusal, now: int) -> Step:
     """ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID: rejoin at once; what a cooperative member kept is lost."""
     if not member.member_id:  # there was no id to drop: do not retry in a tight loop
         return moves.rejoin_later(member, "conflict", event, now)

@@ -108,13 +108,13 @@ def _same_in(state: MemberState) -> Mapping[type[Event], Cell]:
     }
 
 
-def _between(state: MemberState) -> Mapping[type[Event], Cell]:
+def _between_join_and_sync(state: MemberState) -> Mapping[type[Event], Cell]:
     """Cells of JOINING, DECIDING and SYNCING: whatever fails, the member tries again."""
     return {
         Refused: _to(leaving.refused, FAILED),
-        RejoinRequested: _to(actions.rejoin_between, state, SEEKING, JOINING),
-        GenerationOutdated: _to(actions.identity_refused_between, SEEKING, JOINING),
-        MemberForgotten: _to(actions.identity_refused_between, SEEKING, JOINING),
+        RejoinRequested: _to(actions.rejoin_between_join_and_sync, state, SEEKING, JOINING),
+        GenerationOutdated: _to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
+        MemberForgotten: _to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
         CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
         CoordinatorLoading: _to(actions.coordinator_loading, state, SEEKING),
         Polled: _to(actions.poll_elsewhere, state),
@@ -160,7 +160,7 @@ def _owning(
     }
 
 
-def _parting(state: MemberState, out: MemberState) -> Mapping[type[Event], Cell]:
+def _last_revocation(state: MemberState, out: MemberState) -> Mapping[type[Event], Cell]:
     """Cells of UNSUBSCRIBING and CLOSING, which only wait for the last revocation and then leave."""
     return {
         Stopped: _to(leaving.stopped, state, out),
@@ -197,18 +197,18 @@ TABLE: Mapping[MemberState, Mapping[type[Event], Cell]] = MappingProxyType(
             Closed: _to(leaving.close, LEFT),
         },
         JOINING: {
-            **_between(JOINING),
+            **_between_join_and_sync(JOINING),
             Joined: _to(actions.joined, DECIDING, SYNCING),
             MemberIdGiven: _to(actions.member_id_given, JOINING),
         },
         DECIDING: {
-            **_between(DECIDING),
+            **_between_join_and_sync(DECIDING),
             **_same_in(DECIDING),
             Decided: _to(actions.decided, SYNCING),
             Ticked: _to(actions.ticked, DECIDING, SEEKING, JOINING, UNJOINED),
         },
         SYNCING: {
-            **_between(SYNCING),
+            **_between_join_and_sync(SYNCING),
             Synced: _to(actions.synced, ASSIGNED),
         },
         ASSIGNED: {
@@ -240,11 +240,11 @@ TABLE: Mapping[MemberState, Mapping[type[Event], Cell]] = MappingProxyType(
             Polled: _to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
         },
         UNSUBSCRIBING: {
-            **_parting(UNSUBSCRIBING, UNJOINED),
+            **_last_revocation(UNSUBSCRIBING, UNJOINED),
             SubscriptionChanged: _to(leaving.subscription_changed, UNSUBSCRIBING),
             Closed: _to(leaving.close, CLOSING),
         },
-        CLOSING: _parting(CLOSING, LEFT),
+        CLOSING: _last_revocation(CLOSING, LEFT),
         LEFT: {},
         FAILED: {
             Closed: _to(leaving.close, LEFT),

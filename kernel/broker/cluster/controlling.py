@@ -179,7 +179,7 @@ class Controller:
         try:
             wanted = znodes.parse_reassignment(request.data)
         except znodes.MalformedNode as error:
-            self._tell(f"ignoring {path}: {error}")
+            self._warn_once(f"ignoring {path}: {error}")
             return
         plan = reassigned(observed.snapshot, live, wanted)
         for refusal in plan.refused:
@@ -191,12 +191,12 @@ class Controller:
             await self._fenced(Delete(path, request.version))
             return
         brokers = sorted({broker for replicas in plan.waiting.values() for broker in replicas} - set(live))
-        self._tell(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which are not running")
+        self._warn_once(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which are not running")
         if plan.waiting != wanted:
             await self._fenced(SetData(path, znodes.reassignment_node(plan.waiting), request.version))
 
-    def _tell(self, text: str) -> None:
-        """Log once, not at every observation."""
+    def _warn_once(self, text: str) -> None:
+        """Log a warning once, not at every observation."""
         if text != self._last_warning:
             self._last_warning = text
             log.warning("%s", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,8 +27,10 @@ from tests.support.tracers import ListTracer
 from tests.support.wire_clients import WireConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
+
+    from kernel.broker.broker import Broker
 
 SESSION_S = 2
 #: Much longer than the session.
@@ -116,16 +118,19 @@ def blocked_assignor(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[Bl
         assignor.may_answer.set()
 
 
+@asynccontextmanager
+async def broker_with_topic(chroot: str, tmp_path: Path) -> AsyncIterator[tuple[Broker, ListTracer]]:
+    tracer = ListTracer()
+    async with running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker:
+        await create_topics(broker, {"t": 4})
+        yield broker, tracer
+
+
 def test_rebalance_that_begins_while_the_leader_decides_is_decided_anew(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(assignor: BlockedAssignor) -> None:
-        tracer = ListTracer()
-        async with (
-            running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker,
-            AsyncExitStack() as stack,
-        ):
-            await create_topics(broker, {"t": 4})
+        async with broker_with_topic(chroot, tmp_path) as (broker, tracer), AsyncExitStack() as stack:
             members = [eager(bootstrap_of(broker)), eager(bootstrap_of(broker))]
             for number, member in enumerate(members, 1):
                 stack.push_async_callback(member.close)
@@ -149,9 +154,7 @@ def test_consumer_that_is_closed_while_it_decides_leaves_at_once(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(assignor: BlockedAssignor) -> None:
-        tracer = ListTracer()
-        async with running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker:
-            await create_topics(broker, {"t": 4})
+        async with broker_with_topic(chroot, tmp_path) as (broker, tracer):
             member = await eager(bootstrap_of(broker)).begin({"t": 1})
             await until(lambda: len(assignor.groups) == 1, 20, "the call to the assignor")
             await member.close()
@@ -171,12 +174,7 @@ def test_broker_serves_others_while_its_own_strategy_computes(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(assignor: BlockedAssignor) -> None:
-        tracer = ListTracer()
-        async with (
-            running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker,
-            AsyncExitStack() as stack,
-        ):
-            await create_topics(broker, {"t": 4})
+        async with broker_with_topic(chroot, tmp_path) as (broker, tracer), AsyncExitStack() as stack:
             members = [commanded(bootstrap_of(broker), chroot) for _ in range(2)]
             for member in members:
                 stack.push_async_callback(member.close)

@@ -26,7 +26,7 @@ from zkconsumer.rebalance.steps import Jump
 from zkconsumer.rebalance.table import table
 
 ORIGINAL = RebalanceConfig(group="g", consumer_id="g_c")
-BETWEEN = {
+BETWEEN_ATTEMPTS = {
     RebalanceState.IDLE,
     RebalanceState.GIVING_UP,
     RebalanceState.BACKING_OFF,
@@ -63,8 +63,8 @@ def rows_by_state():
 
 
 def test_every_state_is_a_row_of_some_table_or_lies_between_attempts():
-    assert set(RebalanceState) == set(rows_by_state()) | BETWEEN
-    assert not set(rows_by_state()) & BETWEEN
+    assert set(RebalanceState) == set(rows_by_state()) | BETWEEN_ATTEMPTS
+    assert not set(rows_by_state()) & BETWEEN_ATTEMPTS
 
 
 def numbers(config):
@@ -174,7 +174,7 @@ def test_every_step_documents_exactly_the_states_that_can_follow_it():
         for state, row in steps.items():
             follow.setdefault(state, set()).update(successors(steps, state))
             assert documented[state].startswith(row.number), state
-    assert set(follow) == set(RebalanceState) - BETWEEN
+    assert set(follow) == set(RebalanceState) - BETWEEN_ATTEMPTS
     for state, states in follow.items():
         assert set(re.findall(r"\b[A-Z_]{4,}\b", documented[state])) == {each.name for each in states}, state
 

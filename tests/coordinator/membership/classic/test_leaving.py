@@ -81,7 +81,7 @@ def test_subscription_that_comes_while_it_unsubscribes_joins_after_that():
     assert talk.last("rebalance_started").fields == {"trigger": "subscribe"}
 
 
-def test_close_while_it_unsubscribes_is_one_parting():
+def test_close_while_it_unsubscribes_leaves_once():
     talk = Talk().stable()
     talk.say(events.Unsubscribed())
     assert talk.say(Closed()) == ()
@@ -90,10 +90,10 @@ def test_close_while_it_unsubscribes_is_one_parting():
     assert talk.state is MemberState.LEFT
 
 
-@pytest.mark.parametrize("parting", [Closed(), events.Unsubscribed()])
-def test_static_member_gives_up_its_partitions_and_says_nothing(parting: Event):
+@pytest.mark.parametrize("last", [Closed(), events.Unsubscribed()])
+def test_static_member_gives_up_its_partitions_and_says_nothing(last: Event):
     talk = Talk(STATIC).stable()
-    assert talk.say(parting)[-1] == Revoke(BOTH)
+    assert talk.say(last)[-1] == Revoke(BOTH)
     assert talk.say(Stopped()) == ()
 
 

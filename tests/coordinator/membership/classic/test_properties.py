@@ -92,7 +92,7 @@ anything = st.one_of(
 #: (Not by `one_of`, which deals among all the branches of `anything`.)
 sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if drawn[0] == 0 else ("kind", None))
 #: A member that unsubscribes while its coordinator is looked for, and what happens until it is out of the group.
-parting = st.one_of(
+ending = st.one_of(
     st.just([]),
     st.lists(st.one_of(anything, st.just(("event", CoordinatorFound(2)))), max_size=4).map(
         lambda rest: [("refused", ("Heartbeat", "NOT_COORDINATOR")), ("event", events.Unsubscribed()), *rest]
@@ -233,12 +233,12 @@ def test_any_course_of_events_keeps_the_members_promises(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.booleans(), st.lists(sayings, max_size=40), parting)
+@given(st.booleans(), st.lists(sayings, max_size=40), ending)
 def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(
-    cooperative: bool, course: list[Saying], parting: list[Saying]
+    cooperative: bool, course: list[Saying], ending: list[Saying]
 ) -> None:
     world = World(cooperative=cooperative)
-    world.live([*course, *parting, ("event", events.SubscriptionChanged(frozenset({"t"})))])
+    world.live([*course, *ending, ("event", events.SubscriptionChanged(frozenset({"t"})))])
     for _ in range(24):  # a cooperative member that has something taken away makes two rounds
         if world.member.state in (MemberState.STABLE, MemberState.FAILED):
             return

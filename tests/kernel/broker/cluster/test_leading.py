@@ -1,4 +1,4 @@
-"""Telling listeners of leadership: in order, never two things at a time, and what refusals lead to."""
+"""Notifying listeners of leadership: in order, never two things at a time, and what refusals lead to."""
 
 from __future__ import annotations
 
