@@ -44,14 +44,17 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
             hint = "; --session-timeout sets it in all designs" if name in SESSION_TIMERS else ""
             warnings.append(f"{name}={value} applies only to {', '.join(taking)}: {reasons}{hint}")
         elif name not in BROKER_SETTINGS:
-            raise ConfigurationError(f"{name}={value} applies to none of the chosen designs: {reasons}{_remedy(name)}")
+            raise ConfigurationError(f"{name}={value} applies to none of the chosen designs: {reasons}; {_remedy(name, value)}")
     return warnings
 
 
-def _remedy(name: str) -> str:
-    knowing = [design for design, each in CONSUMERS.items() if name in each.settings and name not in each.made_by]
+def _remedy(name: str, value: str) -> str:
+    """Raises `ConfigurationError` for a number that is invalid in every design."""
+    taking = [design for design in CONSUMERS if not _why_not(design, name, value)]
+    if not taking:
+        return "no design accepts this value: choose another one, or leave it out"
     timeout = "use --session-timeout, or " if name in SESSION_TIMERS else ""
-    return f"; {timeout}choose {' or '.join(knowing)} as well, or leave it out"
+    return f"{timeout}choose {' or '.join(taking)} as well, or leave it out"
 
 
 def _why_not(name: str, setting: str, value: str) -> str:

@@ -18,8 +18,9 @@ STRATEGY = "partition.assignment.strategy"
     ("designs", "name", "value", "complaint"),
     [
         (DESIGN_NAMES, STRATEGY, "nonesuch", f"{STRATEGY}=nonesuch applies to none of the chosen designs"),
-        (("zookeeper",), STRATEGY, "nonesuch", "zookeeper supports only range and roundrobin"),
-        (("zookeeper",), STRATEGY, "sticky", "zookeeper supports only range and roundrobin; choose .*eager"),
+        (("zookeeper",), STRATEGY, "nonesuch", "supports only range and roundrobin; no design accepts this value"),
+        (("eager",), STRATEGY, "nonesuch", "; no design accepts this value: choose another one"),
+        (("zookeeper",), STRATEGY, "sticky", "only range and roundrobin; choose server or eager or static as well"),
         (("server",), STRATEGY, "cooperative-sticky", "server has no strategy 'cooperative-sticky'"),
         (("cooperative",), STRATEGY, "range", "cooperative is defined by its own"),
         (("zookeeper", "eager"), "session.timeout.ms", "soon", "session.timeout.ms='soon': must be a whole number"),
@@ -27,6 +28,7 @@ STRATEGY = "partition.assignment.strategy"
         (("zookeeper", "eager"), "auto.commit.interval.ms", "-5", "auto.commit.interval.ms='-5': must be between"),
         (("eager",), "exclude.internal.topics", "maybe", "must be true or false"),
         (("zookeeper",), "fix.commit.fence", "sesion", "must be one of none, session, epoch"),
+        (("zookeeper",), "session.timeout.ms", "0", "session.timeout.ms='0': must be between 1 and"),
         (("zookeeper",), "session.timeout.ms", "6000", "use --session-timeout, or choose eager or static"),
         (
             ("eager",),
