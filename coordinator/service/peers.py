@@ -30,39 +30,54 @@ class Peers:
 
     def __init__(self) -> None:
         self._connections: dict[int, BrokerConnection] = {}
-        self._opening: dict[int, asyncio.Lock] = {}
+        self._opening: dict[BrokerAddress, asyncio.Task[BrokerConnection | None]] = {}
         self._closed = False
 
     async def call(self, broker: BrokerAddress, api: Api, body: dict[str, Any]) -> Any | None:
         """The answer as kio's entity, or None after logging why there is none."""
-        if self._closed:
+        connection = await self._connection(broker)
+        if connection is None:
             return None
         try:
-            connection = await self._connection(broker)
-            return None if connection is None else await connection.call(api, body, timeout_ms=TIMEOUT_MS)
+            return await connection.call(api, body, timeout_ms=TIMEOUT_MS)
         except RebalanceLabError as error:
             log.info("%s to broker %s: %s", api.name, broker.node_id, error)
             return None
 
     async def _connection(self, broker: BrokerAddress) -> BrokerConnection | None:
-        async with self._opening.setdefault(broker.node_id, asyncio.Lock()):
-            kept = self._connections.get(broker.node_id)
-            if kept is not None and not kept.closed and (kept.host, kept.port) == (broker.host, broker.port):
-                return kept
-            if kept is not None:
-                kept.close()  # the broker has a new address
+        if self._closed:
+            return None
+        kept = self._connections.get(broker.node_id)
+        if kept is not None and not kept.closed and (kept.host, kept.port) == (broker.host, broker.port):
+            return kept
+        opening = self._opening.get(broker)
+        if opening is None:
+            opening = self._opening[broker] = asyncio.create_task(self._open(broker))
+            opening.add_done_callback(lambda _: self._opening.pop(broker))
+        await asyncio.wait([opening])  # goes on when one of those who wait is cancelled
+        return None if opening.cancelled() else opening.result()
+
+    async def _open(self, broker: BrokerAddress) -> BrokerConnection | None:
+        """One attempt, for all who call meanwhile: one after another they would each wait for a frozen broker."""
+        try:
             opened = await BrokerConnection.open(
                 broker.host, broker.port, CLIENT_ID, timeout_ms=TIMEOUT_MS, node_id=broker.node_id
             )
-            if self._closed:
-                opened.close()
-                return None
-            self._connections[broker.node_id] = opened
-            return opened
+        except RebalanceLabError as error:
+            log.info("broker %s: %s", broker.node_id, error)
+            return None
+        if broker.node_id in self._connections:
+            self._connections[broker.node_id].close()  # ended, or to another address
+        self._connections[broker.node_id] = opened
+        return opened
 
     async def close(self) -> None:
         """Current and later calls return None."""
         self._closed = True
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()

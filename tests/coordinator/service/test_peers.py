@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING, Any
 
+from coordinator.service import peers as peers_module
 from coordinator.service.peers import Peers
+from kernel.client.connection import BrokerConnection
+from kernel.values import BrokerAddress
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers import running_broker
@@ -16,8 +20,6 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from kernel.values import BrokerAddress
-
 
 async def metadata_of(peers: Peers, broker: BrokerAddress) -> Any:
     return await peers.call(broker, Api.Metadata, {"topics": [], "allow_auto_topic_creation": False})
@@ -25,7 +27,7 @@ async def metadata_of(peers: Peers, broker: BrokerAddress) -> Any:
 
 def test_calls_at_once_share_a_connection_and_one_that_ended_is_opened_again(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     opened = opened_by_coordinators(monkeypatch)
 
     async def test() -> None:
@@ -45,5 +47,55 @@ def test_calls_at_once_share_a_connection_and_one_that_ended_is_opened_again(
             await peers.close()
             assert all(connection.closed for connection in opened)
             assert await metadata_of(peers, broker.address) is None
+
+    asyncio.run(test())
+
+
+def test_calls_at_once_to_a_frozen_broker_share_the_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers_module, "TIMEOUT_MS", 200)
+    attempts = []
+    really = BrokerConnection.open
+
+    async def counting(*given: Any, **named: Any) -> BrokerConnection:
+        attempts.append(given)
+        return await really(*given, **named)
+
+    monkeypatch.setattr(BrokerConnection, "open", counting)
+
+    async def test() -> None:
+        peers = Peers()
+        with socket.create_server(("127.0.0.1", 0)) as frozen:  # the system accepts for it, and nothing answers
+            at = BrokerAddress(1, *frozen.getsockname())
+            assert await asyncio.gather(*(metadata_of(peers, at) for _ in range(20))) == [None] * 20
+            assert len(attempts) == 1
+            assert await metadata_of(peers, at) is None
+            assert len(attempts) == 2, "the next call tries again"
+            await peers.close()
+
+    asyncio.run(test())
+
+
+def test_caller_that_is_cancelled_does_not_take_the_connection_from_others(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        peers = Peers()
+        async with running_broker(chroot, tmp_path) as broker:
+            first = asyncio.create_task(metadata_of(peers, broker.address))
+            second = asyncio.create_task(metadata_of(peers, broker.address))
+            await asyncio.sleep(0)
+            first.cancel()
+            assert await second is not None
+            await peers.close()
+
+    asyncio.run(test())
+
+
+def test_close_ends_calls_that_wait_for_a_frozen_broker() -> None:
+    async def test() -> None:
+        peers = Peers()
+        with socket.create_server(("127.0.0.1", 0)) as frozen:
+            call = asyncio.create_task(metadata_of(peers, BrokerAddress(1, *frozen.getsockname())))
+            await asyncio.sleep(0)
+            await peers.close()
+            assert await asyncio.wait_for(call, 1) is None
 
     asyncio.run(test())
