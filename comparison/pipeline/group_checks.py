@@ -13,7 +13,7 @@ from comparison.pipeline.windows import FORMING
 
 if TYPE_CHECKING:
     from comparison.pipeline.checks import CheckResult
-    from comparison.pipeline.result import Change, Run, Wait
+    from comparison.pipeline.result import Change, Run, Term, Wait
 
 SLOW, FAILOVER = "slow", "failover"
 #: The share of the wait for a slow member in which nothing is delivered: at least, where all partitions are revoked
@@ -82,15 +82,14 @@ def generation_kept(run: Run) -> CheckResult:
     change = _failover(run)
     if change is None:
         return UNKNOWN, "no coordinator was killed"
-    takeover = _took_over(run, change)
-    summary = f"{takeover} took over the group" if takeover else "no broker was seen taking over the group"
+    successor = _successor(run, change)
+    summary = f"{successor.broker} took over the group" if successor else "no broker was seen taking over the group"
     if change.rounds:
-        return (
-            NOT_EXPECTED,
-            f"{summary}; {counted_noun(change.rounds, 'new generation')} began, "
-            f"{counted_noun(change.stopped, 'partition')} stopped",
-        )
-    if not takeover:
+        began = f"{counted_noun(change.rounds, 'new generation')} began"
+        if successor and (too_late := _after_sessions(run, (successor.from_ms - change.from_ms) / 1000)):
+            return UNKNOWN, f"{summary} {too_late}: {began}; use a longer --session-timeout"
+        return NOT_EXPECTED, f"{summary}; {began}, {counted_noun(change.stopped, 'partition')} stopped"
+    if not successor:
         return UNKNOWN, f"{summary}; no new generation began"
     return EXPECTED, f"{summary}; no new generation began, no partition stopped"
 
@@ -106,7 +105,7 @@ def acknowledged_commits_kept(run: Run) -> CheckResult:
             f"{counted_noun(behind, 'delivery', 'deliveries')} started behind an accepted commit, "
             f"{counted_noun(moved_back, 'offset')} moved back, {counted_noun(final or 0, 'final offset')} behind"
         )
-    if change is None or not _took_over(run, change):
+    if change is None or not _successor(run, change):
         return UNKNOWN, "no broker was seen taking over the group"
     return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')} accepted, none lost in the takeover"
 
@@ -115,11 +114,23 @@ def _failover(run: Run) -> Change | None:
     return next((change for change in run.changes if change.change == FAILOVER), None)
 
 
-def _took_over(run: Run, change: Change) -> str:
-    """The broker that accepted commits for the group after another one was killed; '' if there was none."""
+def _successor(run: Run, change: Change) -> Term | None:
+    """The term of the broker that accepted commits for the group after another one was killed; None if none did."""
     after = [term for term in run.coordinators if term.broker != change.target and term.commits]
     late = [term for term in after if term.last_ms is not None and term.last_ms > change.from_ms]
-    return late[-1].broker if late else ""
+    return late[-1] if late else None
+
+
+def _after_sessions(run: Run, away_s: float) -> str:
+    """How long the group had no coordinator, if members' own session timers can have ended meanwhile; '' if not.
+
+    A member's timer started at its last answered heartbeat, up to an interval before the kill. Members without
+    heartbeats (server) have their sessions with ZooKeeper.
+    """
+    session_s, heartbeat_s = _timer_s(run, "session_ms"), _timer_s(run, "heartbeat_ms")
+    if session_s is None or heartbeat_s is None or away_s < session_s - heartbeat_s:
+        return ""
+    return f"after {away_s:.1f} s, and members with sessions of {session_s:g} s may have given up before"
 
 
 def waits_for_the_slow_member(run: Run) -> CheckResult:

@@ -44,7 +44,9 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
             hint = "; --session-timeout sets it in all designs" if name in SESSION_TIMERS else ""
             warnings.append(f"{name}={value} applies only to {', '.join(taking)}: {reasons}{hint}")
         elif name not in BROKER_SETTINGS:
-            raise ConfigurationError(f"{name}={value} applies to none of the chosen designs: {reasons}; {_remedy(name, value)}")
+            raise ConfigurationError(
+                f"{name}={value} applies to none of the chosen designs: {reasons}; {_remedy(name, value)}"
+            )
     return warnings
 
 

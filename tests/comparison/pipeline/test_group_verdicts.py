@@ -108,12 +108,14 @@ def test_partitions_of_a_lost_member_stay_unowned_for_the_delay(
     assert reason in verdict.reason
 
 
-def term(broker: str, last_ms: float | None, commits: int = 9) -> Term:
-    return Term(group="g", broker=broker, leader_epoch=0, from_ms=0.0, commits=commits, last_ms=last_ms, late=False)
+def term(broker: str, last_ms: float | None, commits: int = 9, from_ms: float = 0.0) -> Term:
+    return Term(group="g", broker=broker, leader_epoch=0, from_ms=from_ms, commits=commits, last_ms=last_ms, late=False)
 
 
 KILLED = change("failover", target="broker-2", rounds=0, stopped=0)
+REJOINED = change("failover", target="broker-2", rounds=1)
 TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0)]}
+TAKEN_OVER_LATE = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0, from_ms=KILLED.from_ms + 2_500)]}
 
 
 @pytest.mark.parametrize(
@@ -127,10 +129,29 @@ TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0
         ),
         (
             "generation kept",
-            {"changes": [change("failover", target="broker-2", rounds=1)], **TAKEN_OVER},
+            {"changes": [REJOINED], **TAKEN_OVER},
             NO,
             "1 new generation began, 12 partitions stopped",
         ),
+        (
+            "generation kept",
+            {"changes": [REJOINED], **TAKEN_OVER_LATE, "parameters": TIMERS},
+            UNKNOWN,
+            "after 2.5 s, and members with sessions of 3 s may have given up before: 1 new generation began",
+        ),
+        (
+            "generation kept",
+            {"changes": [REJOINED], **TAKEN_OVER, "parameters": TIMERS},
+            NO,
+            "broker-1 took over the group; 1 new generation began, 12 partitions stopped",
+        ),
+        (
+            "generation kept",  # server: the members' sessions are with ZooKeeper
+            {"changes": [REJOINED], **TAKEN_OVER_LATE, "parameters": {"timers": {"session_ms": 3000}}},
+            NO,
+            "1 new generation began",
+        ),
+        ("generation kept", {"changes": [REJOINED], "parameters": TIMERS}, NO, "no broker was seen"),
         ("generation kept", {"changes": [KILLED]}, UNKNOWN, "no broker was seen"),
         ("generation kept", {}, UNKNOWN, "no coordinator was killed"),
         ("no commit lost", {"changes": [KILLED], **TAKEN_OVER}, YES, "60 commits accepted, none lost"),
