@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.broker.settings.effective_configs import Source
 from kernel.broker.settings.topic_configs import NOTES
 from kernel.client.client import EARLIEST, LATEST, list_offset
-from kernel.errors import Unavailable, UserError
+from kernel.errors import ProtocolError, Unavailable, UserError
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode, error_name
@@ -85,7 +85,7 @@ class TopicAdmin:
     ) -> int:
         """Create a topic and wait for its leaders; its number of partitions. -1 means the broker's default.
 
-        Raises `TopicRefused`, `Unavailable`.
+        Raises `TopicRefused`, `Unavailable`, `ProtocolError`.
         """
         topic = {
             "name": name,
@@ -98,7 +98,7 @@ class TopicAdmin:
         answer = await connection.call(
             Api.CreateTopics, {"topics": [topic], "timeout": TIMEOUT_MS, "validate_only": False}
         )
-        _raise_if_refused(f"topic {name!r} was not created", answer.topics[0])
+        _raise_if_refused(f"topic {name!r} was not created", _only(connection, Api.CreateTopics, answer.topics))
         return len(await partitions_led(self._client, name))
 
     async def settings(self, name: str) -> tuple[SettingDescription, ...]:
@@ -106,11 +106,11 @@ class TopicAdmin:
         return await _settings(await self._controller(), name)
 
     async def delete(self, name: str) -> None:
-        """Delete a topic with all its records. Raises `TopicRefused`, `Unavailable`."""
+        """Delete a topic with all its records. Raises `TopicRefused`, `Unavailable`, `ProtocolError`."""
         connection = await self._controller()
         body = {"topic_names": (name,), "topics": ({"name": name, "topic_id": None},), "timeout": TIMEOUT_MS}
         answer = await connection.call(Api.DeleteTopics, body)
-        _raise_if_refused(f"topic {name!r} was not deleted", answer.responses[0])
+        _raise_if_refused(f"topic {name!r} was not deleted", _only(connection, Api.DeleteTopics, answer.responses))
 
     async def list(self) -> dict[str, int]:
         """{topic: number of partitions}, sorted by name, without internal topics. Raises `Unavailable`."""
@@ -119,12 +119,13 @@ class TopicAdmin:
         return {name: sizes[name] for name in sorted(sizes) if name not in metadata.internal}
 
     async def describe(self, name: str) -> TopicDescription:
-        """One topic with its leaders, replicas and offsets. Raises `TopicRefused`, `Unavailable`."""
+        """One topic with its leaders, replicas and offsets. Raises `TopicRefused`, `Unavailable`, `ProtocolError`."""
         await self._client.refresh([name])
         connection = await self._client.any_connection()
         body = {"topics": [{"name": name, "topic_id": None}], "allow_auto_topic_creation": False}
         version = min(12, connection.version_of(Api.Metadata))  # the last that every stock broker offers
-        topic = (await connection.call(Api.Metadata, body, version=version)).topics[0]
+        answer = await connection.call(Api.Metadata, body, version=version)
+        topic = _only(connection, Api.Metadata, answer.topics)
         _raise_if_refused(f"topic {name!r} cannot be described", topic)
         leaders = {TopicPartition(name, row.partition_index): row.leader_id for row in topic.partitions}
         begins, ends = await self._offsets(leaders, EARLIEST), await self._offsets(leaders, LATEST)
@@ -190,13 +191,22 @@ async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDes
         return ()
     resource = {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None}
     body = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
-    (answer,) = (await connection.call(Api.DescribeConfigs, body)).results
+    answer = _only(connection, Api.DescribeConfigs, (await connection.call(Api.DescribeConfigs, body)).results)
     _raise_if_refused(f"the settings of topic {name!r} cannot be described", answer)
     return tuple(
         SettingDescription(row.name, row.value or "", _note(getattr(row, "documentation", None) or ""))
         for row in sorted(answer.configs, key=lambda row: row.name)
         if row.config_source == Source.TOPIC
     )
+
+
+def _only(connection: BrokerConnection, api: Api, rows: Sequence[Any]) -> Any:
+    """The row about the one topic that was asked about. Raises `ProtocolError`."""
+    if len(rows) != 1:
+        raise ProtocolError(
+            f"{connection.host}:{connection.port} answered {api.name} with nonsense: {len(rows)} rows about one topic"
+        )
+    return rows[0]
 
 
 def _note(documentation: str) -> str:

@@ -10,7 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 from comparison.cli.state import ServerState, process_start, states
-from kernel.errors import EnvironmentFault
+from comparison.exits import Exit
+from kernel.errors import EnvironmentFault, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
     """Start this command again in a session of its own, and return its state once it has written one.
 
     The name of the state and of the log begins with `prefix`: a server that chooses its own port gets its full name
-    only then. Raises `EnvironmentFault` with the last line of the log when the process exits instead.
+    only then. When the process exits instead, raises `EnvironmentFault` or `Unavailable` with the last line of the log.
     """
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,8 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
             child.wait()
             raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s; see {log}")
         time.sleep(0.05)
-    raise EnvironmentFault(_last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}; see {log}")
+    why = _last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}; see {log}"
+    raise Unavailable(why) if child.returncode == Exit.INTERNAL else EnvironmentFault(why)  # its own exit code
 
 
 def _last_line(log: Path) -> str:

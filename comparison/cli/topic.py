@@ -133,7 +133,8 @@ def _show(found: TopicDescription) -> None:
         leader = f"leader {each.leader}" if each.leader >= 0 else "no leader"
         replicas = ",".join(map(str, each.replicas))
         in_sync = ",".join(map(str, each.in_sync))
-        offsets = "unknown" if each.end_offset is None else f"{each.begin_offset} to {each.end_offset}"
+        known = each.begin_offset is not None and each.end_offset is not None
+        offsets = f"{each.begin_offset} to {each.end_offset}" if known else "unknown"
         click.echo(f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}")
     for setting in found.settings:
         click.echo(f"  {_setting_text(setting)}")

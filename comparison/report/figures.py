@@ -109,7 +109,7 @@ def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
     """The settings that all designs shared."""
     parameters = runs[0]["parameters"]
     named = [
-        f"{parameters[name]} {name}"
+        f"{parameters[name]} {name.removesuffix('s') if parameters[name] == 1 else name}"
         for name in ("members", "partitions", "brokers")
         if parameters.get(name) is not None
     ]

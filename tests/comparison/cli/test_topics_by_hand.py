@@ -136,6 +136,19 @@ def test_a_broker_without_zookeeper_says_so_and_can_be_stopped(terminals: Termin
     )
     broker.send_signal(signal.SIGINT)
     assert broker.wait(15) == 0  # the default of zookeeper.connection.timeout.ms is 18 s
+    impatient = (
+        "broker",
+        "--zookeeper",
+        f"127.0.0.1:{nobody}",
+        "--port",
+        "0",
+        "-c",
+        "zookeeper.connection.timeout.ms=300",
+    )
+    for where in ((), ("--detach",)):
+        alone = terminals.run(*impatient, "--port", "0", *where)
+        assert alone.returncode == Exit.INTERNAL
+        assert "accepted a session within 300 ms" in alone.stderr
     garbage = terminals.run("broker", "--zookeeper", "garbage", "--port", "0")
     assert garbage.returncode == Exit.USAGE
     assert "'garbage' has no port" in garbage.stderr

@@ -72,6 +72,11 @@ def test_unknown_figure_is_a_dash_without_a_ratio() -> None:
     assert lines == [["lost", "0", "0"], ["lost", "0", "-"]]
 
 
+def test_one_of_a_kind_is_named_in_the_singular() -> None:
+    alone = run("join", "eager", parameters={"members": 1, "partitions": 12, "brokers": 1})
+    assert "\n1 member, 12 partitions, 1 broker, seed" in rendered(as_mapping(compose([judge(alone)])))
+
+
 def test_traces_cannot_inject_markup_into_the_report() -> None:
     evil = as_mapping(compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))]))
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
