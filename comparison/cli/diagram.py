@@ -206,11 +206,10 @@ def _read(sources: Sequence[Path]) -> list[Trace]:
     """Read each trace file once; warn of lines that cannot be used."""
     traces = []
     for path in dict.fromkeys(file for source in sources for file in _files(source)):
-        try:
-            trace = read_trace(path)
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}") from error
-        if trace.quarantined:
+        trace = read_trace(path)
+        if (unreadable := trace.unreadable) is not None:
+            click.echo(f"warning: {path}: cannot be read: {unreadable}", err=True)
+        elif trace.quarantined:
             reasons = ", ".join(sorted({each.reason.value for each in trace.quarantined}))
             click.echo(f"warning: {path}: {len(trace.quarantined)} unusable lines ignored ({reasons})", err=True)
         traces.append(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernel.trace.events import COMMON_FIELDS, KINDS, Type
-from kernel.trace.reader import event_of, header_of, lines_of
+from kernel.trace.reader import end_of, event_of, header_of, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,9 @@ def rows_of(file: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The lines of one file as rows, without its header; columns that are null may be absent."""
     whose = {"run": file["run"], "role": file["role"], "file": file["file"]}
     for number, line in enumerate(lines_of(Path(file["path"]))):
-        if number == 0 and file["problem"] is None and header_of(line)[0] is not None:
+        if number == 0 and file["problem"] is None and header_of(line).header is not None:
+            continue
+        if file["problem"] is None and end_of(line) is not None:
             continue
         event, reason, wrong = event_of(line)
         row = {**whose, **_fields_of(event, wrong)} if event is not None else whose.copy()

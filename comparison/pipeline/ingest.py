@@ -93,7 +93,7 @@ def find_runs(folders: Sequence[Path]) -> list[TraceRun]:
 def _run_of(number: int, folder: Path, first_file: int) -> TraceRun:
     paths = sorted(path for path in (folder / "trace").glob("*.jsonl") if path.stat().st_size)
     headers = [read_header(path) for path in paths]
-    usable = [header for header, _ in headers if header is not None]
+    usable = [line.header for line in headers if line.header is not None]
     reference = min(usable, key=lambda h: (h["role"] != Role.RUNNER, h["monotonic_ns"]), default={})
     files = tuple(
         TraceFile(
@@ -104,7 +104,7 @@ def _run_of(number: int, folder: Path, first_file: int) -> TraceRun:
             offset_ns=_offset_ns(header, reference) if header else 0,
             problem=None if header else str(reason),
         )
-        for position, (path, (header, reason)) in enumerate(zip(paths, headers, strict=True))
+        for position, (path, (header, reason, _)) in enumerate(zip(paths, headers, strict=True))
     )
     one_boot = len({header["boot_id"] for header in usable}) <= 1
     return TraceRun(

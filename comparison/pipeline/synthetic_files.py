@@ -128,6 +128,8 @@ class SyntheticFile:
 
     def close(self, at_ms: int) -> None:
         """End the file as a process does that ends in good order."""
+        ns = (at_ms + self._began_ms) * _NS_PER_MS
+        self._lines.append(f'{{"end":{{"events":{self.seq},"monotonic_ns":{ns}}}}}\n')
         self._write()
         self._file.close()
 

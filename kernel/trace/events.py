@@ -1,8 +1,11 @@
 """The trace schema: every kind of event and its fields, in one table.
 
-A trace file holds JSON lines. The first line is the header (`HEADER_FIELDS`); every other line is one event. All
-events have the common fields (`COMMON_FIELDS`), and each kind adds its own. Readers keep events of unknown kinds.
-They flag an event that lacks a required field or has one of the wrong type; they never drop it.
+A trace file holds JSON lines. The first line is the header (`HEADER_FIELDS`). The last one is the end marker
+(`END_FIELDS`), which a process writes when it ends in good order; a killed process leaves none. Every other line is one
+event. All events have the common fields (`COMMON_FIELDS`), and each kind adds its own. Readers keep events of unknown
+kinds. They flag an event that lacks a required field or has one of the wrong type; they never drop it.
+
+Schema 1 had no end marker. Its files are still read, and nothing is concluded from the missing marker.
 
 Vocabulary:
 
@@ -30,7 +33,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: The first schema whose files have an end marker.
+END_MARKER_SINCE = 2
+#: Times are smaller than this, so that the sum of four of them fits into 64 bits: 73 years in nanoseconds.
+TIME_NS_LIMIT = 1 << 61
 
 
 class Role(StrEnum):
@@ -78,6 +85,9 @@ HEADER_FIELDS: Mapping[str, Type] = MappingProxyType(
         "pid": Type.INT,
     }
 )
+
+#: The end marker: {"end": {...}}. It has the number of events in the file, and the time on the same clock as theirs.
+END_FIELDS: Mapping[str, Type] = MappingProxyType({"events": Type.INT, "monotonic_ns": Type.INT})
 
 #: Fields of every event. `seq` counts from 0 in each file without gaps; `ns` is CLOCK_MONOTONIC.
 COMMON_FIELDS: Mapping[str, Type] = MappingProxyType(

@@ -6,22 +6,26 @@ the same reasons.
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kernel.trace.check import problems
-from kernel.trace.events import HEADER_FIELDS, SCHEMA_VERSION
+from kernel.trace.check import TIME_OUT_OF_RANGE, end_problems, header_problems, is_time, problems
+from kernel.trace.events import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+    from typing import BinaryIO
 
 #: The writer never writes a longer line; the limit keeps a corrupt file from filling the memory.
 LINE_BYTES_MAX = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 120
+_END = b'{"end"'
 
 
 class Reason(StrEnum):
@@ -32,26 +36,50 @@ class Reason(StrEnum):
     NO_HEADER = "no header"  #: the file does not begin with a usable header
     NEWER_SCHEMA = "newer schema"  #: written by a later version of this program
     FLAWED = "flawed event"  #: JSON, but a required field is missing or has the wrong type
+    NESTED = "nested too deep"  #: JSON that the decoder refuses to follow
+    TIME = "impossible time"  #: an event whose `ns` cannot be added to other times
+    UNREADABLE = "unreadable file"  #: a folder, a broken link, no permission: nothing of the file was read
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """An unusable line; `line` counts from 1, `text` is its beginning."""
+    """An unusable line; `line` counts from 1 (0: the whole file), `text` is its beginning."""
 
     line: int
     reason: Reason
     text: str
     detail: str = ""
+    file: str = ""  #: the file's name
+
+
+@dataclass(frozen=True, slots=True)
+class EndMarker:
+    """The last line of a file whose process ended in good order."""
+
+    events: int  #: in the file
+    monotonic_ns: int
+
+
+class HeaderLine(NamedTuple):
+    """The first line of a file. Without a usable header, `header` is None, and `detail` says what is wrong with it."""
+
+    header: Mapping[str, Any] | None
+    reason: Reason = Reason.NO_HEADER
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One trace file: its header (None if unusable), the usable events in order, and the quarantined lines."""
+    """One trace file: its header (None if unusable), the usable events in order, and the quarantined lines.
+
+    `end` is None in a file of schema 1, and in one whose process was killed or whose tail is lost.
+    """
 
     path: Path
     header: Mapping[str, Any] | None
     events: tuple[dict[str, Any], ...] = ()
     quarantined: tuple[Quarantined, ...] = field(default=())
+    end: EndMarker | None = None
 
     @property
     def missing(self) -> int:
@@ -60,34 +88,50 @@ class Trace:
             return 0
         return int(self.events[-1]["seq"]) + 1 - len(self.events) - len(self.quarantined)
 
+    @property
+    def unreadable(self) -> str | None:
+        """Why the file could not be read; None if it was."""
+        whole = (each.detail for each in self.quarantined if each.reason is Reason.UNREADABLE)
+        return next(whole, None)
+
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["kind"] in kinds]
 
 
 def read_trace(path: Path) -> Trace:
-    """Read one trace file. Raises OSError if the file is unreadable; bad content never raises."""
-    lines = list(lines_of(path))
-    header, header_reason = header_of(lines[0]) if lines else (None, Reason.NO_HEADER)
+    """Read one trace file. Neither bad content nor a file that cannot be read raises."""
+    try:
+        lines = list(lines_of(path))
+    except OSError as error:
+        return Trace(path, None, quarantined=(_unreadable(path, error),))
+    first = header_of(lines[0]) if lines else HeaderLine(None)
     events: list[dict[str, Any]] = []
     quarantined: list[Quarantined] = []
+    end = None
     for number, line in enumerate(lines, start=1):
-        if number == 1 and header is not None:
+        if number == 1 and first.header is not None:
+            continue
+        if first.header is not None and (marker := end_of(line)) is not None:
+            end = marker
             continue
         event, reason, wrong = event_of(line)
-        if header is None:
-            reason = header_reason
-        if reason is None and event is not None:
-            events.append(event)
-        elif reason is not None:
+        if first.header is None:
+            reason, wrong = first.reason, [first.detail]
+        if reason is not None:
             shown = line[:_SHOWN_CHARACTERS].decode("utf-8", errors="replace")
-            quarantined.append(Quarantined(number, reason, shown, "; ".join(wrong)))
-    return Trace(path, header, tuple(events), tuple(quarantined))
+            quarantined.append(Quarantined(number, reason, shown, "; ".join(wrong), path.name))
+        elif event is not None:
+            events.append(event)
+    return Trace(path, first.header, tuple(events), tuple(quarantined), end)
 
 
-def read_header(path: Path) -> tuple[Mapping[str, Any] | None, Reason]:
-    """Read only the header of a file. Returns what `header_of` returns."""
-    with path.open("rb") as file:
-        return header_of(file.readline(LINE_BYTES_MAX))
+def read_header(path: Path) -> HeaderLine:
+    """Read only the header of a file. Never raises."""
+    try:
+        with _opened(path) as file:
+            return header_of(file.readline(LINE_BYTES_MAX))
+    except OSError as error:
+        return HeaderLine(None, Reason.UNREADABLE, _unreadable(path, error).detail)
 
 
 def in_order(traces: Iterable[Trace]) -> Iterator[dict[str, Any]]:
@@ -96,38 +140,76 @@ def in_order(traces: Iterable[Trace]) -> Iterator[dict[str, Any]]:
     yield from sorted(everything, key=lambda event: (event["ns"], event["process"], event["seq"]))
 
 
-def header_of(line: bytes) -> tuple[Mapping[str, Any] | None, Reason]:
-    """Decode the first line of a file. Returns (header, reason); without a usable header (None, why)."""
+def header_of(line: bytes) -> HeaderLine:
+    """Decode the first line of a file."""
     try:
         decoded = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None, Reason.NO_HEADER
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return HeaderLine(None, detail=str(error))
     header = decoded.get("header") if isinstance(decoded, dict) else None
-    if not isinstance(header, dict) or not isinstance(header.get("schema"), int):
-        return None, Reason.NO_HEADER
-    if header["schema"] > SCHEMA_VERSION:
-        return None, Reason.NEWER_SCHEMA
-    if any(name not in header for name in HEADER_FIELDS):
-        return None, Reason.NO_HEADER
-    return header, Reason.NO_HEADER
+    if not isinstance(header, dict):
+        return HeaderLine(None, detail="header is missing")
+    wrong = header_problems(header)
+    # Which other fields a later schema has is not known.
+    if not any(each.startswith("schema ") for each in wrong):
+        if header["schema"] > SCHEMA_VERSION:
+            return HeaderLine(None, Reason.NEWER_SCHEMA, f"schema is {header['schema']}, not 1 to {SCHEMA_VERSION}")
+        if header["schema"] < 1:
+            wrong.append(f"schema is {header['schema']}, not 1 to {SCHEMA_VERSION}")
+    return HeaderLine(None, detail="; ".join(wrong)) if wrong else HeaderLine(header)
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The non-empty lines of a file, without line ends."""
-    with path.open("rb") as file:
+    """The non-empty lines of a file, without line ends. Raises OSError if it is no file that can be read."""
+    with _opened(path) as file:
         while line := file.readline(LINE_BYTES_MAX):
             if line.strip():
                 yield line.rstrip(b"\n")
 
 
+def end_of(line: bytes) -> EndMarker | None:
+    """The end marker in a line; None if the line is something else, or a flawed marker."""
+    if not line.startswith(_END):
+        return None
+    try:
+        end = msgspec.json.decode(line)["end"]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(end, dict) or end_problems(end):
+        return None
+    return EndMarker(end["events"], end["monotonic_ns"])
+
+
 def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[str]]:
-    """Decode a line. Returns (event, reason, problems); the reason is None for a usable event."""
+    """Decode a line. Returns (event, reason, problems); the reason is None for a usable event.
+
+    An end marker is no event: ask `end_of` first.
+    """
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         cut_off = line.startswith(b"{") and not line.rstrip().endswith(b"}")
         return None, Reason.TORN if cut_off else Reason.NOT_JSON, []
+    except RecursionError:
+        return None, Reason.NESTED, []
     if not isinstance(event, dict):
         return None, Reason.NOT_JSON, []
     wrong = problems(event)
-    return event, Reason.FLAWED if wrong else None, wrong
+    if wrong:
+        return event, Reason.FLAWED, wrong
+    if not is_time(event["ns"]):
+        return event, Reason.TIME, [f"ns {TIME_OUT_OF_RANGE}"]
+    return event, None, []
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file for reading. Raises OSError for all but regular files: a pipe would never end."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return open(file, "rb")  # a descriptor, and the caller closes it
+    os.close(file)
+    raise OSError(0, "not a regular file", str(path))
+
+
+def _unreadable(path: Path, error: OSError) -> Quarantined:
+    return Quarantined(0, Reason.UNREADABLE, "", error.strerror or str(error), path.name)

@@ -1,12 +1,14 @@
 """Write traces: one file for each process, one JSON line for each event, written immediately.
 
 Every event is one `write` to a file opened for appending, so `kill -9` loses no emitted event. A full disk may tear
-the last line, which readers quarantine. Events are checked when they are emitted: an invalid one is a bug and raises
+the last line, which readers quarantine. `close` writes the end marker, so a file without one may have lost its tail,
+unless its process was killed. Events are checked when they are emitted: an invalid one is a bug and raises
 ValueError.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from dataclasses import asdict, dataclass
@@ -68,6 +70,7 @@ class TraceWriter:
         self._tee = tee
         self._lock = threading.Lock()
         self._seq = 0
+        self._has_lost = False  # an event that was emitted is not in the file, or only in part
         self._encode = msgspec.json.Encoder().encode
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         self._write({"header": self._header()})
@@ -96,9 +99,19 @@ class TraceWriter:
             self._tee(event)
 
     def close(self) -> None:
-        """Close the file. Later events are ignored, because a background task may briefly outlive an orderly exit."""
+        """Write the end marker and close the file.
+
+        Later events are ignored, because a background task may briefly outlive an orderly exit. When the disk is full
+        there is no marker, or a torn one, and no error: readers see that the file does not end as it should.
+        """
         with self._lock:
-            if self._fd >= 0:
+            if self._fd < 0:
+                return
+            try:
+                if not self._has_lost:
+                    with contextlib.suppress(OSError):
+                        self._write({"end": {"events": self._seq, "monotonic_ns": self._clock.monotonic_ns()}})
+            finally:
                 os.close(self._fd)
                 self._fd = -1
 
@@ -115,7 +128,11 @@ class TraceWriter:
     def _write(self, line: Mapping[str, object]) -> None:
         data = memoryview(self._encode(line) + b"\n")
         while data:
-            data = data[os.write(self._fd, data) :]
+            try:
+                data = data[os.write(self._fd, data) :]
+            except OSError:
+                self._has_lost = True
+                raise
 
 
 class SilentTracer:

@@ -62,7 +62,7 @@ class Child:
         """Its events of one kind; a line that is being written is left for the next time."""
         lines = self.trace.read_text(encoding="utf-8").split("\n")[1:-1] if self.trace.exists() else []
         events = [json.loads(line) for line in lines]
-        return [event for event in events if event["kind"] == kind]
+        return [event for event in events if event.get("kind") == kind]
 
     @property
     def owned(self) -> int:

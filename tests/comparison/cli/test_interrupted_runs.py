@@ -96,7 +96,8 @@ def test_an_interrupted_run_ends_without_an_analysis_and_keeps_its_traces(folder
     assert "on Spark" not in command.output()
     kept = command.output().splitlines()[-1].rpartition("rebalance-lab analyze ")[2]
     (run_dir,) = run_dirs_in(folder / kept)
-    ended = (run_dir / "trace" / "runner.jsonl").read_text().splitlines()[-1]
+    ended, marker = (run_dir / "trace" / "runner.jsonl").read_text().splitlines()[-2:]
+    assert marker.startswith('{"end":')
     assert '"run_ended"' in ended
     assert '"interrupted"' in ended
 

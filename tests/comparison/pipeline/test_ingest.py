@@ -68,7 +68,7 @@ def test_unusable_lines_are_kept_and_flagged(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
-    [('{"header"', '{"footer"', Reason.NO_HEADER), ('"schema":1', '"schema":2', Reason.NEWER_SCHEMA)],
+    [('{"header"', '{"footer"', Reason.NO_HEADER), ('"schema":2', '"schema":99', Reason.NEWER_SCHEMA)],
 )
 def test_all_lines_of_a_file_without_a_usable_header_are_flagged(
     spark: SparkSession, tmp_path: Path, old: str, new: str, reason: Reason
@@ -77,8 +77,8 @@ def test_all_lines_of_a_file_without_a_usable_header_are_flagged(
     path = run / "trace" / "m0.jsonl"
     path.write_text(path.read_text().replace(old, new))
     rows = ingest(spark, find_runs([run]), tmp_path / "out").collect()
-    assert [row.problem for row in rows if row.role == ""] == [reason] * 3
-    assert len(rows) == 4
+    assert [row.problem for row in rows if row.role == ""] == [reason] * 4  # the header and the end marker too
+    assert len(rows) == 5
 
 
 def test_events_are_analysed_from_parquet(spark: SparkSession, tmp_path: Path) -> None:

@@ -34,6 +34,15 @@ def test_synthetic_lines_are_what_a_writer_writes(written: dict[str, Trace]) -> 
         assert times == sorted(times)
 
 
+def test_synthetic_files_of_processes_that_end_in_good_order_have_an_end_marker(written: dict[str, Trace]) -> None:
+    dead = {event["target"] for event in written["runner"].of("process_ended") if event["how"] == "kill"}
+    torn = {name for name, trace in written.items() if trace.quarantined}
+    assert dead
+    assert {name for name, trace in written.items() if trace.end is None} == dead | torn
+    for trace in written.values():
+        assert trace.end is None or trace.end.events == len(trace.events)
+
+
 def test_synthetic_file_may_end_in_a_torn_line(written: dict[str, Trace]) -> None:
     torn = {name: [each.reason for each in trace.quarantined] for name, trace in written.items() if trace.quarantined}
     assert list(torn.values()) == [[Reason.TORN]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ GOOD = b'{"seq":0,"ns":1,"kind":"member_failed","process":"m0","member":null,"st
 def written(folder: Path, *lines: bytes, header: bool = True) -> Path:
     path = folder / "m0.jsonl"
     TraceWriter(path, IDENTITY).close()
-    path.write_bytes((path.read_bytes() if header else b"") + b"".join(lines))
+    first, _ = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes((first if header else b"") + b"".join(lines))
     return path
 
 
@@ -42,12 +44,22 @@ def written(folder: Path, *lines: bytes, header: bool = True) -> Path:
         (GOOD.replace(b'"seq":0', b'"seq":9223372036854775808'), Reason.FLAWED),
         (GOOD.replace(b'"member_failed"', b'["member_failed"]'), Reason.FLAWED),
         (GOOD.replace(b'"member_failed"', b'"partitions_assigned","all":[],"partitions":[[0]]'), Reason.FLAWED),
+        (GOOD.replace(b'"ns":1', b'"ns":%d' % (1 << 61)), Reason.TIME),
+        (GOOD.replace(b'"ns":1', b'"ns":%d' % -(1 << 63)), Reason.TIME),
+        (b"[" * 10_000 + b"]" * 10_000 + b"\n", Reason.NESTED),
+        (GOOD.replace(b'"x"', b'{"x":' * 10_000 + b"1" + b"}" * 10_000), Reason.NESTED),
+        (b'{"end":' + b"[" * 10_000 + b"\n", Reason.NESTED),
+        (b'{"end":{"events":1}}\n', Reason.FLAWED),
+        (b'{"end":{"events":null,"monotonic_ns":1}}\n', Reason.FLAWED),
+        (b'{"end":1}\n', Reason.FLAWED),
+        (b'{"end":{"eve', Reason.TORN),
     ],
 )
 def test_unusable_line_is_set_aside_with_its_reason(tmp_path: Path, line: bytes, reason: Reason) -> None:
     trace = read_trace(written(tmp_path, GOOD, line))
     assert len(trace.events) == 1
-    assert [(q.line, q.reason) for q in trace.quarantined] == [(3, reason)]
+    assert [(q.line, q.reason, q.file) for q in trace.quarantined] == [(3, reason, "m0.jsonl")]
+    assert trace.end is None
 
 
 def test_unknown_kind_is_kept(tmp_path: Path) -> None:
@@ -66,9 +78,70 @@ def test_file_without_a_header_gives_no_events(tmp_path: Path) -> None:
 
 def test_file_of_a_later_version_is_set_aside(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD)
-    path.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":99'))
-    assert read_header(path) == (None, Reason.NEWER_SCHEMA)
+    path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":99'))
+    assert read_header(path) == (None, Reason.NEWER_SCHEMA, "schema is 99, not 1 to 2")
     assert {q.reason for q in read_trace(path).quarantined} == {Reason.NEWER_SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "detail"),
+    [
+        (b'"run":"r"', b'"run":null', "run is null"),
+        (b'"run":"r",', b"", "run is missing"),
+        (b'"seed":0', b'"seed":"0"', "seed should be int, is str"),
+        (b'"seed":0', b'"seed":true', "seed should be int, is bool"),
+        (b'"seed":0', b'"seed":9223372036854775808', "seed does not fit into 64 bits"),
+        (b'"schema":2', b'"schema":true', "schema should be int, is bool"),
+        (b'"schema":2', b'"schema":0', "schema is 0, not 1 to 2"),
+        (b'"boot_id":"', b'"boot_id":5,"x":"', "boot_id should be text, is int"),
+        (b'"wall_ns":', b'"wall_ns":9', "wall_ns is not a possible time"),
+        (b'"monotonic_ns":', b'"monotonic_ns":1.', "monotonic_ns should be int, is float"),
+        (b'{"header":{', b'{"header":[{', "JSON is malformed"),
+        (b'"header"', b'"footer"', "header is missing"),
+        (b'"run":"r"', b'"run":' + b"[" * 10_000, "maximum recursion depth"),
+    ],
+)
+def test_header_with_a_wrong_field_is_none_and_names_the_field(
+    tmp_path: Path, old: bytes, new: bytes, detail: str
+) -> None:
+    path = written(tmp_path, GOOD)
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    header, reason, told = read_header(path)
+    assert (header, reason) == (None, Reason.NO_HEADER)
+    assert detail in told
+    trace = read_trace(path)
+    assert (trace.header, trace.events) == (None, ())
+    assert all(q.reason is Reason.NO_HEADER and detail in q.detail for q in trace.quarantined)
+
+
+def test_file_of_schema_1_is_read_without_an_end_marker(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":1'))
+    trace = read_trace(path)
+    assert trace.header is not None
+    assert (trace.header["schema"], len(trace.events), trace.quarantined, trace.end) == (1, 1, (), None)
+
+
+def test_files_that_cannot_be_read_are_named_and_do_not_hide_their_siblings(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "nothing")
+    (tmp_path / "looping.jsonl").symlink_to(tmp_path / "looping.jsonl")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    traces = {trace.path.name: trace for trace in read_traces(tmp_path)}
+    assert len(traces.pop("m0.jsonl").events) == 1
+    told = {name: [(q.file, q.line, q.reason, q.detail) for q in trace.quarantined] for name, trace in traces.items()}
+    assert told == {
+        name: [(name, 0, Reason.UNREADABLE, why)]
+        for name, why in {
+            "folder.jsonl": "not a regular file",
+            "dangling.jsonl": "No such file or directory",
+            "looping.jsonl": "Too many levels of symbolic links",
+            "pipe.jsonl": "not a regular file",
+        }.items()
+    }
+    assert {trace.unreadable for trace in traces.values()} == {each[0][3] for each in told.values()}
+    assert read_header(tmp_path / "dangling.jsonl") == (None, Reason.UNREADABLE, "No such file or directory")
 
 
 def test_empty_file_is_a_trace_of_nothing(tmp_path: Path) -> None:
@@ -131,6 +204,8 @@ def test_what_is_written_comes_back(events: list[tuple[str, dict[str, Any]]]) ->
         writer.close()
         trace = read_trace(path)
     assert trace.quarantined == ()
+    assert trace.end is not None
+    assert trace.end.events == len(events)
     assert [
         (e["kind"], {name: e[name] for name in f}) for e, (_, f) in zip(trace.events, events, strict=True)
     ] == events

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.trace.events import KINDS, SCHEMA_VERSION, Role
-from kernel.trace.reader import Reason, read_trace
+from kernel.trace.reader import EndMarker, Reason, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter, boot_id
 from tests.support.manual_clock import ManualClock
 from tests.support.tracers import ListTracer
@@ -90,6 +90,53 @@ def test_event_after_close_is_ignored(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "t").events == ()
 
 
+def test_end_marker_is_the_last_line_and_written_once(tmp_path: Path) -> None:
+    clock = ManualClock(monotonic_ns=5_000)
+    writer = TraceWriter(tmp_path / "t", IDENTITY, clock=clock)
+    writer.emit("member_failed", error="a")
+    assert read_trace(tmp_path / "t").end is None
+    writer.emit("member_failed", error="b")
+    clock.advance_ms(1)
+    writer.close()
+    writer.emit("member_failed", error="late")
+    writer.close()
+    lines = (tmp_path / "t").read_bytes().splitlines()
+    assert len(lines) == 4
+    assert lines[-1] == b'{"end":{"events":2,"monotonic_ns":1005000}}'
+    assert read_trace(tmp_path / "t").end == EndMarker(2, 1_005_000)
+
+
+#: Fills the file up to its limit, then closes the trace.
+_CLOSED_WHEN_FULL = """
+import contextlib, os, resource, signal, sys
+from pathlib import Path
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity, TraceWriter
+path, emitted = Path(sys.argv[1]), sys.argv[2] == "emitted"
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+writer = TraceWriter(path, TraceIdentity(run="r", scenario="s", design="d", role=Role.MEMBER, process="m"))
+writer.emit("member_failed", error="x")
+size = path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, resource.RLIM_INFINITY))
+if emitted:
+    with contextlib.suppress(OSError):
+        writer.emit("member_failed", error="y")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+writer.close()
+writer.close()
+"""
+
+
+@pytest.mark.parametrize("case", ["emitted", "closed"])
+def test_full_disk_leaves_no_end_marker_and_close_does_not_raise(tmp_path: Path, case: str) -> None:
+    """Not even when there is room again: the file lacks an event that was emitted."""
+    arguments = [sys.executable, "-c", _CLOSED_WHEN_FULL, str(tmp_path / "t"), case]
+    subprocess.run(arguments, check=True)
+    trace = read_trace(tmp_path / "t")
+    assert (len(trace.events), trace.end) == (1, None)
+    assert [q.reason for q in trace.quarantined] == [Reason.TORN]
+
+
 def test_threads_share_a_writer_without_tearing_a_line(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t", IDENTITY)
 
@@ -120,6 +167,7 @@ def test_kill_9_loses_nothing_that_was_emitted(tmp_path: Path) -> None:
         acknowledged = [int(line) for line in child.stdout if line.endswith("\n")]
     trace = read_trace(path)
     assert trace.quarantined == ()
+    assert trace.end is None
     assert len(trace.events) >= max(acknowledged, default=100)
     assert trace.missing == 0
 

@@ -86,7 +86,8 @@ def test_the_trace_uses_the_monotonic_clock(tmp_path: Path) -> None:
     identity = TraceIdentity(run="r", scenario="s", design="zookeeper", role=Role.OBSERVER, process="observer")
     clock = ReplayClock(monotonic_ns=5_000_000_000, wall_ms=2000)
     count = write_observed([Tx(7, "create", OWNER, b"g_c1-0", time_ms=1500)], path, identity, clock)
-    header, event = (json.loads(line) for line in path.read_text().splitlines())
+    header, event, end = (json.loads(line) for line in path.read_text().splitlines())
     assert count == 1
     assert header["header"]["role"] == "observer"
+    assert end == {"end": {"events": 1, "monotonic_ns": 4_500_000_000}}
     assert (event["ns"], event["cause"]) == (4_500_000_000, "zxid:7")
