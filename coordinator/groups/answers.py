@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import NO_GENERATION, NO_PRODUCER, Producer
-from coordinator.protocol.server_commands import Commanded
+from coordinator.protocol.server_commands import CommandAnswer
 
 if TYPE_CHECKING:
     from coordinator.groups.records import Profile
@@ -105,7 +105,7 @@ Answer = (
     | DeleteGroupAnswer
     | DeleteOffsetsAnswer
     | TransactionAnswer
-    | Commanded
+    | CommandAnswer
 )
 
 _HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}

@@ -133,7 +133,7 @@ class ForgetIds(NamedTuple):
 
 
 #: What the server design asks of ZooKeeper.
-Look = WatchIds | ReadAgain | ForgetIds
+WatchEffect = WatchIds | ReadAgain | ForgetIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Effects(NamedTuple):
     abandoned: tuple[int, ...] = ()  #: tokens that will never be answered, as in Kafka
     writes: tuple[Write, ...] = ()
     markers: tuple[Marker, ...] = ()
-    looks: tuple[Look, ...] = ()
+    watches: tuple[WatchEffect, ...] = ()
     decisions: tuple[Decide, ...] = ()
 
 
@@ -172,10 +172,10 @@ class Turn:
         "_abandoned",
         "_decisions",
         "_events",
-        "_looks",
         "_markers",
         "_replies",
         "_timers",
+        "_watch_effects",
         "_writes",
         "limits",
         "now",
@@ -190,7 +190,7 @@ class Turn:
         self._abandoned: list[int] | None = None
         self._writes: list[Write] | None = None
         self._markers: list[Marker] | None = None
-        self._looks: list[Look] | None = None
+        self._watch_effects: list[WatchEffect] | None = None
         self._decisions: list[Decide] | None = None
 
     def reply(self, token: int, answer: Answer) -> None:
@@ -216,9 +216,9 @@ class Turn:
         self._markers = self._markers or []
         self._markers.append(marker)
 
-    def look(self, look: Look) -> None:
-        self._looks = self._looks or []
-        self._looks.append(look)
+    def watch(self, watch: WatchEffect) -> None:
+        self._watch_effects = self._watch_effects or []
+        self._watch_effects.append(watch)
 
     def decide(self, decide: Decide) -> None:
         self._decisions = self._decisions or []
@@ -230,7 +230,7 @@ class Turn:
             self._events.append(TraceEvent(kind, fields, cause))
 
     def effects(self) -> Effects:
-        rare = self._abandoned or self._markers or self._looks or self._decisions
+        rare = self._abandoned or self._markers or self._watch_effects or self._decisions
         if not (self._timers or self._events or self._writes or rare):
             return Effects(replies=tuple(self._replies)) if self._replies else NOTHING
         return Effects(
@@ -240,6 +240,6 @@ class Turn:
             tuple(self._abandoned) if self._abandoned else (),
             tuple(self._writes) if self._writes else (),
             tuple(self._markers) if self._markers else (),
-            tuple(self._looks) if self._looks else (),
+            tuple(self._watch_effects) if self._watch_effects else (),
             tuple(self._decisions) if self._decisions else (),
         )

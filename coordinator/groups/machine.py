@@ -45,7 +45,7 @@ from coordinator.groups.requests import (
 from coordinator.groups.server.groups import ServerGroups
 from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.protocol.consumer_protocol import encode_assignment
-from coordinator.protocol.server_commands import Commanded
+from coordinator.protocol.server_commands import CommandAnswer
 from coordinator.protocol.server_errors import ServerError
 from kernel.values import NO_OFFSET
 
@@ -160,7 +160,7 @@ class Machine:
                 self.transactions.handle(request, turn)
             case Await():
                 if self._has_classic_members(request.asked.group_id):
-                    turn.reply(request.token, Commanded(error=ServerError.INCONSISTENT_GROUP_PROTOCOL))
+                    turn.reply(request.token, CommandAnswer(error=ServerError.INCONSISTENT_GROUP_PROTOCOL))
                 else:
                     self.server.ask(request, turn)
             case OwnedCommit():
@@ -274,8 +274,8 @@ def _description(group: ServerGroup) -> GroupDescription:
             MemberDescription(
                 member.member_id,
                 None,
-                asking.client_id if (asking := group.asking.get(member.member_id)) else "",
-                asking.client_host if asking else "",
+                last.client_id if (last := group.last_awaits.get(member.member_id)) else "",
+                last.client_host if last else "",
                 b"",
                 encode_assignment(member.partitions),
             )

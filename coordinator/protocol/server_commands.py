@@ -74,7 +74,7 @@ class AwaitCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commanded:
+class CommandAnswer:
     """The response to AwaitCommand. `generation` is that of the command; -1 with NOTHING or an error."""
 
     error: ServerError = ServerError.NONE
@@ -94,7 +94,7 @@ class CommitOwned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class OwnedCommitAnswer:
     """The response to CommitOwned: one result for each offset, in the order of the request."""
 
     partitions: tuple[CommittedPartition, ...]

@@ -13,10 +13,10 @@ from coordinator.protocol.server_commands import (
     NO_GENERATION,
     AwaitCommand,
     Command,
-    Commanded,
+    CommandAnswer,
     CommitOwned,
-    Committed,
     CommittedPartition,
+    OwnedCommitAnswer,
     OwnedOffset,
     StartedPartition,
 )
@@ -68,7 +68,7 @@ def read_await(body: Any) -> AwaitCommand:
     )
 
 
-def commanded_body(answer: Commanded) -> Body:
+def command_answer_body(answer: CommandAnswer) -> Body:
     return {
         "error_code": int(answer.error),
         "command": int(answer.command),
@@ -77,7 +77,7 @@ def commanded_body(answer: Commanded) -> Body:
     }
 
 
-def read_commanded(body: Any) -> Commanded:
+def read_command_answer(body: Any) -> CommandAnswer:
     """Raises `MalformedFrame`, also for a command or an error that is not in the protocol."""
     _check_length("partitions", body.partitions, PARTITIONS_MAX)
     try:
@@ -86,7 +86,7 @@ def read_commanded(body: Any) -> Commanded:
         raise MalformedFrame(f"unknown command {body.command}: expected 0 (nothing), 1 (stop) or 2 (start)") from None
     if command is not Command.NOTHING:
         _check_number("generation of a command", body.generation, 0)
-    return Commanded(
+    return CommandAnswer(
         error=_error(body.error_code),
         command=command,
         generation=body.generation,
@@ -124,7 +124,7 @@ def read_commit(body: Any) -> CommitOwned:
     )
 
 
-def committed_body(answer: Committed) -> Body:
+def commit_answer_body(answer: OwnedCommitAnswer) -> Body:
     return {
         "partitions": [
             {"topic": part.topic, "partition": part.partition, "error_code": int(part.error)}
@@ -133,10 +133,10 @@ def committed_body(answer: Committed) -> Body:
     }
 
 
-def read_committed(body: Any) -> Committed:
+def read_commit_answer(body: Any) -> OwnedCommitAnswer:
     """Raises `MalformedFrame`."""
     _check_length("partitions", body.partitions, PARTITIONS_MAX)
-    return Committed(
+    return OwnedCommitAnswer(
         partitions=tuple(
             CommittedPartition(*_checked_partition(part), _error(part.error_code)) for part in body.partitions
         )

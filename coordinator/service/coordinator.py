@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from coordinator.groups.machine import Machine
 from coordinator.groups.server.strategies import assignment_settings
-from coordinator.service.decisions import Decisions
 from coordinator.service.led_partition import LedPartition
 from coordinator.service.led_partitions import LedPartitions
 from coordinator.service.limits import limits_of
 from coordinator.service.peers import Peers
+from coordinator.service.strategy_runner import StrategyRunner
 from coordinator.service.topics import Topics
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.verification import TransactionVerifier
@@ -36,7 +36,7 @@ class Coordinator:
         self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
         self._settings = assignment_settings(services.config)
         self._watcher = Watcher(services, self.partitions.every_led)
-        self._decisions = Decisions(self._settings)
+        self._strategy_runner = StrategyRunner(self._settings)
 
     def _open_partition(self, log: KeyValueLog, leader_epoch: int) -> LedPartition:
         return LedPartition(
@@ -44,13 +44,13 @@ class Coordinator:
             log,
             self.services,
             deliver=functools.partial(self.markers.deliver, epoch=leader_epoch),
-            look=self._watcher.look,
-            decide=self._decisions.decide,
+            watch=self._watcher.watch,
+            decide=self._strategy_runner.decide,
         )
 
     async def stop(self) -> None:
         """Stop the partitions first, then what works for them."""
         await self.partitions.stop()
-        await self._decisions.stop()
+        await self._strategy_runner.stop()
         await self._watcher.stop()
         await self._peers.close()

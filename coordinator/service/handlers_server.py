@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from coordinator.groups.answers import CommitAnswer
 from coordinator.groups.errors import Error
 from coordinator.groups.server.requests import Await, OwnedCommit
-from coordinator.protocol.server_commands import Commanded, Committed, CommittedPartition
+from coordinator.protocol.server_commands import CommandAnswer, CommittedPartition, OwnedCommitAnswer
 from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import commanded_body, committed_body, read_await, read_commit
+from coordinator.protocol.server_messages import command_answer_body, commit_answer_body, read_await, read_commit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,10 +32,10 @@ class ServerHandlers:
         asked = read_await(body)
         at = self._partitions.at(asked.group_id)
         if isinstance(at, Error):
-            return commanded_body(Commanded(error=ServerError(at)))
+            return command_answer_body(CommandAnswer(error=ServerError(at)))
         return at.ask(
             lambda token: Await(token=token, asked=asked, client_id=context.client_id, client_host=context.host),
-            commanded_body,
+            command_answer_body,
         )
 
     def commit_owned(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
@@ -47,8 +47,10 @@ class ServerHandlers:
         def answer(given: CommitAnswer) -> Plain:
             errors = {(p.topic, p.partition): ServerError(p.error) for p in given.partitions}
             rows = ((o.topic, o.partition) for o in commit.offsets)
-            return committed_body(
-                Committed(partitions=tuple(CommittedPartition(*row, errors.get(row, otherwise)) for row in rows))
+            return commit_answer_body(
+                OwnedCommitAnswer(
+                    partitions=tuple(CommittedPartition(*row, errors.get(row, otherwise)) for row in rows)
+                )
             )
 
         if isinstance(at, Error) or not known:

@@ -32,7 +32,7 @@ from kernel.clock import NS_PER_MS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from coordinator.groups.effects import Decide, Effects, Look, Marker, Reply, TimerKey, TraceEvent, Turn
+    from coordinator.groups.effects import Decide, Effects, Marker, Reply, TimerKey, TraceEvent, Turn, WatchEffect
     from coordinator.groups.machine import Machine
     from coordinator.groups.requests import Request
     from coordinator.groups.server.requests import Await, OwnedCommit
@@ -72,12 +72,12 @@ class LedPartition:
         services: BrokerServices,
         *,
         deliver: Callable[[Marker], Awaitable[None]],
-        look: Callable[[Look, LedPartition], None],
+        watch: Callable[[WatchEffect, LedPartition], None],
         decide: Callable[[Decide, LedPartition], None],
     ) -> None:
         """`deliver` writes a marker to all its partitions before it returns.
 
-        `look` takes the machine's requests to ZooKeeper, `decide` those to its strategy; results arrive by `notify`.
+        `watch` takes the machine's requests to ZooKeeper, `decide` those to its strategy; results arrive by `notify`.
         """
         self._batch_bytes_max = services.config.number("message.max.bytes")
         self.machine = machine
@@ -91,7 +91,7 @@ class LedPartition:
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
-        self._look = look
+        self._watch = watch
         self._decide = decide
         self._deliveries: set[asyncio.Task[None]] = set()
         self._stop_log = services.storage.stop_log
@@ -224,8 +224,8 @@ class LedPartition:
             if self._writer is None:
                 self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
 
-        for look in effects.looks:
-            self._look(look, self)
+        for watch in effects.watches:
+            self._watch(watch, self)
         for decision in effects.decisions:
             self._decide(decision, self)
         for marker in effects.markers:

@@ -32,7 +32,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coordinator.groups.effects import Look
+    from coordinator.groups.effects import WatchEffect
     from kernel.broker.services import BrokerServices
     from kernel.zookeeper.operations import WatchFired
 
@@ -84,7 +84,7 @@ class _Notice:
 
 
 class MemberWatches:
-    """Serves the machines' requests to ZooKeeper; `look` never waits."""
+    """Serves the machines' requests to ZooKeeper; `watch` never waits."""
 
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
@@ -94,19 +94,19 @@ class MemberWatches:
         self._opening: asyncio.Task[ZooKeeperSession] | None = None
         self._stopped = False
 
-    def look(self, look: Look, whose: object, report: Report, failed: Callable[[BaseException], None]) -> None:
+    def watch(self, watch: WatchEffect, whose: object, report: Report, failed: Callable[[BaseException], None]) -> None:
         """Start, repeat or end watching for the partition `whose`; `report` is called after every read.
 
         `failed` is called with the exception if a bug ends the watching.
         """
         if self._stopped:
             return  # the partition finished loading too late and is given up at once
-        looking = self._watched.setdefault(look.group_id, {})
-        match look:
+        looking = self._watched.setdefault(watch.group_id, {})
+        match watch:
             case WatchIds():
-                assert whose not in looking, f"the ids of {look.group_id!r} are watched already"
-                watched = looking[whose] = _Watched(look.group_id)
-                watched.task = asyncio.create_task(self._follow(watched, report), name=f"ids-of-{look.group_id}")
+                assert whose not in looking, f"the ids of {watch.group_id!r} are watched already"
+                watched = looking[whose] = _Watched(watch.group_id)
+                watched.task = asyncio.create_task(self._follow(watched, report), name=f"ids-of-{watch.group_id}")
                 watched.task.add_done_callback(partial(_report_mistake, failed))
             case ReadAgain(member_id=member_id):
                 watched = looking[whose]
@@ -115,7 +115,7 @@ class MemberWatches:
             case ForgetIds():
                 self._end(looking.pop(whose))
                 if not looking:
-                    del self._watched[look.group_id]
+                    del self._watched[watch.group_id]
 
     def notified(self, group_id: str, fired: WatchFired) -> None:
         """A watch of the group's ids has fired, or was lost with its connection."""

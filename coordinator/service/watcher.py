@@ -16,7 +16,7 @@ from coordinator.service.member_watches import MemberWatches
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.groups.effects import Look, Turn
+    from coordinator.groups.effects import Turn, WatchEffect
     from coordinator.groups.machine import Machine
     from coordinator.service.led_partition import LedPartition
     from coordinator.service.member_watches import Ids
@@ -37,13 +37,13 @@ class Watcher:
         self._topics: asyncio.Task[None] | None = None
         self._stopped = False
 
-    def look(self, look: Look, partition: LedPartition) -> None:
+    def watch(self, watch: WatchEffect, partition: LedPartition) -> None:
         """Start or end a watch for the machine of `partition`, which is notified by `LedPartition.notify`."""
-        if self._topics is None and isinstance(look, WatchIds) and not self._stopped:
+        if self._topics is None and isinstance(watch, WatchIds) and not self._stopped:
             self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
             self._topics.add_done_callback(self._stop_all_on_mistake)
-        self._watches.look(
-            look, partition, lambda ids: partition.notify(partial(_seen, look.group_id, ids)), partition.stop
+        self._watches.watch(
+            watch, partition, lambda ids: partition.notify(partial(_seen, watch.group_id, ids)), partition.stop
         )
 
     async def stop(self) -> None:

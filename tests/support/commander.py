@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.consumer.server.consumer import ServerConsumer
 from coordinator.consumer.server.settings import ServerConsumerConfig
-from coordinator.protocol.server_commands import Command, Commanded, Committed, CommittedPartition, StartedPartition
+from coordinator.protocol.server_commands import (
+    Command,
+    CommandAnswer,
+    CommittedPartition,
+    OwnedCommitAnswer,
+    StartedPartition,
+)
 from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import commanded_body, committed_body, read_await, read_commit
+from coordinator.protocol.server_messages import command_answer_body, commit_answer_body, read_await, read_commit
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.consuming import Running
@@ -41,7 +47,7 @@ class Commander:
         self.questions: list[AwaitCommand] = []
         self.commits: list[CommitOwned] = []
         self.refuses: ServerError = ServerError.NONE  #: every commit
-        self._commands: deque[Commanded] = deque()
+        self._commands: deque[CommandAnswer] = deque()
         self._waiting: list[asyncio.Future[Answer]] = []
         self._services: BrokerServices | None = None
 
@@ -57,16 +63,16 @@ class Commander:
     def says(self, command: Command, generation: int = -1, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """To whoever asks now, or next."""
         partitions = tuple(StartedPartition(*tp, offset) for tp, offset in (offsets or {}).items())
-        self._say(Commanded(command=command, generation=generation, partitions=partitions))
+        self._say(CommandAnswer(command=command, generation=generation, partitions=partitions))
 
     def refuses_with(self, error: ServerError) -> None:
         """The question that waits, or comes next."""
-        self._say(Commanded(error=error))
+        self._say(CommandAnswer(error=error))
 
-    def _say(self, commanded: Commanded) -> None:
+    def _say(self, commanded: CommandAnswer) -> None:
         """The question that came last is the one that waits: an earlier one was called off."""
         if self._waiting and not self._waiting[-1].done():
-            self._waiting[-1].set_result(commanded_body(commanded))
+            self._waiting[-1].set_result(command_answer_body(commanded))
         else:
             self._commands.append(commanded)
 
@@ -87,7 +93,7 @@ class Commander:
     def _await(self, _: RequestContext, body: Any) -> Answer | asyncio.Future[Answer]:
         self.questions.append(read_await(body))
         if self._commands:
-            return commanded_body(self._commands.popleft())
+            return command_answer_body(self._commands.popleft())
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting = [*(other for other in self._waiting if not other.done()), waiting]
         return waiting
@@ -96,7 +102,7 @@ class Commander:
         commit = read_commit(body)
         self.commits.append(commit)
         partitions = tuple(CommittedPartition(o.topic, o.partition, self.refuses) for o in commit.offsets)
-        return committed_body(Committed(partitions=partitions))
+        return commit_answer_body(OwnedCommitAnswer(partitions=partitions))
 
 
 QUICK = {

@@ -18,12 +18,12 @@ from coordinator.protocol.server_commands import (
     NO_GENERATION,
     AwaitCommand,
     Command,
-    Commanded,
+    CommandAnswer,
     CommitOwned,
     OwnedOffset,
 )
 from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import await_body, commit_body, read_commanded, read_committed
+from coordinator.protocol.server_messages import await_body, commit_body, read_command_answer, read_commit_answer
 from kernel.client.client import BrokerConnection, ClusterClient
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
@@ -70,7 +70,7 @@ class RawMember:
             try:
                 answer = await self.ask(wait_ms=wait_ms)
             except Unavailable:
-                answer = Commanded(error=ServerError.NOT_COORDINATOR)
+                answer = CommandAnswer(error=ServerError.NOT_COORDINATOR)
             if self.hears.is_set():
                 self.obey(answer)
             if answer.error:
@@ -78,7 +78,7 @@ class RawMember:
                 await asyncio.sleep(0.05)
             await self.hears.wait()
 
-    def obey(self, answer: Commanded) -> None:
+    def obey(self, answer: CommandAnswer) -> None:
         if not answer.error:
             self.commands.append((answer.command.name, answer.generation))
         if answer.command is Command.STOP:
@@ -87,7 +87,7 @@ class RawMember:
             self.generation, self.stopped = answer.generation, NO_GENERATION
             self.offsets = {TopicPartition(part.topic, part.partition): part.offset for part in answer.partitions}
 
-    async def ask(self, **fields: object) -> Commanded:
+    async def ask(self, **fields: object) -> CommandAnswer:
         """One AwaitCommand. Raises `Unavailable`."""
         asked = {
             "generation": self.generation,
@@ -98,7 +98,7 @@ class RawMember:
         }
         command = AwaitCommand(group_id=GROUP, member_id=self.id, **asked)  # type: ignore[arg-type]
         connection = await self.coordinator(Api.AwaitCommand)
-        return read_commanded(await connection.call(Api.AwaitCommand, await_body(command)))
+        return read_command_answer(await connection.call(Api.AwaitCommand, await_body(command)))
 
     async def commit(self, offsets: Mapping[TopicPartition, int], *, generation: int | None = None) -> dict[str, str]:
         """{"t-0": error}."""
@@ -109,7 +109,7 @@ class RawMember:
             offsets=tuple(OwnedOffset(tp.topic, tp.partition, offset) for tp, offset in offsets.items()),
         )
         connection = await self.coordinator(Api.CommitOwned)
-        answer = read_committed(await connection.call(Api.CommitOwned, commit_body(commit)))
+        answer = read_commit_answer(await connection.call(Api.CommitOwned, commit_body(commit)))
         return {f"{part.topic}-{part.partition}": part.error.name for part in answer.partitions}
 
     async def coordinator(self, api: Api) -> BrokerConnection:

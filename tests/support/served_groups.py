@@ -30,7 +30,7 @@ from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
 from coordinator.groups.server.group import AssignmentSettings
 from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.groups.server.rounds import next_generation
-from coordinator.protocol.server_commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
+from coordinator.protocol.server_commands import AwaitCommand, Command, CommandAnswer, CommitOwned, OwnedOffset
 from coordinator.service.record_codec import decode_all, encode
 from kernel.assignors.registry import ASSIGNORS
 from kernel.errors import RebalanceLabError
@@ -57,7 +57,7 @@ class Question:
     @property
     def received(self) -> tuple[str, int, tuple[str, ...]]:
         """(command, generation, partitions as t-0) of an AwaitCommand, or its error's name."""
-        answer: Commanded = self.answer
+        answer: CommandAnswer = self.answer
         assert answer is not None, "the question is still parked"
         partitions = tuple(f"{topic}-{number}" for topic, number, _ in answer.partitions)
         return (answer.error.name if answer.error else answer.command.name, answer.generation, partitions)
@@ -80,7 +80,7 @@ class Player:
         """Do what the answer says, if there is one; returns what that was."""
         if self.question is None or self.question.answer is None:
             return None
-        answer: Commanded = self.question.answer
+        answer: CommandAnswer = self.question.answer
         self.question = None
         if answer.command is Command.START:
             self.generation, self.stopped = answer.generation, -1
@@ -104,7 +104,7 @@ class Served:
     players: dict[str, Player] = field(default_factory=dict)
     log: dict[bytes, bytes] = field(default_factory=dict)
     events: list[TraceEvent] = field(default_factory=list)
-    looks: list[Any] = field(default_factory=list)
+    watches: list[Any] = field(default_factory=list)
     blind: bool = False
     holding: bool = False
     thinking: bool = False  #: the strategy takes its time, until `decide` is called
@@ -272,8 +272,8 @@ class Served:
         self.writes += outcome.writes
         while self.writes and not self.holding:
             self._write(self.writes.popleft(), None)
-        for look in outcome.looks:
-            self._look(look)
+        for watch in outcome.watches:
+            self._watch(watch)
         self.deciding += outcome.decisions
         while self.deciding and not self.thinking:
             self.decide()
@@ -287,17 +287,17 @@ class Served:
             record = None
         self._perform(self.machine.step(partial(self.machine.server.decided, asked, record), self.now))
 
-    def _look(self, look: Any) -> None:
-        self.looks.append(look)
-        match look:
+    def _watch(self, watch: Any) -> None:
+        self.watches.append(watch)
+        match watch:
             case WatchIds():
-                assert look.group_id not in self.watched
-                self.watched.add(look.group_id)
+                assert watch.group_id not in self.watched
+                self.watched.add(watch.group_id)
                 self.see()
             case ReadAgain():
                 self.see()
             case ForgetIds():
-                self.watched.remove(look.group_id)
+                self.watched.remove(watch.group_id)
 
     def _write(self, write: Write, error: Error | None) -> None:
         if error is None:

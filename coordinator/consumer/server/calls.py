@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.protocol.server_commands import AwaitCommand, CommitOwned, OwnedOffset
 from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import await_body, commit_body, read_commanded, read_committed
+from coordinator.protocol.server_messages import await_body, commit_body, read_command_answer, read_commit_answer
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from coordinator.membership.effects import Identity
     from coordinator.membership.server import effects
-    from coordinator.protocol.server_commands import Commanded
+    from coordinator.protocol.server_commands import CommandAnswer
     from kernel.client.connection import BrokerConnection
 
 
@@ -40,7 +40,7 @@ class ServerCalls:
 
     async def await_command(
         self, connection: BrokerConnection, effect: effects.SendAwaitCommand, topics: tuple[str, ...]
-    ) -> Commanded:
+    ) -> CommandAnswer:
         """Ask for a command. Also raises `ProtocolError` for a malformed response."""
         body = await_body(
             AwaitCommand(
@@ -54,7 +54,9 @@ class ServerCalls:
             )
         )
         timeout_ms = self.wait_ms + self.patience_ms
-        return read_commanded(await connection.call(Api.AwaitCommand, body, timeout_ms=timeout_ms, group=self.group))
+        return read_command_answer(
+            await connection.call(Api.AwaitCommand, body, timeout_ms=timeout_ms, group=self.group)
+        )
 
     async def commit(
         self,
@@ -74,6 +76,6 @@ class ServerCalls:
             )
         )
         limit_ms = self.request_timeout_ms if timeout_ms is None else min(timeout_ms, self.request_timeout_ms)
-        answer = read_committed(await connection.call(Api.CommitOwned, body, timeout_ms=limit_ms, group=self.group))
+        answer = read_commit_answer(await connection.call(Api.CommitOwned, body, timeout_ms=limit_ms, group=self.group))
         errors = {TopicPartition(part.topic, part.partition): error_name(part.error) for part in answer.partitions}
         return {tp: errors.get(tp, ServerError.UNKNOWN_SERVER_ERROR.name) for tp in offsets}

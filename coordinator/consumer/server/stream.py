@@ -33,7 +33,7 @@ from kernel.zookeeper.operations import SessionState
 if TYPE_CHECKING:
     import asyncio
 
-    from coordinator.protocol.server_commands import Commanded
+    from coordinator.protocol.server_commands import CommandAnswer
     from kernel.zookeeper.operations import SessionChange
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                 self.feed(Resumed(effect.stamp))
 
 
-def _command_event(stamp: int, answer: Commanded) -> Event:
+def _command_event(stamp: int, answer: CommandAnswer) -> Event:
     match answer.command:
         case Command.NOTHING:
             return events.NoCommand(stamp)

@@ -42,7 +42,7 @@ class GroupContext:
 
 
 @dataclass(slots=True)
-class Asking:
+class LastAwait:
     """A member's last AwaitCommand. `token` is None once it is answered."""
 
     token: int | None
@@ -70,7 +70,7 @@ class ServerGroup:
     retrying: bool = False  #: assigning or storing failed; the round's timer retries
     seen: dict[str, tuple[str, ...]] | None = None  #: {id: topics} in ZooKeeper; None: not read yet
     watched: bool = False
-    asking: dict[str, Asking] = field(default_factory=dict)
+    last_awaits: dict[str, LastAwait] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  #: registered, but did not respond in time
     running: set[str] = field(default_factory=set)
     started: set[str] = field(default_factory=set)  #: confirmed by an AwaitCommand in the stored generation
@@ -150,19 +150,19 @@ class ServerGroup:
         """Whether the group id belongs to this design now: it has members, or a client that wants to be one."""
         if self.state is ServerGroupState.DEAD:
             return False
-        parked = any(asking.token is not None for asking in self.asking.values())
+        parked = any(last.token is not None for last in self.last_awaits.values())
         return parked or self.state is not ServerGroupState.EMPTY or bool(self.seen)
 
-    def is_asking(self, member_id: str) -> bool:
+    def is_waiting(self, member_id: str) -> bool:
         """Whether an AwaitCommand of the member waits."""
-        asking = self.asking.get(member_id)
-        return asking is not None and asking.token is not None
+        last = self.last_awaits.get(member_id)
+        return last is not None and last.token is not None
 
     def forget_strangers(self) -> None:
         """Forget what non-members ran, unless they still ask."""
-        for member_id in [m for m in self.asking if m not in (self.seen or {}) and m not in self.members]:
-            if not self.is_asking(member_id):
-                del self.asking[member_id]
+        for member_id in [m for m in self.last_awaits if m not in (self.seen or {}) and m not in self.members]:
+            if not self.is_waiting(member_id):
+                del self.last_awaits[member_id]
 
     def note_running(self, member_id: str, runs: int) -> None:
         """Note which generation a member says it runs."""

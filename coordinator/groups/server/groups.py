@@ -20,9 +20,9 @@ from coordinator.groups.effects import ForgetIds, ReadAgain, TimerKey, TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.records import ServerKey
 from coordinator.groups.server import rounds
-from coordinator.groups.server.group import Asking, GroupContext, ServerGroup
+from coordinator.groups.server.group import GroupContext, LastAwait, ServerGroup
 from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
-from coordinator.protocol.server_commands import ANY_STRATEGY, Commanded
+from coordinator.protocol.server_commands import ANY_STRATEGY, CommandAnswer
 from coordinator.protocol.server_errors import ServerError
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class ServerGroups:
         for group in self.groups.values():
             if group.state is ServerGroupState.DEAD:
                 continue
-            for member_id in list(group.asking):
-                rounds.answer(group, member_id, Commanded(error=ServerError.NOT_COORDINATOR), turn)
+            for member_id in list(group.last_awaits):
+                rounds.answer(group, member_id, CommandAnswer(error=ServerError.NOT_COORDINATOR), turn)
             rounds.cancel_round(group, turn)
             self._forget_ids(group, turn)
             group.move(ServerGroupTrigger.UNLOADED, turn)
@@ -100,21 +100,21 @@ class ServerGroups:
         asked = request.asked
         refusal = self._refusal(request)
         if refusal is not None:
-            turn.reply(request.token, Commanded(error=refusal))
+            turn.reply(request.token, CommandAnswer(error=refusal))
             return
         group = self.groups.setdefault(asked.group_id, ServerGroup(asked.group_id))
         if not group.watched:
             self._watch(group, turn)
-        rounds.answer(group, asked.member_id, Commanded(), turn)  # the client has given up an earlier request
+        rounds.answer(group, asked.member_id, CommandAnswer(), turn)  # the client has given up an earlier request
         came_back = self._note_running(group, request, turn)
         known = None if group.seen is None else group.seen.get(asked.member_id)
         if known is not None and set(known) != set(asked.topics):
-            turn.look(ReadAgain(group.id, asked.member_id))
+            turn.watch(ReadAgain(group.id, asked.member_id))
         (rounds.advance if came_back else rounds.proceed)(group, self._context, turn)
         rounds.command(group, asked.member_id, self._context, turn)
         if asked.wait_ms == 0:
-            rounds.answer(group, asked.member_id, Commanded(), turn)
-        elif group.is_asking(asked.member_id):
+            rounds.answer(group, asked.member_id, CommandAnswer(), turn)
+        elif group.is_waiting(asked.member_id):
             turn.set_timer(TimerKey(TimerKind.AWAIT, group.id, asked.member_id), turn.now.ms + asked.wait_ms)
         self._tidy(group, turn)
 
@@ -122,7 +122,7 @@ class ServerGroups:
     def _note_running(group: ServerGroup, request: Await, turn: Turn) -> bool:
         """Note what the member runs. True if it was dropped and now takes part again."""
         member_id, runs = request.asked.member_id, request.asked.runs
-        group.asking[member_id] = Asking(request.token, runs, request.client_id, request.client_host)
+        group.last_awaits[member_id] = LastAwait(request.token, runs, request.client_id, request.client_host)
         was_dropped = member_id in group.dropped
         group.note_running(member_id, runs)
         came_back = was_dropped and member_id not in group.dropped
@@ -171,7 +171,7 @@ class ServerGroups:
         group.seen = dict(ids)
         group.dropped.intersection_update(ids)
         rounds.advance(group, self._context, turn)
-        for member_id in list(group.asking):
+        for member_id in list(group.last_awaits):
             rounds.command(group, member_id, self._context, turn)
         group.forget_strangers()
         self._tidy(group, turn)
@@ -189,12 +189,12 @@ class ServerGroups:
 
     def _watch(self, group: ServerGroup, turn: Turn) -> None:
         group.watched = True
-        turn.look(WatchIds(group.id))
+        turn.watch(WatchIds(group.id))
 
     def _forget_ids(self, group: ServerGroup, turn: Turn) -> None:
         if group.watched:
             group.watched, group.seen = False, None
-            turn.look(ForgetIds(group.id))
+            turn.watch(ForgetIds(group.id))
 
     def _tidy(self, group: ServerGroup, turn: Turn) -> None:
         """Stop watching a group without members, ids and requests; forget one that never had a generation."""
@@ -210,7 +210,7 @@ class ServerGroups:
         if group is None or group.state is ServerGroupState.DEAD:
             return
         if key.kind is TimerKind.AWAIT:
-            rounds.answer(group, key.member_id, Commanded(), turn)
+            rounds.answer(group, key.member_id, CommandAnswer(), turn)
             self._tidy(group, turn)
         else:
             rounds.round_timer_fired(group, self._context, turn)

@@ -23,7 +23,7 @@ from coordinator.groups.effects import Decide, TimerKey, TimerKind, Write
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.server.group import reason_for_a_round, sizes_of
 from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
-from coordinator.protocol.server_commands import NO_GENERATION, Command, Commanded, StartedPartition
+from coordinator.protocol.server_commands import NO_GENERATION, Command, CommandAnswer, StartedPartition
 from coordinator.protocol.server_errors import ServerError
 from kernel.assignors.subscription import MemberSubscription
 
@@ -56,7 +56,7 @@ def proceed(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
 def _begin(group: ServerGroup, trigger: ServerGroupTrigger, context: GroupContext, turn: Turn) -> None:
     group.move(trigger, turn)
     turn.set_timer(_round_timer(group), turn.now.ms + context.settings.rebalance_timeout_ms)
-    for member_id in list(group.asking):
+    for member_id in list(group.last_awaits):
         command(group, member_id, context, turn)
 
 
@@ -178,7 +178,7 @@ def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupCo
         for member_id in group.members:
             if is_waiting_to_start(group, member_id):
                 start(group, member_id, context, turn)
-        for member_id in list(group.asking):
+        for member_id in list(group.last_awaits):
             command(group, member_id, context, turn)
     advance(group, context, turn)
 
@@ -186,8 +186,8 @@ def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupCo
 def _fail(group: ServerGroup, error: ServerError, context: GroupContext, turn: Turn) -> None:
     group.retrying = True
     turn.set_timer(_round_timer(group), turn.now.ms + context.settings.retry_ms)
-    for member_id in list(group.asking):
-        answer(group, member_id, Commanded(error=error), turn)
+    for member_id in list(group.last_awaits):
+        answer(group, member_id, CommandAnswer(error=error), turn)
 
 
 # -- commands -------------------------------------------------------------------------------------------------------
@@ -195,16 +195,16 @@ def _fail(group: ServerGroup, error: ServerError, context: GroupContext, turn: T
 
 def command(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
     """Answer a member's waiting AwaitCommand if there is a command for it."""
-    asking = group.asking.get(member_id)
-    if asking is None or asking.token is None or group.seen is None:
+    last = group.last_awaits.get(member_id)
+    if last is None or last.token is None or group.seen is None:
         return
     assigned = group.state in (ServerGroupState.STARTING, ServerGroupState.STABLE) and member_id in group.members
     seen = group.is_eligible(member_id)
-    if asking.runs == NO_GENERATION:
+    if last.runs == NO_GENERATION:
         if assigned and seen:
             _start_behind_the_fence(group, member_id, context, turn)
-    elif not (assigned and seen and asking.runs == group.generation):
-        answer(group, member_id, Commanded(command=Command.STOP, generation=asking.runs), turn)
+    elif not (assigned and seen and last.runs == group.generation):
+        answer(group, member_id, CommandAnswer(command=Command.STOP, generation=last.runs), turn)
 
 
 def _start_behind_the_fence(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
@@ -236,12 +236,12 @@ class StartWrite(Write):
         if self.group.state is ServerGroupState.DEAD:
             return
         self.group.resending.discard(self.member_id)
-        answer(self.group, self.member_id, Commanded(error=ServerError(error)), turn)
+        answer(self.group, self.member_id, CommandAnswer(error=ServerError(error)), turn)
 
 
 def is_waiting_to_start(group: ServerGroup, member_id: str) -> bool:
-    asking = group.asking.get(member_id)
-    parked = asking is not None and asking.token is not None and asking.runs == NO_GENERATION
+    last = group.last_awaits.get(member_id)
+    parked = last is not None and last.token is not None and last.runs == NO_GENERATION
     return parked and member_id in group.members and group.is_eligible(member_id)
 
 
@@ -252,20 +252,20 @@ def start(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn)
         StartedPartition(topic, partition, context.offset_of(group.id, topic, partition))
         for topic, partition in group.members[member_id].partitions
     )
-    commanded = Commanded(command=Command.START, generation=group.generation, partitions=partitions)
+    commanded = CommandAnswer(command=Command.START, generation=group.generation, partitions=partitions)
     answer(group, member_id, commanded, turn)
 
 
-def answer(group: ServerGroup, member_id: str, commanded: Commanded, turn: Turn) -> None:
+def answer(group: ServerGroup, member_id: str, commanded: CommandAnswer, turn: Turn) -> None:
     """Answer the member's waiting AwaitCommand, if any."""
-    asking = group.asking.get(member_id)
-    if asking is None or asking.token is None:
+    last = group.last_awaits.get(member_id)
+    if last is None or last.token is None:
         return
-    turn.reply(asking.token, commanded)
-    asking.token = None
+    turn.reply(last.token, commanded)
+    last.token = None
     turn.cancel_timer(TimerKey(TimerKind.AWAIT, group.id, member_id))
     if member_id not in (group.seen or {}) and member_id not in group.members:
-        del group.asking[member_id]  # unknown; it may ask again
+        del group.last_awaits[member_id]  # unknown; it may ask again
 
 
 def _round_timer(group: ServerGroup) -> TimerKey:

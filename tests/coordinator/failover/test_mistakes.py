@@ -305,13 +305,13 @@ def test_mistake_in_following_topics_stops_every_partition_that_relies_on_it(
         partition: Any = Partition()
         monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
         watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # what it uses of them
-        watcher.look(WatchIds(SICK), partition)
+        watcher.watch(WatchIds(SICK), partition)
         await until(lambda: partition.met is not None, 5, "the partition to be stopped")
         assert isinstance(partition.met, AttributeError)
         await watcher.stop()
 
     class Watches:
-        def look(self, *_: Any) -> None: ...
+        def watch(self, *_: Any) -> None: ...
 
         async def stop(self) -> None: ...
 

@@ -12,10 +12,10 @@ from coordinator.protocol.member_znode import TOPICS_MAX, registration_payload, 
 from coordinator.protocol.server_commands import (
     AwaitCommand,
     Command,
-    Commanded,
+    CommandAnswer,
     CommitOwned,
-    Committed,
     CommittedPartition,
+    OwnedCommitAnswer,
     OwnedOffset,
     StartedPartition,
 )
@@ -23,13 +23,13 @@ from coordinator.protocol.server_errors import ServerError
 from coordinator.protocol.server_messages import (
     WAIT_MS_MAX,
     await_body,
-    commanded_body,
+    command_answer_body,
+    commit_answer_body,
     commit_body,
-    committed_body,
     read_await,
-    read_commanded,
+    read_command_answer,
     read_commit,
-    read_committed,
+    read_commit_answer,
 )
 from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
@@ -52,9 +52,9 @@ def response_body(api: Api, body: dict[str, object]) -> object:
 
 
 def test_start_has_the_bytes_that_the_page_shows() -> None:
-    answer = Commanded(command=Command.START, generation=5, partitions=(StartedPartition("t", 1, 9),))
+    answer = CommandAnswer(command=Command.START, generation=5, partitions=(StartedPartition("t", 1, 9),))
     shown = "0000001e 00000003 0000 02 00000005 00000001 0001 74 00000001 0000000000000009"
-    assert codec.encode_response(Api.AwaitCommand, 0, 3, commanded_body(answer)) == bytes.fromhex(shown)
+    assert codec.encode_response(Api.AwaitCommand, 0, 3, command_answer_body(answer)) == bytes.fromhex(shown)
 
 
 @given(
@@ -77,15 +77,15 @@ def test_await_command_is_read_as_it_was_written(asked: AwaitCommand) -> None:
 
 @given(
     st.builds(
-        Commanded,
+        CommandAnswer,
         error=st.sampled_from(ServerError),
         command=st.sampled_from(Command),
         generation=INT32,
         partitions=st.lists(st.builds(StartedPartition, TOPICS, INT32, INT64 | st.just(-1)), max_size=3).map(tuple),
     )
 )
-def test_a_command_is_read_as_it_was_written(answer: Commanded) -> None:
-    assert read_commanded(response_body(Api.AwaitCommand, commanded_body(answer))) == answer
+def test_a_command_is_read_as_it_was_written(answer: CommandAnswer) -> None:
+    assert read_command_answer(response_body(Api.AwaitCommand, command_answer_body(answer))) == answer
 
 
 OFFSETS = st.lists(
@@ -100,8 +100,8 @@ def test_a_commit_and_its_answer_are_read_as_they_were_written(
 ) -> None:
     commit = replace(COMMIT, offsets=tuple(offsets))
     assert read_commit(request_body(Api.CommitOwned, commit_body(commit))) == commit
-    answer = Committed(partitions=tuple(results))
-    assert read_committed(response_body(Api.CommitOwned, committed_body(answer))) == answer
+    answer = OwnedCommitAnswer(partitions=tuple(results))
+    assert read_commit_answer(response_body(Api.CommitOwned, commit_answer_body(answer))) == answer
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_a_commit_out_of_bounds_is_a_malformed_frame(offset: dict[str, object]) 
 
 @pytest.mark.parametrize("change", [{"command": 3}, {"error_code": 9_999}, {"command": 1, "generation": -1}])
 def test_an_answer_that_is_not_of_the_protocol_is_a_malformed_frame(change: dict[str, object]) -> None:
-    body = response_body(Api.AwaitCommand, commanded_body(Commanded()) | change)
+    body = response_body(Api.AwaitCommand, command_answer_body(CommandAnswer()) | change)
     with pytest.raises(MalformedFrame):
-        read_commanded(body)
+        read_command_answer(body)
 
 
 def test_a_member_runs_what_it_started_until_it_has_stopped_it() -> None:

@@ -35,8 +35,8 @@ class Watching:
         self.reports: list[Ids] = []
         self.mistakes: list[BaseException] = []
 
-    def look(self, look: WatchIds | ReadAgain | ForgetIds) -> None:
-        self.watches.look(look, "a partition", self.reports.append, self.mistakes.append)
+    def watch(self, watch: WatchIds | ReadAgain | ForgetIds) -> None:
+        self.watches.watch(watch, "a partition", self.reports.append, self.mistakes.append)
 
     async def reported(self, ids: Ids) -> None:
         await until(lambda: self.reports[-1:] == [ids], 10, lambda: f"{ids} to be reported: {self.reports}")
@@ -49,7 +49,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
     async def test() -> None:
         watching = Watching(chroot)
         async with opened(chroot) as member:
-            watching.look(WatchIds(GROUP))
+            watching.watch(WatchIds(GROUP))
             await watching.reported({})  # nothing there, not even the folder
             a, b, foreign = (paths.member_id(GROUP, name) for name in ("a", "b", "foreign"))
             await member.create(a, registration_payload(("t",), 0), ephemeral=True, makepath=True)
@@ -60,7 +60,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
             assert sorted(watching.reads("getData")) == ["a", "b", "foreign"]
             # Data is not watched: it is read again when somebody says so.
             await member.set(a, registration_payload(("u",), 0))
-            watching.look(ReadAgain(GROUP, "a"))
+            watching.watch(ReadAgain(GROUP, "a"))
             await watching.reported({"a": ("u",), "b": ("t", "u")})
             assert watching.reads("getData").count("b") == 1
             # The session ends, with its watches; what happens meanwhile is not missed.
@@ -74,7 +74,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
             await member.delete(a)
             await watching.reported({})
             # Nobody wants to see any more: nothing is read.
-            watching.look(ForgetIds(GROUP))
+            watching.watch(ForgetIds(GROUP))
             reads = len(watching.reads("getChildren"))
             await member.create(b, registration_payload(("t",), 0), ephemeral=True)
             await session.sync("/")
@@ -87,13 +87,13 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
 def test_a_watch_of_two_groups_is_one_session_and_ends_before_it_has_begun(chroot: str) -> None:
     async def test() -> None:
         watching = Watching(chroot)
-        watching.look(WatchIds(GROUP))
-        watching.look(ForgetIds(GROUP))
+        watching.watch(WatchIds(GROUP))
+        watching.watch(ForgetIds(GROUP))
         await watching.watches.stop()
         assert not watching.reports
         again = Watching(chroot)
-        again.look(WatchIds(GROUP))
-        again.look(WatchIds("other"))
+        again.watch(WatchIds(GROUP))
+        again.watch(WatchIds("other"))
         await until(lambda: len(again.reports) == 2, 10, "both groups to be read")
         assert len({event["session"] for event in again.tracer.of("session_changed")}) == 1
         await again.watches.stop()
@@ -105,13 +105,13 @@ def test_group_that_comes_and_goes_has_one_watch(chroot: str) -> None:
     async def test() -> None:
         watching = Watching(chroot)
         for times in range(1, 4):
-            watching.look(WatchIds(GROUP))
+            watching.watch(WatchIds(GROUP))
             await until(lambda times=times: len(watching.reports) == times, 10, "the ids to be read")
-            watching.look(ForgetIds(GROUP))
+            watching.watch(ForgetIds(GROUP))
         assert watching.watches._opening is not None
         assert len(watching.watches._opening.result()._watches) == 1
         # And it shows in every later read.
-        watching.look(WatchIds(GROUP))
+        watching.watch(WatchIds(GROUP))
         await until(lambda: len(watching.reports) == 4, 10, "the ids to be read")
         async with opened(chroot) as member:
             await member.create(
@@ -138,7 +138,7 @@ def test_ids_that_zookeeper_refuses_to_show_are_seen_once_it_does(chroot: str) -
         async with opened(chroot) as member:
             await member.create(paths.member_id(GROUP, "a"), registration_payload(("t",), 0), makepath=True)
             await asyncio.to_thread(readable, chroot, ids, by_all=False)
-            watching.look(WatchIds(GROUP))
+            watching.watch(WatchIds(GROUP))
             await until(lambda: "ids" in watching.reads("getChildren"), 10, "the ids to be read in vain")
             assert not watching.reports
             await asyncio.to_thread(readable, chroot, ids, by_all=True)

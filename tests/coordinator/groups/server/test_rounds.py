@@ -22,7 +22,7 @@ def test_the_first_question_makes_the_group_known_and_waits_until_the_id_is_seen
     world = Served()
     question = world.ask("a")
     assert question.answer is None
-    assert (world.looks, world.state, world.log) == ([WatchIds(GROUP)], "Empty", {})
+    assert (world.watches, world.state, world.log) == ([WatchIds(GROUP)], "Empty", {})
     world.register("a")
     assert question.received == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
     assert world.record.generation == 1
@@ -139,11 +139,11 @@ def test_the_last_member_leaves_an_empty_group_that_counts_on() -> None:
     world = stable("a")
     world.unregister("a")
     assert (world.state, world.record.generation, world.record.members) == ("Empty", 2, ())
-    assert world.looks[-1] == WatchIds(GROUP)  # its request waits for a STOP
+    assert world.watches[-1] == WatchIds(GROUP)  # its request waits for a STOP
     assert world.players["a"].question.received == ("STOP", 1, ())  # type: ignore[union-attr]
     world.obey("a")
     world.pass_ms(60_000)
-    assert world.looks[-1] == ForgetIds(GROUP)
+    assert world.watches[-1] == ForgetIds(GROUP)
     world.register("a")
     world.settle("a")
     assert (world.state, world.record.generation) == ("Stable", 3)
@@ -154,7 +154,7 @@ def test_group_without_registered_members_is_forgotten_with_its_watch() -> None:
     question = world.ask("a", wait_ms=10)
     world.pass_ms(10)
     assert question.received == ("NOTHING", -1, ())
-    assert world.looks == [WatchIds(GROUP), ForgetIds(GROUP)]
+    assert world.watches == [WatchIds(GROUP), ForgetIds(GROUP)]
     assert not world.machine.knows(GROUP)
 
 
@@ -164,7 +164,7 @@ def test_a_changed_subscription_is_read_again_when_the_member_says_so() -> None:
     world.ids["a"] = ("t", "u")  # its data: no watch fires
     world.players["a"].question = None
     world.ask("a", topics=("u", "t"))
-    assert ReadAgain(GROUP, "a") in world.looks
+    assert ReadAgain(GROUP, "a") in world.watches
     world.settle("a", "b")
     assert set(world.players["a"].owned) == {("t", 0), ("t", 1), ("u", 0), ("u", 1)}
     assert world.traced("group_changed", "reason").count(("subscriptions changed",)) == 1
@@ -358,7 +358,7 @@ def test_a_successor_goes_on_without_a_round_when_nothing_changed() -> None:
     world.commit("a", {"t-0": 3})
     before = world.record
     world.reload()
-    assert (world.state, world.looks[-1]) == ("Stable", WatchIds(GROUP))
+    assert (world.state, world.watches[-1]) == ("Stable", WatchIds(GROUP))
     world.settle("a", "b")
     assert (world.state, world.record, world.committed()) == ("Stable", before, {"t-0": 3})
     assert world.errors(world.commit("a", {"t-0": 4})) == {"t-0": "NONE"}

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 AT_A_TIME = 4
 
 
-class Decisions:
+class StrategyRunner:
     """Runs the strategy for partitions' machines and notifies them of the results."""
 
     def __init__(self, settings: AssignmentSettings) -> None:
