@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COVERED = covered()
 
 
-def test_every_name_of_kafkas_has_a_live_test_or_a_reason():
+def test_every_test_of_kafkas_has_a_live_test_or_a_reason():
     missing = sorted(NAMES - COVERED.keys() - LEFT_OUT.keys())
     assert not missing, f"mark a test with each of these, or say in kafka_names.LEFT_OUT why there is none: {missing}"
 
@@ -31,12 +31,12 @@ def test_reasons_are_for_names_that_exist_and_have_no_test():
     assert not LEFT_OUT.keys() & COVERED.keys(), "left out with a reason, and covered all the same"
 
 
-def test_names_are_as_many_as_the_checklist_has():
+def test_number_of_names_equals_the_checklists():
     sizes = [sum(map(len, groups.values())) for groups in CLASSES.values()]
     assert sizes == [163, 155]
 
 
-def test_page_of_names_is_the_one_that_the_markers_give():
+def test_page_of_names_equals_the_generated_one():
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m docs.name_tests` and commit the page"
 
 
@@ -78,10 +78,10 @@ def test_conversation_counts_only_while_a_test_plays_it(tmp_path: Path):
     (folder / "some.txt").write_text("# Prose.\n# kafka: one two\n\njoin a\n----\n")
     assert covered(tmp_path) == {}
     player = folder.parent / "test_conversations.py"
-    player.write_text("def test_conversation_goes_as_recorded(path): ...\n")
-    played = ["groups/test_conversations.py::test_conversation_goes_as_recorded[some]"]
+    player.write_text("def test_conversation_equals_the_recording(path): ...\n")
+    played = ["groups/test_conversations.py::test_conversation_equals_the_recording[some]"]
     assert covered(tmp_path) == {"one": played, "two": played}
 
 
-def test_names_in_prose_stand_at_the_head_only():
+def test_names_in_prose_are_only_at_the_head():
     assert named_in_prose("# A group.\n# kafka: one two\n# kafka: three\n\n# kafka: four\n") == ("one", "two", "three")

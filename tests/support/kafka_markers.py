@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[1] / "coordinator"
-CONVERSATION = "groups/test_conversations.py::test_conversation_goes_as_recorded"
+CONVERSATION = "groups/test_conversations.py::test_conversation_equals_the_recording"
 CELL = "groups/test_error_table.py::test_error_table_cell"
 MARKER = "kafka"
 #: Tests with one of these markers are not run by `make test`, or need not succeed.

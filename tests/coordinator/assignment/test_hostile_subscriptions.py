@@ -76,7 +76,7 @@ def test_one_long_name_costs_nothing_for_the_short_ones(monkeypatch: pytest.Monk
     assert looked_at < 10 * (len(short) + len(long) // 8)
 
 
-def test_partition_that_one_member_claims_again_and_again_is_settled_as_if_it_claimed_it_twice() -> None:
+def test_partition_claimed_many_times_by_one_member_costs_no_more_than_claimed_twice() -> None:
     """Each further claim was a round of its own."""
 
     def calls(times: int) -> tuple[int, dict[str, bytes]]:

@@ -111,7 +111,9 @@ groups = st.dictionaries(st.integers(0, 20).map("m{}".format), subscription_byte
 
 
 @given(group_sizes, groups)
-def test_bytes_are_answered_as_one_by_one_whatever_they_say(sizes: dict[str, int], members: dict[str, bytes]) -> None:
+def test_arrays_give_the_same_answer_as_decoding_one_by_one_for_any_bytes(
+    sizes: dict[str, int], members: dict[str, bytes]
+) -> None:
     """Members walked alone and side by side; names with different hashes, and with equal ones."""
     for strategy in READERS:
         expected = list(one_by_one(strategy, sizes, members).items())
@@ -139,7 +141,7 @@ ARRAYS = {
 @pytest.mark.parametrize("place", ["owned", "user data"])
 @pytest.mark.parametrize("together_least", [1, claimed_partitions.TOGETHER_LEAST])
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_array_of_claims_counts_or_not_as_one_by_one(kind: str, together_least: int, place: str) -> None:
+def test_array_of_claims_is_accepted_or_ignored_as_one_by_one(kind: str, together_least: int, place: str) -> None:
     strategy = "cooperative-sticky" if place == "owned" else "sticky"
     topics, array, generation = struct.pack(">ih1sh1s", 2, 1, b"t", 1, b"u"), ARRAYS[kind], struct.pack(">i", 5)
     if place == "owned":
@@ -171,7 +173,7 @@ def rejoining(strategy: str, answer: Mapping[str, bytes | None], generation: int
 
 
 @BOTH
-def test_bytes_are_answered_as_one_by_one_through_the_life_of_a_large_group(strategy: str) -> None:
+def test_arrays_give_the_same_answers_over_the_rounds_of_a_large_group(strategy: str) -> None:
     """More members than are walked alone; some come back after a while with what they had."""
     drawn = random.Random(strategy)
     sizes = {topic: drawn.randrange(1, 300) for topic in TOPICS}
@@ -187,7 +189,7 @@ def test_bytes_are_answered_as_one_by_one_through_the_life_of_a_large_group(stra
         group |= {f"new-{generation}-{n}": None for n in range(drawn.randrange(1, 30))}
 
 
-def test_user_data_may_name_a_topic_in_bytes_that_java_reads_as_another() -> None:
+def test_user_data_names_a_topic_in_bytes_that_java_decodes_as_another() -> None:
     """KAFKA reads no UTF-8 as U+FFFD: who claims it keeps the topic that is called so."""
     had = encode_sticky([TopicPartition("u!", 0)], 1).replace(b"!", b"\xff")
     members = {
@@ -198,7 +200,7 @@ def test_user_data_may_name_a_topic_in_bytes_that_java_reads_as_another() -> Non
     assert decode_assignment(answer["b"]).partitions == {("u\ufffd", 0)}
 
 
-def test_topics_are_known_before_their_sizes_and_not_those_of_members_that_send_nonsense() -> None:
+def test_topics_are_known_before_their_sizes_except_from_malformed_subscriptions() -> None:
     members = {
         "a": encode_subscription(MemberSubscription(topics=("t", "gone"))),
         "b": encode_subscription(MemberSubscription(topics=("u", "t")))[:-20],
@@ -211,7 +213,7 @@ def test_topics_are_known_before_their_sizes_and_not_those_of_members_that_send_
     assert read_sticky(members).alike
 
 
-def test_decision_says_which_algorithm_it_is_by_and_for_how_many_partitions() -> None:
+def test_assignment_names_its_algorithm_and_number_of_partitions() -> None:
     members = {name: encode_subscription(MemberSubscription(topics=("t", "gone"))) for name in "ab"}
     equal = decide("sticky", {"t": 3, "u": 2}, members, read_sticky(members), exact_up_to=5)
     assert (equal.algorithm, equal.partitions) == (EQUAL, 3)
@@ -221,7 +223,9 @@ def test_decision_says_which_algorithm_it_is_by_and_for_how_many_partitions() ->
 
 
 @given(group_sizes, groups)
-def test_groups_above_the_size_are_balanced_as_validly(sizes: dict[str, int], members: dict[str, bytes]) -> None:
+def test_groups_above_the_limit_get_a_valid_balanced_assignment(
+    sizes: dict[str, int], members: dict[str, bytes]
+) -> None:
     """Nothing twice, everything that somebody subscribes to; cooperatively but for what others may still read."""
     for strategy in READERS:
         assert_balanced(strategy, sizes, members)
@@ -246,7 +250,7 @@ def assert_balanced(strategy: str, sizes: Mapping[str, int], members: Mapping[st
     assert withheld <= (owned if strategy == "cooperative-sticky" else set())
 
 
-def test_balanced_cooperatively_is_withheld_what_another_claims() -> None:
+def test_balanced_cooperative_assignment_withholds_claimed_partitions() -> None:
     """a has all four of t; c joins, and gets u, which nobody claims, but nothing of t yet."""
     had = tuple(TopicPartition("t", n) for n in range(4))
     members = {

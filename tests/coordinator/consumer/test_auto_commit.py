@@ -32,7 +32,7 @@ def member_of(kind: str, bootstrap: str, zookeeper: str) -> Running:
 
 
 @pytest.mark.parametrize("kind", ["eager", "server"])
-def test_auto_commit_leaves_out_what_its_own_poll_hands_out(
+def test_auto_commit_excludes_the_records_of_its_own_poll(
     chroot: str, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The application has not dealt with that yet; if it dies now, somebody has to read it again."""

@@ -89,7 +89,7 @@ def to_the_other(*rounds: bytes | None) -> Give:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_topic_that_was_not_asked_for_is_not_taken_over_and_the_member_asks_again(
+def test_unsubscribed_topic_in_an_assignment_is_ignored_and_the_member_rejoins(
     chroot: str, tmp_path: Path, protocol: str
 ) -> None:
     async def test() -> None:
@@ -105,7 +105,7 @@ def test_topic_that_was_not_asked_for_is_not_taken_over_and_the_member_asks_agai
 
 
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, "delayed"])
-def test_assignment_that_cannot_be_read_is_raised_and_the_group_does_not_wait_for_the_member(
+def test_unreadable_assignment_is_raised_and_does_not_stall_the_group(
     chroot: str, tmp_path: Path, protocol: str
 ) -> None:
     async def test() -> None:
@@ -127,7 +127,7 @@ def test_assignment_that_cannot_be_read_is_raised_and_the_group_does_not_wait_fo
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_member_that_is_left_out_owns_nothing_and_goes_on(chroot: str, tmp_path: Path, protocol: str) -> None:
+def test_member_left_out_of_an_assignment_owns_nothing_and_goes_on(chroot: str, tmp_path: Path, protocol: str) -> None:
     async def test() -> None:
         async with story(chroot, tmp_path) as world:
             leader = await world.leader(protocol, to_the_other(None, GOOD))
@@ -141,7 +141,7 @@ def test_member_that_is_left_out_owns_nothing_and_goes_on(chroot: str, tmp_path:
     asyncio.run(test())
 
 
-def test_partition_given_twice_is_delivered_by_both_and_one_that_is_not_there_by_nobody(
+def test_partition_assigned_twice_is_delivered_by_both_and_a_nonexistent_one_by_none(
     chroot: str, tmp_path: Path
 ) -> None:
     async def test() -> None:
@@ -170,7 +170,9 @@ def test_leader_that_never_syncs_is_replaced_by_a_member_that_does(chroot: str, 
     asyncio.run(test())
 
 
-def test_leader_of_ours_gives_a_member_whose_subscription_cannot_be_read_nothing(chroot: str, tmp_path: Path) -> None:
+def test_leader_of_ours_assigns_nothing_to_a_member_with_an_unreadable_subscription(
+    chroot: str, tmp_path: Path
+) -> None:
     """kafka-clients 4.1.1 raises in the leader, and nobody of the group gets anything."""
 
     async def test() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.coordinator.consumer.conftest import Places
 
 
-def test_member_that_changes_its_topics_costs_one_rebalance_and_the_others_take_what_it_left(places: Places) -> None:
+def test_change_of_topics_costs_one_rebalance_and_others_take_over_the_old_partitions(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t, u = place.topic("t"), place.topic("u")
@@ -36,7 +36,7 @@ def test_member_that_changes_its_topics_costs_one_rebalance_and_the_others_take_
     asyncio.run(test())
 
 
-def test_cooperative_member_that_changes_its_topics_keeps_those_that_it_still_wants(places: Places) -> None:
+def test_cooperative_member_that_changes_its_topics_keeps_common_ones(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t, u = place.topic("t"), place.topic("u")
@@ -55,7 +55,7 @@ def test_cooperative_member_that_changes_its_topics_keeps_those_that_it_still_wa
     asyncio.run(test())
 
 
-def test_member_that_unsubscribes_has_nothing_and_goes_on_where_it_was_when_it_subscribes_again(places: Places) -> None:
+def test_member_that_unsubscribes_resumes_at_its_offsets_when_it_subscribes_again(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place, producing(places.bootstrap) as producer:
             t = place.topic("t")

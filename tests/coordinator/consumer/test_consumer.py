@@ -115,7 +115,9 @@ def test_commit_that_waits_for_the_coordinator_is_dropped_when_the_session_ends(
     asyncio.run(test())
 
 
-def test_one_member_that_joins_n_costs_n_plus_2_joins_and_n_plus_1_syncs(chroot: str, tmp_path: Path) -> None:
+def test_join_to_a_group_of_n_costs_n_plus_2_join_requests_and_n_plus_1_sync_requests(
+    chroot: str, tmp_path: Path
+) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path, {}, {}, {}) as (broker, members):
             await shared_out(members, EVERYTHING)
@@ -248,7 +250,7 @@ def test_no_offset_and_no_policy_is_an_error_for_the_application(chroot: str, tm
     asyncio.run(test())
 
 
-def test_auto_commit_saves_what_was_handed_out_before_a_rebalance_and_at_the_end(chroot: str, tmp_path: Path) -> None:
+def test_auto_commit_covers_delivered_records_before_a_rebalance_and_at_close(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         quiet = {"auto.commit.interval.ms": "60000"}
         async with (
@@ -272,7 +274,7 @@ def test_auto_commit_saves_what_was_handed_out_before_a_rebalance_and_at_the_end
     asyncio.run(test())
 
 
-def test_fetcher_stops_reading_ahead_when_nobody_takes_the_records(chroot: str, tmp_path: Path) -> None:
+def test_fetcher_stops_reading_ahead_without_polls(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         few = {"max.partition.fetch.bytes": "4000"}
         async with laboratory(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:

@@ -21,7 +21,7 @@ def test_refusal_says_what_was_wrong_and_what_to_do(api: str, error: str, remedy
     assert remedy in text
 
 
-def test_remedy_names_no_strategy_where_the_coordinator_assigns() -> None:
+def test_remedy_names_no_strategy_if_the_coordinator_assigns() -> None:
     assert "partition.assignment.strategy" not in str(GroupRefused("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL", "g"))
 
 

@@ -46,7 +46,7 @@ async def taken(fetcher: Fetcher, tp: TopicPartition, number: int) -> list[bytes
 
 
 @pytest.mark.parametrize("name", ["checksum wrong", "garbage", "garbage for zstd", "last record cut"])
-def test_unreadable_batch_is_reported_with_its_offset_and_other_partitions_are_read_on(name: str) -> None:
+def test_unreadable_batch_is_reported_with_its_offset_and_other_partitions_go_on(name: str) -> None:
     async def story(broker: ScriptedBroker, fetcher: Fetcher) -> None:
         log = broker.log("t", 0)
         log.append(b"a", b"b")

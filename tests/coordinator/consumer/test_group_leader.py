@@ -40,7 +40,7 @@ def members(*topics: tuple[str, ...]) -> tuple[GroupMember, ...]:
         (members(("t", "u"), ("u",)), 4, "balanced arrays"),
     ],
 )
-def test_leader_logs_the_algorithm_that_it_assigned_by(
+def test_leader_logs_the_algorithm_of_its_assignment(
     protocol: str,
     group: tuple[GroupMember, ...],
     exact_partitions_max: int,

@@ -16,7 +16,7 @@ def said(join_metadata: JoinMetadata, generation: int) -> dict[str, str]:
     return {name: data.hex() for name, data in join_metadata.protocols(("t",), generation).items()}
 
 
-def test_member_that_joins_for_the_first_time_has_no_past() -> None:
+def test_first_join_claims_nothing() -> None:
     generation = "ffffffff"
     assert said(JoinMetadata(STRATEGIES), -1) == {
         "sticky": HEAD + "ffffffff" + NOTHING_OWNED + generation + NO_RACK,
@@ -25,7 +25,7 @@ def test_member_that_joins_for_the_first_time_has_no_past() -> None:
     }
 
 
-def test_sticky_member_says_what_it_had_and_in_which_generation() -> None:
+def test_sticky_member_claims_its_partitions_with_their_generation() -> None:
     had = frozenset({TopicPartition("t", 3), TopicPartition("t", 1)})
     join_metadata = JoinMetadata(STRATEGIES).after("sticky", had, 5)
     previous = "0000000100017400000002000000010000000300000005"
@@ -51,7 +51,7 @@ def test_streams_of_a_static_consumer_differ_by_their_numbers() -> None:
     assert instance_of(None, 1) is None
 
 
-def test_each_strategy_remembers_only_what_it_decided() -> None:
+def test_each_strategy_remembers_only_its_own_assignment() -> None:
     join_metadata = JoinMetadata(STRATEGIES).after("cooperative-sticky", (), 7).after("range", (), 8)
     metadata = {name: decode_subscription(data) for name, data in join_metadata.protocols(("t",), 8).items()}
     assert {name: subscription.user_data for name, subscription in metadata.items()} == {
@@ -62,7 +62,7 @@ def test_each_strategy_remembers_only_what_it_decided() -> None:
     assert {subscription.generation for subscription in metadata.values()} == {8}
 
 
-def test_what_a_member_had_outlives_its_generation() -> None:
+def test_claims_outlive_their_generation() -> None:
     """After an expulsion it joins without a generation, and its strategy still wants the old partitions back."""
     join_metadata = JoinMetadata(("sticky",)).after("sticky", {TopicPartition("t", 0)}, 4)
     subscription = decode_subscription(join_metadata.protocols(("t",), -1)["sticky"])

@@ -54,7 +54,7 @@ def test_one_eager_strategy_makes_the_member_eager(strategies: str, cooperative:
     assert config(partition_assignment_strategy=strategies).member.cooperative is cooperative
 
 
-def test_size_from_which_sticky_groups_are_balanced_is_a_setting() -> None:
+def test_size_limit_for_exact_sticky_assignments_is_a_setting() -> None:
     assert config().sticky_exact_partitions_max == 20_000
     assert config(sticky_exact_partitions_max="0").sticky_exact_partitions_max == 0
 
@@ -86,18 +86,18 @@ def test_instance_id_makes_a_static_member() -> None:
         ({"sticky.exact.partitions.max": "many"}, "sticky.exact.partitions.max"),
     ],
 )
-def test_bad_value_is_refused_with_what_to_do(given: dict[str, str], complaint: str) -> None:
+def test_bad_value_is_refused_with_a_remedy(given: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         CoordinatorConsumerConfig.from_settings({**REQUIRED, **given})
 
 
 @pytest.mark.parametrize("name", ["group.id", "bootstrap.servers"])
-def test_required_setting_that_is_missing_is_named(name: str) -> None:
+def test_missing_required_setting_is_named(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} is required"):
         CoordinatorConsumerConfig.from_settings({key: value for key, value in REQUIRED.items() if key != name})
 
 
-def test_setting_that_kafka_has_and_we_have_not_is_a_warning() -> None:
+def test_setting_that_only_kafka_has_causes_a_warning() -> None:
     _, warnings = CoordinatorConsumerConfig.from_settings({**REQUIRED, "client.rack": "r1"})
     assert warnings == ["client.rack is a Kafka setting that rebalance-lab does not implement: ignored"]
     assert not KAFKA_CONSUMER_SETTINGS & set(CONSUMER_SETTINGS)

@@ -66,7 +66,7 @@ def slow_assignors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slow_assignors")
-def test_leader_keeps_its_place_while_its_strategy_computes_for_longer_than_the_session(
+def test_leader_stays_in_the_group_while_its_strategy_computes_longer_than_the_session(
     chroot: str, tmp_path: Path
 ) -> None:
     async def test() -> None:
@@ -126,7 +126,7 @@ async def broker_with_topic(chroot: str, tmp_path: Path) -> AsyncIterator[tuple[
         yield broker, tracer
 
 
-def test_rebalance_that_begins_while_the_leader_decides_is_decided_anew(
+def test_rebalance_that_begins_while_the_leader_computes_starts_a_new_computation(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(assignor: BlockedAssignor) -> None:
@@ -150,7 +150,7 @@ def _joined(tracer: ListTracer) -> int:
     return len(tracer.of("group_member_joined"))
 
 
-def test_consumer_that_is_closed_while_it_decides_leaves_at_once(
+def test_consumer_closed_while_it_computes_leaves_at_once(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(assignor: BlockedAssignor) -> None:
@@ -199,7 +199,7 @@ class Odd(BaseException):
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), Odd("no")])
-def test_what_a_computation_raises_is_raised_where_it_is_waited_for(raised: BaseException) -> None:
+def test_exception_of_a_computation_is_raised_to_its_waiter(raised: BaseException) -> None:
     def work() -> None:
         raise raised
 

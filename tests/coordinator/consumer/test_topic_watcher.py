@@ -100,7 +100,7 @@ async def watching(
         await watcher.end()
 
 
-def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
+def test_leader_requests_one_rejoin_per_change_of_topics() -> None:
     async def test() -> None:
         brokers, leader = Brokers(t=4), Stream("t", assigned_sizes={"t": 4})
         async with watching(brokers, leader, BY_NAME) as watcher:
@@ -122,7 +122,7 @@ def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
 @pytest.mark.parametrize(
     "on_the_way", [MemberState.SEEKING, MemberState.JOINING, MemberState.DECIDING, MemberState.SYNCING]
 )
-def test_what_the_leader_sees_on_the_way_waits_until_it_has_its_assignment(on_the_way: MemberState) -> None:
+def test_change_seen_by_the_leader_while_it_joins_waits_for_its_assignment(on_the_way: MemberState) -> None:
     async def test() -> None:
         brokers, leader = Brokers(t=6), Stream("t", assigned_sizes={"t": 4}, state=on_the_way)
         async with watching(brokers, leader, BY_NAME) as watcher:
@@ -135,7 +135,7 @@ def test_what_the_leader_sees_on_the_way_waits_until_it_has_its_assignment(on_th
     asyncio.run(test())
 
 
-def test_leader_asks_about_the_groups_topics_and_soon_again_for_one_that_is_missing() -> None:
+def test_leader_looks_up_the_groups_topics_and_soon_retries_a_missing_one() -> None:
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t")
         async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="600000") as watcher:
@@ -153,7 +153,7 @@ def test_leader_asks_about_the_groups_topics_and_soon_again_for_one_that_is_miss
     asyncio.run(test())
 
 
-def test_brokers_that_do_not_answer_are_asked_again_after_the_backoff() -> None:
+def test_silent_brokers_are_retried_after_the_backoff() -> None:
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t")
         async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="40") as watcher:
@@ -170,7 +170,7 @@ def test_brokers_that_do_not_answer_are_asked_again_after_the_backoff() -> None:
     asyncio.run(test())
 
 
-def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_the_poll_may() -> None:
+def test_join_with_a_pattern_waits_for_metadata_within_the_polls_timeout() -> None:
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
         async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
@@ -193,7 +193,7 @@ def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_th
     asyncio.run(test())
 
 
-def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between() -> None:
+def test_rare_short_polls_join_with_metadata_that_arrived_in_between() -> None:
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
         async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
@@ -211,7 +211,7 @@ def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between(
     asyncio.run(test())
 
 
-def test_brokers_that_never_answer_do_not_keep_a_member_from_joining_until_its_polls_are_overdue() -> None:
+def test_silent_brokers_do_not_delay_a_join_beyond_the_poll_interval() -> None:
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
         clock = ManualClock(monotonic_ns=1_000_000_000)
@@ -232,7 +232,7 @@ def test_brokers_that_never_answer_do_not_keep_a_member_from_joining_until_its_p
     asyncio.run(test())
 
 
-def test_end_stops_asking_and_may_be_called_again() -> None:
+def test_end_stops_the_lookups_and_is_idempotent() -> None:
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t")
         async with watching(brokers, stream, BY_NAME) as watcher:

@@ -28,7 +28,7 @@ def looks(member: Running) -> int:
     return sum(event["api"] == "Metadata" for event in member.tracer.of("request_answered"))
 
 
-def test_topic_that_grows_costs_the_group_one_rebalance_which_its_leader_begins(places: Places) -> None:
+def test_topic_that_grows_costs_one_rebalance_begun_by_the_leader(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t = place.topic("t")
@@ -53,7 +53,7 @@ def test_topic_that_grows_costs_the_group_one_rebalance_which_its_leader_begins(
     asyncio.run(test())
 
 
-def test_topic_that_grows_stops_nothing_of_members_that_keep_what_they_have(places: Places) -> None:
+def test_topic_that_grows_stops_no_kept_partition(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t = place.topic("t")
@@ -95,7 +95,7 @@ def test_follower_that_sees_a_topic_grow_leaves_it_to_the_leader(places: Places)
     asyncio.run(test())
 
 
-def test_static_leader_that_comes_back_to_a_standing_assignment_goes_on_watching(places: Places) -> None:
+def test_restarted_static_leader_goes_on_watching_topics(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t = place.topic("t")
@@ -117,7 +117,7 @@ def test_static_leader_that_comes_back_to_a_standing_assignment_goes_on_watching
     asyncio.run(test())
 
 
-def test_topic_that_was_deleted_is_given_back_and_taken_again_when_it_is_back(places: Places) -> None:
+def test_deleted_topic_is_revoked_and_assigned_again_when_recreated(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t, u = place.topic("t"), place.topic("u")
@@ -133,7 +133,7 @@ def test_topic_that_was_deleted_is_given_back_and_taken_again_when_it_is_back(pl
     asyncio.run(test())
 
 
-def test_topic_that_is_missing_is_looked_for_soon_and_taken_when_it_comes(places: Places) -> None:
+def test_missing_topic_is_looked_up_soon_and_assigned_when_created(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             late = place.topic("late")
@@ -146,7 +146,7 @@ def test_topic_that_is_missing_is_looked_for_soon_and_taken_when_it_comes(places
     asyncio.run(test())
 
 
-def test_pattern_takes_what_matches_when_it_comes_and_gives_it_back_when_it_goes(places: Places) -> None:
+def test_pattern_follows_topics_that_are_created_and_deleted(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             a, b, other = (place.topic(name) for name in ("p.a", "p.b", "other"))
@@ -192,7 +192,7 @@ def test_member_with_a_pattern_refreshes_metadata_before_it_rejoins(places: Plac
     asyncio.run(test())
 
 
-def test_pattern_and_names_take_each_others_place_and_kafkas_own_topics_stay_out(places: Places) -> None:
+def test_pattern_and_names_replace_each_other_and_exclude_internal_topics(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
             t, u = place.topic("t"), place.topic("u")

@@ -33,7 +33,7 @@ SETTINGS = {k: v for k, v in RECORDED.settings.items() if not k.startswith(("tra
 FUSSIER = {"bad/join-not-utf8", "bad/heartbeat-trailing"}
 
 
-def test_misbehaving_members_are_answered_as_4_1_1_answered_them_over_tcp(chroot: str, tmp_path: Path) -> None:
+def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_path: Path) -> None:
     """All at a time; one that differs is played once more, alone, before it counts: timers are real."""
 
     async def test() -> None:
@@ -60,7 +60,7 @@ def test_misbehaving_members_are_answered_as_4_1_1_answered_them_over_tcp(chroot
     asyncio.run(test())
 
 
-def test_member_that_names_a_protocol_twice_has_the_first_entry_and_its_group_goes_on() -> None:
+def test_protocol_named_twice_counts_once_and_the_group_goes_on() -> None:
     """Not what 4.1.1 answers: it counts the name twice, finds no protocol that all members have, and never answers.
 
     There the group stays in PreparingRebalance for ever, and its other members are refused with 23 when they rejoin.

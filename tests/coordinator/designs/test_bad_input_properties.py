@@ -169,7 +169,7 @@ async def joined_and_synced(coordinator: LoneCoordinator) -> Any:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=30))
-def test_group_takes_a_member_when_all_who_misbehaved_are_gone(steps: list[Any]) -> None:
+def test_group_accepts_a_member_after_all_misbehaving_ones_have_left(steps: list[Any]) -> None:
     clock = ManualClock()
 
     async def test() -> None:
@@ -191,7 +191,7 @@ def test_group_takes_a_member_when_all_who_misbehaved_are_gone(steps: list[Any])
     run_virtually(test(), clock)
 
 
-def test_crowd_is_heard() -> None:
+def test_random_clients_get_into_the_group() -> None:
     """The property above is worth something only if some of what is sent is let in."""
     clock = ManualClock()
     identity = {"member_id": "", "group_instance_id": "i"}

@@ -58,7 +58,9 @@ async def delivered_while_joining(members: list[Running], producer: NumberedProd
     assert all(map(joining, members))
 
 
-def test_join_moves_two_of_twelve_and_the_rest_is_delivered_in_both_rounds(chroot: str, tmp_path: Path) -> None:
+def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_both_rounds(
+    chroot: str, tmp_path: Path
+) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))

@@ -31,7 +31,7 @@ COOPERATIVE = next(design for design in DESIGNS if design.label == "cooperative-
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_change_costs_what_is_known_of_kafka(tmp_path: Path, kind: str) -> None:
+def test_every_change_costs_as_much_as_in_kafka(tmp_path: Path, kind: str) -> None:
     with lab.our_broker(tmp_path / "broker", {}) as server:
         made = asyncio.run(courses(kind, DESIGNS, Plan(), server.port, tmp_path / "broker" / "broker-1.jsonl"))
     assert [course.costs.keys() for course in made] == [design.known.keys() for design in DESIGNS]

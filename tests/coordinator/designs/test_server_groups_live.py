@@ -114,7 +114,7 @@ def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, 
     asyncio.run(test())
 
 
-def test_death_in_zookeeper_is_death_in_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
+def test_expired_member_is_removed_from_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
             await shared_out([dying, other], EVERYTHING)
@@ -137,7 +137,7 @@ def test_death_in_zookeeper_is_death_in_the_group_and_its_commit_is_refused(chro
     asyncio.run(test())
 
 
-def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_that_is_killed_does_not(
+def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_not_return(
     chroot: str, tmp_path: Path
 ) -> None:
     async def test() -> None:
@@ -180,7 +180,7 @@ def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_th
         asyncio.run(test())
 
 
-def test_member_cut_off_from_zookeeper_has_given_up_before_others_have_its_partitions(
+def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get_them(
     chroot: str, tmp_path: Path
 ) -> None:
     """Only from ZooKeeper: the coordinator, which it reaches, sees its id go; its own clock may be first."""

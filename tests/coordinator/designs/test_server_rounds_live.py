@@ -199,7 +199,7 @@ async def two_members(broker: Broker, session: ZooKeeperSession) -> AsyncIterato
 
 
 @pytest.mark.parametrize(("strategy", "says"), [("mine", "no assignment strategy"), ("cooperative-sticky", "sticky")])
-def test_a_broker_does_not_start_with_a_strategy_that_cannot_be(
+def test_a_broker_does_not_start_with_an_unusable_strategy(
     chroot: str, tmp_path: Path, strategy: str, says: str
 ) -> None:
     broker = broker_of(chroot, tmp_path, settings={"group.server.assignment.strategy": strategy}, mount=(mount,))

@@ -37,7 +37,7 @@ def phases(member: Running) -> list[object]:
     return [event["phase"] for event in member.tracer.of("phase_entered") if event["phase"] != "backoff"]
 
 
-def test_static_members_restart_without_a_rebalance_and_the_younger_twin_wins(
+def test_static_members_restart_without_a_rebalance_and_the_newer_duplicate_wins(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds: list[str] = []

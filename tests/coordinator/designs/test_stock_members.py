@@ -146,7 +146,7 @@ def play(bootstrap: str, strategy: str, story: Callable[[Group], Awaitable[None]
     asyncio.run(test())
 
 
-def test_sticky_data_of_aiokafka_is_read_and_that_of_kafka_python_is_nonsense_as_it_is_for_kafka() -> None:
+def test_sticky_data_of_aiokafka_is_read_and_that_of_kafka_python_is_ignored_as_by_kafka() -> None:
     had = [TopicPartition("t", 3), TopicPartition("t", 5)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs, not ours
@@ -211,7 +211,7 @@ def test_members_of_ours_and_a_stock_one_share_a_group(bootstrap: str, kind: str
 
 
 @pytest.mark.parametrize(("kind", "strategy"), STATIC)
-def test_static_members_of_both_kinds_come_back_and_nobody_notices(bootstrap: str, kind: str, strategy: str) -> None:
+def test_static_members_of_both_kinds_restart_unnoticed(bootstrap: str, kind: str, strategy: str) -> None:
     async def story(group: Group) -> None:
         ours = await group.join("ours", "a")
         await group.shares(6)
@@ -241,7 +241,7 @@ def test_static_members_of_both_kinds_come_back_and_nobody_notices(bootstrap: st
         pytest.param("cooperative-sticky", marks=pytest.mark.long),
     ],
 )
-def test_all_kinds_of_members_that_have_a_strategy_share_one_group(bootstrap: str, strategy: str) -> None:
+def test_all_clients_that_support_a_strategy_share_one_group(bootstrap: str, strategy: str) -> None:
     kinds = [kind for kind in CLIENTS if strategy in STRATEGIES[kind]]
     sizes: Sequence[int] = {3: (1, 1, 2, 2), 2: (2, 2, 2)}[len(kinds)]
     left: Sequence[int] = {3: (2, 2, 2), 2: (3, 3)}[len(kinds)]

@@ -24,7 +24,7 @@ EVERYTHING = partitions_of("t", 6)
 
 
 @pytest.mark.parametrize(("strategy", "kept"), [("sticky", 4), ("range", 3)])
-def test_members_keep_what_the_strategy_lets_them_when_a_third_joins(
+def test_members_keep_what_their_strategy_keeps_when_a_third_one_joins(
     chroot: str, tmp_path: Path, strategy: str, kept: int
 ) -> None:
     """Range, beside it, keeps 0 and 1 with the first and 3 with the second. All are eager: everything stops."""
@@ -53,7 +53,7 @@ def test_members_keep_what_the_strategy_lets_them_when_a_third_joins(
     asyncio.run(test())
 
 
-def test_answer_that_would_break_the_group_is_raised_where_its_leader_polls(
+def test_invalid_answer_of_a_strategy_is_raised_in_the_leaders_poll(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

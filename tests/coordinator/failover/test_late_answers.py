@@ -119,22 +119,20 @@ def rounds(chroot: str, folder: Path, number: int) -> int:
     return late
 
 
-def test_whatever_a_stopped_coordinator_has_acknowledged_is_what_its_successor_took_over(
-    chroot: str, tmp_path: Path
-) -> None:
+def test_successor_takes_over_every_commit_that_a_stopped_coordinator_acknowledged(chroot: str, tmp_path: Path) -> None:
     rounds(chroot, tmp_path, 2)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_whatever_a_stopped_coordinator_has_acknowledged_is_what_its_successor_took_over_200_times(
+def test_successor_takes_over_every_commit_that_a_stopped_coordinator_acknowledged_200_times(
     chroot: str, tmp_path: Path
 ) -> None:
     rounds(chroot, tmp_path, 200)
 
 
 @pytest.mark.parametrize(("where", "late_answer"), [(BEHIND_THE_LOOK, "none"), (BEFORE_THE_LOOK, "not_coordinator")])
-def test_commit_of_a_coordinator_that_stands_still_behind_its_own_commit_was_taken_over(
+def test_successor_takes_over_a_commit_stored_by_a_coordinator_frozen_before_its_answer(
     chroot: str, tmp_path: Path, where: str, late_answer: str
 ) -> None:
     """Behind the look at the publications the answer is late and true; before it, the look refuses it."""

@@ -39,7 +39,7 @@ def in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_many_pieces")
-def test_requests_are_answered_between_the_pieces_of_a_load_as_while_it_is_read():
+def test_requests_between_the_pieces_of_a_load_get_the_same_answers_as_during_the_read():
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
         await a.leads(0)
         member = await a.stable()
@@ -77,7 +77,7 @@ def test_requests_are_answered_between_the_pieces_of_a_load_as_while_it_is_read(
 
 
 @pytest.mark.usefixtures("in_many_pieces")
-def test_leadership_that_is_lost_between_the_pieces_leaves_nothing_behind():
+def test_leadership_lost_between_the_pieces_leaves_nothing_behind():
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
         a.sees(0)
         for _ in range(20):
@@ -108,7 +108,7 @@ def test_session_begins_with_the_piece_that_wakes_its_group():
     play(scene, filled())
 
 
-def test_collections_pass_over_what_was_loaded_until_it_is_given_up(monkeypatch: pytest.MonkeyPatch):
+def test_garbage_collections_skip_loaded_data_until_the_partition_is_given_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(loading, "RECORDS_MIN", OFFSETS)
 
     async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:

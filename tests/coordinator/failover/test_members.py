@@ -23,7 +23,7 @@ SESSION_MS = 20_000
 
 
 @pytest.mark.long
-def test_members_of_every_kind_find_the_next_coordinator_and_keep_what_they_have(chroot: str, tmp_path: Path) -> None:
+def test_members_of_every_kind_find_the_next_coordinator_and_keep_their_partitions(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             brokers = await stack.enter_async_context(cluster(chroot, tmp_path, 3))

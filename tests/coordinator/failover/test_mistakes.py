@@ -176,7 +176,7 @@ def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
     play(body)
 
 
-def test_timers_behind_one_that_fails_fire_nevertheless():
+def test_timers_after_a_failing_one_still_fire():
     """Whoever fires them stops a partition; the heap itself does not depend on that."""
 
     async def main() -> None:
@@ -201,7 +201,7 @@ def test_timers_behind_one_that_fails_fire_nevertheless():
     run_virtually(main(), clock)
 
 
-def test_write_whose_report_fails_stops_the_partition_and_others_of_the_batch_are_answered(
+def test_failing_report_of_a_write_stops_the_partition_and_others_of_the_batch_are_answered(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """The machine cannot answer the one that fails; its connection is closed."""
@@ -218,7 +218,7 @@ def test_write_whose_report_fails_stops_the_partition_and_others_of_the_batch_ar
     play(body)
 
 
-def test_request_that_fails_inside_the_machine_stops_the_partition_and_loses_its_connection(
+def test_request_that_fails_inside_the_machine_stops_the_partition_and_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body(scene: Scene) -> None:
@@ -263,7 +263,7 @@ def test_stopped_storage_is_answered_with_an_unknown_error(caplog: pytest.LogCap
     play(body)
 
 
-def test_marker_that_cannot_be_delivered_for_a_mistake_stops_the_partition(
+def test_marker_that_fails_with_an_internal_error_stops_the_partition(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """Its transaction would never end."""
@@ -292,7 +292,7 @@ def test_marker_that_cannot_be_delivered_for_a_mistake_stops_the_partition(
     play(body)
 
 
-def test_mistake_in_following_topics_stops_every_partition_that_relies_on_it(
+def test_internal_error_in_following_topics_stops_every_partition_that_relies_on_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:

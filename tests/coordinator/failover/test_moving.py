@@ -16,7 +16,7 @@ from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, pla
 from tests.support.virtual_time import run_virtually
 
 
-def test_leadership_that_comes_back_at_once_is_loaded_again_with_what_the_other_stored():
+def test_leadership_that_returns_at_once_is_loaded_again_with_the_other_brokers_writes():
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
         await a.leads(0)
         assert await a.commit(1) == "none"
@@ -33,7 +33,7 @@ def test_leadership_that_comes_back_at_once_is_loaded_again_with_what_the_other_
     play(scene)
 
 
-def test_leadership_that_goes_and_comes_during_a_load_ends_with_the_last_wish():
+def test_leadership_changes_during_a_load_end_in_the_last_state():
     """KAFKA-10614: loads and unloads of one partition overtook each other."""
 
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
@@ -60,7 +60,7 @@ def test_leadership_that_goes_and_comes_during_a_load_ends_with_the_last_wish():
     play(scene)
 
 
-def test_epoch_that_comes_late_changes_nothing():
+def test_late_epoch_changes_nothing():
     async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
         await a.leads(5)
         member = await a.stable()
@@ -72,7 +72,7 @@ def test_epoch_that_comes_late_changes_nothing():
     play(scene)
 
 
-def test_view_that_is_behind_leads_nothing_until_it_has_caught_up():
+def test_stale_view_leads_nothing_until_it_has_caught_up():
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
         await a.leads(0)
         assert await a.commit(1) == "none"
@@ -88,7 +88,7 @@ def test_view_that_is_behind_leads_nothing_until_it_has_caught_up():
 
 
 @pytest.mark.parametrize("resigned", [True, False], ids=["after a resignation", "in one moment"])
-def test_load_that_fails_leaves_nothing_of_what_was_led_before(resigned: bool):
+def test_failed_load_leaves_nothing_of_the_earlier_leadership(resigned: bool):
     """KAFKA-4362, KAFKA-5600."""
 
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
@@ -112,7 +112,7 @@ def test_load_that_fails_leaves_nothing_of_what_was_led_before(resigned: bool):
     play(scene)
 
 
-def test_load_that_fails_without_a_resignation_before_it_leaves_nothing_either():
+def test_failed_load_without_an_earlier_resignation_leaves_nothing_either():
     async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
         await a.leads(0)
         member = await a.stable()
@@ -125,7 +125,7 @@ def test_load_that_fails_without_a_resignation_before_it_leaves_nothing_either()
     play(scene)
 
 
-def test_write_that_is_on_its_way_when_the_partition_is_given_up_is_acknowledged_only_if_it_landed():
+def test_write_in_flight_when_the_partition_is_given_up_is_acknowledged_only_if_stored():
     async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
         await a.leads(0)
         a.storage.gate.clear()

@@ -39,10 +39,10 @@ async def play(chroot: str, folder: Path, *, groups: int, members: int, offsets:
         await verify(brokers, SUCCESSOR, made)
 
 
-def test_successor_of_a_killed_coordinator_has_every_group_as_it_was(chroot: str, tmp_path: Path) -> None:
+def test_successor_of_a_killed_coordinator_has_every_group_unchanged(chroot: str, tmp_path: Path) -> None:
     asyncio.run(play(chroot, tmp_path, groups=12, members=3, offsets=5))
 
 
 @pytest.mark.long
-def test_successor_of_a_killed_coordinator_has_a_thousand_groups_as_they_were(chroot: str, tmp_path: Path) -> None:
+def test_successor_of_a_killed_coordinator_has_a_thousand_groups_unchanged(chroot: str, tmp_path: Path) -> None:
     asyncio.run(play(chroot, tmp_path, groups=1_000, members=10, offsets=100))

@@ -76,11 +76,11 @@ async def play(chroot: str, folder: Path, *, number: int, rounds: int, clients: 
             await member.verify()
 
 
-def test_every_acknowledged_commit_is_at_the_successor_and_no_member_has_to_rejoin(chroot: str, tmp_path: Path) -> None:
+def test_successor_has_every_acknowledged_commit_and_no_member_has_to_rejoin(chroot: str, tmp_path: Path) -> None:
     asyncio.run(play(chroot, tmp_path, number=2, rounds=1, clients=4))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_every_acknowledged_commit_is_at_the_successor_after_many_kills(chroot: str, tmp_path: Path) -> None:
+def test_successor_has_every_acknowledged_commit_after_many_kills(chroot: str, tmp_path: Path) -> None:
     asyncio.run(play(chroot, tmp_path, number=3, rounds=25, clients=12))

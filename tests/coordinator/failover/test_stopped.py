@@ -136,7 +136,7 @@ def another_group_in_the_partition_of(group_id: str) -> str:
     return next(other for other in map("other-{}".format, range(100)) if partition_of(other, PARTITIONS) == number)
 
 
-def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing(chroot: str, tmp_path: Path) -> None:
+def test_stopped_and_replaced_coordinator_acknowledges_nothing(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
             half_way = Member(another_group_in_the_partition_of(member.group["group_id"]))

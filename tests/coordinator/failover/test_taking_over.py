@@ -30,7 +30,7 @@ def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]])
     run_virtually(main(), clock)
 
 
-def test_group_that_was_completing_is_stable_at_the_generation_that_was_stored():
+def test_group_that_was_completing_is_loaded_stable_at_the_stored_generation():
     async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
         leader = await doomed.stable()
         newcomer = asyncio.create_task(doomed.join())
@@ -60,7 +60,7 @@ def test_group_that_was_completing_is_stable_at_the_generation_that_was_stored()
     play(scene)
 
 
-def test_members_that_had_only_joined_are_unknown_and_may_come_again():
+def test_members_that_had_only_joined_are_unknown_and_may_rejoin():
     async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
         parked = asyncio.create_task(doomed.join())
         await asyncio.sleep(0.01)
@@ -75,7 +75,7 @@ def test_members_that_had_only_joined_are_unknown_and_may_come_again():
     play(scene)
 
 
-def test_sync_that_a_fence_refused_leaves_the_generation_before_it():
+def test_sync_refused_by_the_fence_leaves_the_previous_generation():
     """Between the fence and the news of it the old one still answers; it hands out nothing that is not stored."""
 
     async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
@@ -108,7 +108,7 @@ def test_sessions_restart_after_loading_and_expire_without_heartbeats():
     play(scene)
 
 
-def test_static_member_that_was_replaced_just_before_is_known_by_its_new_id_only():
+def test_static_member_replaced_just_before_is_known_only_by_its_new_id():
     """KAFKA-10284: the replacement is stored although there was no rebalance."""
 
     async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:

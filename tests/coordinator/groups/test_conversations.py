@@ -19,7 +19,7 @@ def marks(path: Path) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=marks(path)) for path in FILES])
-def test_conversation_goes_as_recorded(path: Path):
+def test_conversation_equals_the_recording(path: Path):
     text = path.read_text(encoding="utf-8")
     played = Script().play(text)
     if os.environ.get("REWRITE"):

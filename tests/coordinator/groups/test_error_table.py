@@ -56,7 +56,7 @@ SEEN = {
     "testFetchAllOffsets",
 )
 @pytest.mark.parametrize("state", SEEN)
-def test_error_table_what_describe_list_and_offset_fetch_show(state):
+def test_error_table_describe_list_and_offset_fetch(state):
     machine = in_state(state)
     name, protocol, subscriptions, assignments, offset = SEEN[state]
     seen = machine.subject.describe(machine.group_id)
@@ -102,7 +102,7 @@ def _workers() -> Machine:
 
 
 @pytest.mark.kafka("testDeleteOffsetOfNonEmptyNonConsumerGroup")
-def test_error_table_offsets_of_workers_are_not_deleted_while_they_are_there():
+def test_error_table_offsets_of_present_workers_are_not_deleted():
     machine = _workers()
     assert [int(error) for error in _deleted(machine)] == [68]
 

@@ -29,7 +29,7 @@ def counted(machine: Machine) -> int:
 
 
 @pytest.mark.parametrize("protocols", [bringing(601, "range"), bringing(301, "range", "sticky")])
-def test_newcomer_that_brings_too_much_is_refused_before_it_has_an_id_and_nothing_changes(protocols):
+def test_new_member_with_too_much_metadata_is_refused_before_it_gets_an_id(protocols):
     machine = stable("a", limits=TIGHT)
     before = (machine.state, machine.group.generation, dict(machine.group.members), dict(machine.group.pending))
     refused = machine.join("b", protocols=protocols).answer
@@ -48,7 +48,7 @@ def test_pending_id_that_returns_with_too_much_metadata_is_removed_and_delays_no
 
 
 @pytest.mark.parametrize("instance_id", [None, "i"])
-def test_member_that_rejoins_with_too_much_is_removed_and_the_others_share_out_what_it_had(instance_id):
+def test_member_that_rejoins_with_too_much_metadata_is_removed_and_others_get_its_partitions(instance_id):
     machine = stable("a", "b", limits=TIGHT, instance_id=None)
     machine.join("c", instance_id=instance_id)
     for name in "abc":
@@ -77,7 +77,7 @@ def test_too_much_metadata_with_another_members_instance_id_removes_no_member():
 # -- the whole group --------------------------------------------------------------------------------------------------
 
 
-def test_group_takes_members_until_they_bring_too_much_together_and_again_when_one_has_left():
+def test_group_accepts_members_up_to_its_total_metadata_and_again_after_a_leave():
     machine = Machine(limits=TIGHT)
     first = machine.admit("a", protocols=bringing(500, "range"))
     second = machine.admit("b")
@@ -91,7 +91,7 @@ def test_group_takes_members_until_they_bring_too_much_together_and_again_when_o
     assert (set(machine.group.members), machine.group.size) == ({machine.ids["b"], machine.ids["c"]}, counted(machine))
 
 
-def test_member_that_comes_with_what_it_had_is_not_counted_twice():
+def test_rejoining_member_is_not_counted_twice():
     machine = stable("a", "b", limits=TIGHT, protocols=bringing(230, "range"))
     assert machine.group.size > TIGHT.group_bytes_max / 2
     answers = [machine.join(name, protocols=bringing(231, "range")) for name in "ab"]
@@ -99,7 +99,7 @@ def test_member_that_comes_with_what_it_had_is_not_counted_twice():
     assert machine.group.size == counted(machine)
 
 
-def test_static_member_that_comes_back_is_counted_in_place_of_the_one_it_was():
+def test_restarted_static_member_is_counted_once():
     machine = Machine(limits=TIGHT)
     for _ in range(3):
         asked = machine.join("a", new=True, instance_id="i", protocols=bringing(400, "range"))
@@ -108,7 +108,7 @@ def test_static_member_that_comes_back_is_counted_in_place_of_the_one_it_was():
         assert machine.group.size == counted(machine)
 
 
-def test_loaded_group_counts_what_its_members_brought():
+def test_loaded_group_counts_its_members_metadata():
     machine = stable("a", "b", limits=TIGHT)
     loaded = machine.successor()
     assert loaded.group.size == machine.group.size == counted(machine)

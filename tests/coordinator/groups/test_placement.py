@@ -31,7 +31,7 @@ def test_java_hash_counts_a_surrogate_pair_as_two_characters():
     assert java_hash("😀") == 31 * 0xD83D + 0xDE00
 
 
-def test_java_hash_takes_a_lone_surrogate_as_it_comes():
+def test_java_hash_accepts_a_lone_surrogate():
     assert java_hash("\ud83d") == 0xD83D
 
 

@@ -81,7 +81,7 @@ def seed_002(**changes):
     return group
 
 
-def test_seed_002_member_that_returns_gets_its_partition_back_when_the_delay_is_over():
+def test_seed_002_member_that_returns_gets_its_partition_back_after_the_delay():
     group = seed_002()
     del group.owned["C2"]
     assert group.round(0) == (300_000, {})
@@ -110,7 +110,7 @@ def test_member_that_returns_still_delivering_its_partition_ends_the_delay():
     assert group.shown() == {"C1": "P0 P3", "C2": "P1", "C3": "P2"}
 
 
-def test_without_a_delay_lost_partitions_are_given_out_at_once():
+def test_without_a_delay_lost_partitions_are_assigned_at_once():
     group = seed_002(max_delay_ms=0)
     del group.owned["C2"]
     assert group.round(0) == (0, {})
@@ -127,7 +127,7 @@ def test_member_that_joins_gets_its_share_in_the_second_round():
     assert group.shown() == {"C1": "P2 P3", "C2": "P0 P1"}
 
 
-def test_new_leader_takes_lost_partitions_for_new_ones():
+def test_new_leader_treats_lost_partitions_as_new():
     group = seed_002()
     del group.owned["C2"]
     assert group.round(0) == (300_000, {})
@@ -136,7 +136,7 @@ def test_new_leader_takes_lost_partitions_for_new_ones():
     assert group.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
-def test_leader_that_was_away_for_a_round_has_forgotten_what_is_lost():
+def test_leader_that_missed_a_round_has_no_memory_of_lost_partitions():
     """C3 led a round in between: C1's memory is of another generation than the one that it completed last."""
     group = seed_002()
     group.generation += 1
@@ -146,7 +146,7 @@ def test_leader_that_was_away_for_a_round_has_forgotten_what_is_lost():
     assert group.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
-def test_decision_that_was_not_synced_is_forgotten():
+def test_assignment_that_was_not_synced_is_dropped():
     group = seed_002()
     del group.owned["C2"]
     group.leader, decision = group.decided()
@@ -165,7 +165,7 @@ def test_partition_that_is_added_is_assigned_at_once_while_lost_ones_wait():
     assert group.shown() == {"C1": "P0 P3", "C3": "P2 P4"}
 
 
-def test_partitions_of_a_deleted_topic_are_given_up_and_not_waited_for():
+def test_partitions_of_a_deleted_topic_are_revoked_without_a_delay():
     group = seed_002()
     group.sizes, group.topics = {"u": 1}, dict.fromkeys(group.owned, ("t", "u"))
     delay_ms, stopped = group.round(0)
@@ -181,7 +181,7 @@ def test_partition_that_two_members_claim_is_stopped_by_both_and_started_by_one(
     assert sorted(" ".join(group.shown().values()).split()) == ["P0", "P1", "P2", "P3"]
 
 
-def test_topic_goes_to_its_subscribers_only_and_is_evened_out_among_them():
+def test_topic_is_balanced_among_its_subscribers_only():
     group = Group(
         {"a": set(), "b": set(), "c": set()},
         sizes={"t": 2, "u": 4},
@@ -192,7 +192,7 @@ def test_topic_goes_to_its_subscribers_only_and_is_evened_out_among_them():
     assert all(tp.topic in group.topics_of(member) for member, owned in group.owned.items() for tp in owned)
 
 
-def test_topic_that_a_member_gives_up_is_not_waited_for():
+def test_unsubscribed_topic_causes_no_delay():
     group = Group(
         {"a": partitions("P0 P1"), "b": partitions("P2 P3"), "c": set()},
         sizes={"t": 4, "u": 1},
@@ -205,7 +205,7 @@ def test_topic_that_a_member_gives_up_is_not_waited_for():
     assert group.owned["a"] >= partitions("P0 P1 P2 P3")
 
 
-def test_partition_that_a_former_subscriber_still_claims_waits_until_it_has_given_it_up():
+def test_partition_claimed_by_a_former_subscriber_waits_until_it_is_revoked():
     group = Group({"a": partitions("P0 P1"), "b": partitions("P2 P3")})
     group.round(0)
     group.topics["b"] = ()
@@ -215,7 +215,7 @@ def test_partition_that_a_former_subscriber_still_claims_waits_until_it_has_give
     assert group.shown() == {"a": "P0 P1 P2 P3", "b": ""}
 
 
-def test_new_topic_takes_nothing_from_the_memory_of_others():
+def test_new_topic_does_not_affect_the_memory_of_others():
     """C2's P1 is waited for though the group's subscription has changed meanwhile."""
     group = seed_002()
     del group.owned["C2"]
@@ -314,7 +314,7 @@ def test_nothing_that_has_an_owner_moves_while_a_delay_runs(max_delay_ms, life):
     st.integers(1, 3),
     st.sampled_from((0, 10_000)),
 )
-def test_topics_of_one_subscription_are_the_tasks_of_one_connector(owned_tasks, first_topic, max_delay_ms):
+def test_equal_subscriptions_are_assigned_like_connects_tasks(owned_tasks, first_topic, max_delay_ms):
     """Six partitions as two topics, in order, and as Connect's assignor sees six tasks: the same goes to the same."""
     every = [
         TopicPartition(topic, n) for topic, size in (("t", first_topic), ("u", 6 - first_topic)) for n in range(size)

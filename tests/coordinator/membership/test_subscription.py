@@ -12,7 +12,7 @@ SEEN = TopicsSeen(
 )
 
 
-def test_stream_takes_part_in_the_topics_that_have_more_streams_than_its_number():
+def test_stream_subscribes_to_topics_with_more_streams_than_its_number():
     wanted = by_name({"a": 1, "b": 3})
     assert [wanted.topics_of(n, SEEN) for n in range(4)] == [{"a", "b"}, {"b"}, {"b"}, frozenset()]
     assert wanted.streams == 3
@@ -36,14 +36,14 @@ def test_topics_by_name_are_subscribed_to_whether_they_exist_or_not():
         ("(?i)INVOICES", {"invoices"}),
     ],
 )
-def test_pattern_takes_whole_names_by_javas_rules_and_leaves_kafkas_own_topics_out(pattern, matched):
+def test_pattern_matches_whole_names_by_javas_rules_except_internal_topics(pattern, matched):
     wanted = by_pattern(pattern, 2, exclude_internal=True)
     assert wanted.topics_of(0, SEEN) == wanted.topics_of(1, SEEN) == matched
     assert wanted.topics_of(2, SEEN) == frozenset()
     assert wanted.names is None
 
 
-def test_pattern_takes_kafkas_own_topics_when_they_are_not_excluded():
+def test_pattern_matches_internal_topics_if_they_are_not_excluded():
     assert "__consumer_offsets" in by_pattern("__.*", 1, exclude_internal=False).topics_of(0, SEEN)
     assert not by_pattern("__.*", 1, exclude_internal=True).topics_of(0, SEEN)
 
@@ -61,6 +61,6 @@ def test_pattern_takes_kafkas_own_topics_when_they_are_not_excluded():
         (lambda: by_pattern("[a-z&&[^x]]", 1, exclude_internal=True), "nested or intersected character classes"),
     ],
 )
-def test_what_cannot_be_subscribed_to_is_refused_with_the_reason(make, complaint):
+def test_invalid_subscription_is_refused_with_the_reason(make, complaint):
     with pytest.raises(UserError, match=complaint):
         make()

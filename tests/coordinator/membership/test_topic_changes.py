@@ -31,7 +31,7 @@ def seen(**sizes: int) -> TopicsSeen:
         ({"t": 4, "of-a-follower": 2, "z": 1}, {"t": 4, "of-a-follower": 3}, ("of-a-follower", "z")),
     ],
 )
-def test_leader_rejoins_when_a_topic_of_the_group_has_other_partitions_than_it_shared_out(assigned_sizes, now, changed):
+def test_leader_rejoins_when_a_topic_has_other_partitions_than_it_assigned(assigned_sizes, now, changed):
     reaction = topic_reaction(Watched(0, T, assigned_sizes), BY_NAME, seen(**now))
     assert reaction == (Rejoin(changed) if changed else None)
 
@@ -59,7 +59,7 @@ _sizes = st.dictionaries(st.sampled_from(["t", "t1", "t2", "other"]), st.integer
 
 
 @given(before=_sizes, now=_sizes, leads=st.booleans(), patterned=st.booleans())
-def test_what_was_done_about_the_topics_of_now_is_no_reason_again(before, now, leads, patterned):
+def test_handled_change_of_topics_is_no_reason_again(before, now, leads, patterned):
     subscription = BY_PATTERN if patterned else BY_NAME
     topics = subscription.topics_of(0, TopicsSeen(before))
     watched = Watched(0, topics, TopicsSeen(before).of(topics | {"other"}) if leads else None)
@@ -72,13 +72,13 @@ def test_what_was_done_about_the_topics_of_now_is_no_reason_again(before, now, l
         assert topic_reaction(Watched(0, after, memory), subscription, TopicsSeen(now)) is None
 
 
-def test_leader_asks_for_the_topics_of_the_group_a_follower_for_its_own():
+def test_leader_looks_up_the_groups_topics_and_a_follower_its_own():
     assert names_wanted(BY_NAME, [None]) == {"t"}
     assert names_wanted(BY_NAME, [None, {"t": 1, "other": 0}]) == {"t", "other"}
     assert names_wanted(BY_PATTERN, [{"t": 1}]) is None
 
 
-def test_metadata_is_asked_for_when_it_is_old_and_soon_while_a_topic_is_missing():
+def test_metadata_is_refreshed_when_old_and_soon_while_a_topic_is_missing():
     def wait(in_vain: int, missing: bool = True, backoff_ms: int = 100, max_age_ms: int = 300_000) -> int:
         return wait_ms(missing=missing, in_vain=in_vain, max_age_ms=max_age_ms, backoff_ms=backoff_ms)
 

@@ -83,7 +83,7 @@ def test_golden_bytes_of_version_3() -> None:
     assert encode_assignment([TopicPartition("t", 2)]).hex() == "0003000000010001740000000100000002ffffffff"
 
 
-def test_newer_version_is_read_as_far_as_it_is_known() -> None:
+def test_newer_version_is_read_up_to_the_known_fields() -> None:
     newer = struct.pack(">h", 9) + theirs(3)[2:] + b"fields of the future"
     assert decode_subscription(newer) == known_to(3)
     assert decode_assignment(struct.pack(">h", 9) + encode_assignment(OWNED)[2:] + b"more").partitions == set(OWNED)
@@ -135,12 +135,10 @@ partitions = st.builds(TopicPartition, topics, st.integers(0, 2**31 - 1))
         user_data=st.one_of(st.none(), st.binary()),
     )
 )
-def test_subscription_survives_the_way_there_and_back(subscription: MemberSubscription) -> None:
+def test_subscription_survives_a_round_trip(subscription: MemberSubscription) -> None:
     assert decode_subscription(encode_subscription(subscription)) == subscription
 
 
 @given(st.frozensets(partitions), st.one_of(st.none(), st.binary()))
-def test_assignment_survives_the_way_there_and_back(
-    assigned: frozenset[TopicPartition], user_data: bytes | None
-) -> None:
+def test_assignment_survives_a_round_trip(assigned: frozenset[TopicPartition], user_data: bytes | None) -> None:
     assert decode_assignment(encode_assignment(assigned, user_data=user_data)) == Assignment(assigned, user_data)

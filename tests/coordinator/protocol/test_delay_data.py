@@ -28,7 +28,7 @@ EXAMPLE = re.compile(
 
 
 @given(st.integers(0, DELAY_MS_MAX), st.binary(max_size=4))
-def test_delay_comes_back_whatever_a_newer_writer_appends(delay_ms, appended):
+def test_delay_is_read_despite_appended_fields(delay_ms, appended):
     assert delay_of(encode_delay(delay_ms) + appended) == delay_ms
 
 
@@ -50,7 +50,7 @@ def test_unreadable_delay_is_malformed(data, message):
         delay_of(data)
 
 
-def test_examples_of_the_page_are_what_we_write_and_read():
+def test_examples_of_the_page_equal_our_bytes():
     examples = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
     assert len(examples) == 4
     for kind, owned, number, text in examples:

@@ -71,7 +71,7 @@ def test_start_has_the_bytes_that_the_page_shows() -> None:
         wait_ms=st.integers(0, WAIT_MS_MAX),
     )
 )
-def test_await_command_is_read_as_it_was_written(asked: AwaitCommand) -> None:
+def test_await_command_survives_a_round_trip(asked: AwaitCommand) -> None:
     assert read_await(request_body(Api.AwaitCommand, await_body(asked))) == asked
 
 
@@ -84,7 +84,7 @@ def test_await_command_is_read_as_it_was_written(asked: AwaitCommand) -> None:
         partitions=st.lists(st.builds(StartedPartition, TOPICS, INT32, INT64 | st.just(-1)), max_size=3).map(tuple),
     )
 )
-def test_a_command_is_read_as_it_was_written(answer: CommandAnswer) -> None:
+def test_command_survives_a_round_trip(answer: CommandAnswer) -> None:
     assert read_command_answer(response_body(Api.AwaitCommand, command_answer_body(answer))) == answer
 
 
@@ -95,7 +95,7 @@ RESULTS = st.lists(st.builds(CommittedPartition, TOPICS, INT32, st.sampled_from(
 
 
 @given(OFFSETS, RESULTS)
-def test_a_commit_and_its_answer_are_read_as_they_were_written(
+def test_commit_and_its_answer_survive_a_round_trip(
     offsets: list[OwnedOffset], results: list[CommittedPartition]
 ) -> None:
     commit = replace(COMMIT, offsets=tuple(offsets))
@@ -145,7 +145,7 @@ def test_a_commit_out_of_bounds_is_a_malformed_frame(offset: dict[str, object]) 
 
 
 @pytest.mark.parametrize("change", [{"command": 3}, {"error_code": 9_999}, {"command": 1, "generation": -1}])
-def test_an_answer_that_is_not_of_the_protocol_is_a_malformed_frame(change: dict[str, object]) -> None:
+def test_answer_that_violates_the_protocol_is_a_malformed_frame(change: dict[str, object]) -> None:
     body = response_body(Api.AwaitCommand, command_answer_body(CommandAnswer()) | change)
     with pytest.raises(MalformedFrame):
         read_command_answer(body)
@@ -157,7 +157,7 @@ def test_a_member_runs_what_it_started_until_it_has_stopped_it() -> None:
     assert replace(ASKED, generation=-1, stopped=-1).runs == -1
 
 
-def test_a_registration_without_the_mark_is_no_member_of_this_design() -> None:
+def test_registration_without_the_mark_is_not_of_this_design() -> None:
     assert subscribed_topics(registration_payload(("b", "a"), 1)) == ("a", "b")
     unmarked = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
     nonsense = b'{"design":"server","subscription":{"\\ud800":1}}', b'{"design":"server","subscription":{"":1}}'

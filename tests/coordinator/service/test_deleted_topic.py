@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WAIT_S = 10
 
 
-def test_groups_commit_again_after_their_topic_was_deleted(chroot: str, tmp_path: Path) -> None:
+def test_groups_can_commit_after_their_topic_was_deleted(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with running_broker(chroot, tmp_path, mount=[mount]) as broker:
             await create_topics(broker, {"t": 1})

@@ -99,7 +99,7 @@ def test_second_member_with_one_subscription_is_not_decoded_again() -> None:
     assert reader(join_frame(b"s", "m-3"), 16, _not_asked).protocols == (Protocol("range", b"s"),)
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_remembered_parts_are_bounded() -> None:
     reader = JoinReader(5)
     assert by_kio(reader, join_frame(bytes(PART_BYTES_MAX)))
     assert by_kio(reader, join_frame(bytes(PART_BYTES_MAX))), "too long to be kept"

@@ -211,7 +211,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("change", CHANGES)
-def test_short_way_ends_with_what_it_was_true_of(change: str, version: int) -> None:
+def test_fast_path_ends_when_its_conditions_change(change: str, version: int) -> None:
     happens, expected = CHANGES[change]
 
     async def scene(stage: Scene) -> None:

@@ -158,7 +158,7 @@ def test_parked_requests_are_answered_when_the_partition_moves_away():
     play(scene)
 
 
-def test_group_and_offsets_are_there_again_after_the_partition_came_back():
+def test_group_and_offsets_are_loaded_when_the_partition_returns():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         member_id = await stable(connection)
         await connection.call(Api.OffsetCommit, 8, **COMMIT | {"generation_id_or_member_epoch": 1}, member_id=member_id)
@@ -176,7 +176,7 @@ def test_group_and_offsets_are_there_again_after_the_partition_came_back():
     play(scene)
 
 
-def test_commit_is_acknowledged_and_seen_only_when_it_is_durable():
+def test_commit_is_acknowledged_and_visible_only_when_durable():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         coordinator.storage.logs[coordinator.tp(NUMBER)].gate.clear()
         committing = connection.send(Api.OffsetCommit, 8, COMMIT)
@@ -226,7 +226,7 @@ def test_fenced_assignment_is_not_sent():
     play(scene)
 
 
-def test_full_disk_refuses_what_it_cannot_keep_and_the_coordinator_goes_on():
+def test_full_disk_refuses_writes_and_the_coordinator_goes_on():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         member_id = await stable(connection)
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
@@ -240,7 +240,7 @@ def test_full_disk_refuses_what_it_cannot_keep_and_the_coordinator_goes_on():
     play(scene)
 
 
-def test_writes_that_come_together_are_stored_together():
+def test_concurrent_writes_are_stored_together():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
         connections = [await coordinator.connect(f"c{n}") for n in range(100)]
@@ -304,7 +304,7 @@ def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
         ("protocols", [{"name": "n" * 40_000, "metadata": b""}]),
     ],
 )
-def test_texts_that_no_record_can_hold_are_refused_on_arrival(field, value):
+def test_texts_too_long_for_a_record_are_refused_on_arrival(field, value):
     async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
         answer = await connection.call(Api.JoinGroup, 9, **JOIN | {field: value})
         assert named(answer.error_code) == "INVALID_REQUEST"
@@ -320,7 +320,7 @@ def test_client_id_that_leaves_no_room_for_a_member_id_is_refused_on_arrival():
     play(scene)
 
 
-def test_commit_for_a_group_whose_name_no_record_can_hold_is_refused():
+def test_commit_for_a_group_with_too_long_a_name_is_refused():
     async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
         answer = await connection.call(Api.OffsetCommit, 8, **COMMIT | {"group_id": "g" * 40_000})
         assert error_of(Api.OffsetCommit, answer) == "INVALID_GROUP_ID"
@@ -328,7 +328,7 @@ def test_commit_for_a_group_whose_name_no_record_can_hold_is_refused():
     play(scene)
 
 
-def test_member_without_client_id_gets_an_id_all_the_same():
+def test_member_without_client_id_gets_an_id():
     async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
         answer = await (await coordinator.connect("")).call(Api.JoinGroup, 5, **JOIN)
         assert answer.member_id.startswith("-")
@@ -337,7 +337,7 @@ def test_member_without_client_id_gets_an_id_all_the_same():
     play(scene)
 
 
-def test_trace_tells_the_authority_of_a_group():
+def test_trace_names_the_authority_of_a_group():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         member_id = await stable(connection)
         states = [event["state"] for event in coordinator.tracer.of("group_changed")]

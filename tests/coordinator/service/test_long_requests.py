@@ -134,9 +134,7 @@ async def coordinator_of_all(chroot: str, data_dir: Path) -> AsyncIterator[tuple
 
 
 @pytest.mark.parametrize("number", [NAMES, pytest.param(NAMES_LONG, marks=pytest.mark.long)])
-def test_bystander_is_served_while_requests_with_very_many_names_are_answered(
-    chroot: str, tmp_path: Path, number: int
-) -> None:
+def test_bystander_is_served_during_requests_with_very_many_names(chroot: str, tmp_path: Path, number: int) -> None:
     async def scene() -> None:
         async with coordinator_of_all(chroot, tmp_path) as (broker, _):
             for what, (api, version, body) in long_requests(number).items():
@@ -146,7 +144,7 @@ def test_bystander_is_served_while_requests_with_very_many_names_are_answered(
 
 
 @pytest.mark.parametrize("number", [GROUPS, pytest.param(GROUPS_LONG, marks=pytest.mark.long)])
-def test_bystander_is_served_while_many_groups_are_listed_and_described(
+def test_bystander_is_served_during_listing_and_describing_of_many_groups(
     chroot: str, tmp_path: Path, number: int
 ) -> None:
     async def scene() -> None:

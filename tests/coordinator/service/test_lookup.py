@@ -52,11 +52,11 @@ def test_coordinator_of_a_group_is_the_leader_of_its_partition(version: int):
     assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.none, 1, "127.0.0.1", 9092)
 
 
-def test_first_question_creates_the_topic():
+def test_first_lookup_creates_the_topic():
     assert asked(2, {"key": "g"}, before={}, create=lead).node_id == 1
 
 
-def test_topic_that_cannot_be_created_makes_the_client_come_again():
+def test_topic_that_cannot_be_created_makes_the_client_retry():
     def refuse(_: FixedCluster) -> None:
         raise InvalidReplicationFactor("replication factor 3 with 1 broker")
 
@@ -64,7 +64,7 @@ def test_topic_that_cannot_be_created_makes_the_client_come_again():
     assert (answer.error_code, answer.node_id) == (ErrorCode.coordinator_not_available, -1)
 
 
-def test_partition_without_a_leader_makes_the_client_come_again():
+def test_partition_without_a_leader_makes_the_client_retry():
     def lead_nothing(cluster: FixedCluster) -> None:
         led = FixedCluster(OFFSETS).snapshot
         cluster.snapshot = ClusterSnapshot(topics=led.topics)
@@ -73,7 +73,7 @@ def test_partition_without_a_leader_makes_the_client_come_again():
     assert (answer.error_code, answer.node_id) == (ErrorCode.coordinator_not_available, -1)
 
 
-def test_transactional_ids_are_looked_after_where_groups_of_that_name_are():
+def test_transactional_id_is_coordinated_like_a_group_of_that_name():
     answer = asked(2, {"key": "g", "key_type": 1}, before=OFFSETS)
     assert (answer.error_code, answer.node_id) == (ErrorCode.none, 1)
 

@@ -84,7 +84,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
     asyncio.run(test())
 
 
-def test_a_watch_of_two_groups_is_one_session_and_ends_before_it_has_begun(chroot: str) -> None:
+def test_watches_of_two_groups_share_a_session_and_may_end_while_it_opens(chroot: str) -> None:
     async def test() -> None:
         watching = Watching(chroot)
         watching.watch(WatchIds(GROUP))
@@ -101,7 +101,7 @@ def test_a_watch_of_two_groups_is_one_session_and_ends_before_it_has_begun(chroo
     asyncio.run(test())
 
 
-def test_group_that_comes_and_goes_has_one_watch(chroot: str) -> None:
+def test_group_that_comes_and_goes_keeps_one_watch(chroot: str) -> None:
     async def test() -> None:
         watching = Watching(chroot)
         for times in range(1, 4):
@@ -132,7 +132,7 @@ def readable(chroot: str, path: str, *, by_all: bool) -> None:
     admin.close()
 
 
-def test_ids_that_zookeeper_refuses_to_show_are_seen_once_it_does(chroot: str) -> None:
+def test_ids_without_permission_are_seen_once_readable(chroot: str) -> None:
     async def test() -> None:
         watching, ids = Watching(chroot), paths.member_ids(GROUP)
         async with opened(chroot) as member:

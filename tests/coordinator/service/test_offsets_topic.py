@@ -128,7 +128,7 @@ def test_ends_times_and_watermarks_are_those_of_a_log(chroot: str, tmp_path: Pat
     asyncio.run(body())
 
 
-def test_client_may_read_the_topic_and_still_not_write_it(chroot: str, tmp_path: Path) -> None:
+def test_client_may_read_but_not_write_the_topic(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
             await create_topics(broker, {"t": 2})

@@ -25,7 +25,7 @@ async def metadata_of(peers: Peers, broker: BrokerAddress) -> Any:
     return await peers.call(broker, Api.Metadata, {"topics": [], "allow_auto_topic_creation": False})
 
 
-def test_calls_at_once_share_a_connection_and_one_that_ended_is_opened_again(
+def test_concurrent_calls_share_a_connection_and_a_closed_one_is_reopened(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = opened_by_coordinators(monkeypatch)
@@ -75,7 +75,7 @@ def test_calls_at_once_to_a_frozen_broker_share_the_wait_for_it(monkeypatch: pyt
     asyncio.run(test())
 
 
-def test_caller_that_is_cancelled_does_not_take_the_connection_from_others(chroot: str, tmp_path: Path) -> None:
+def test_cancelled_caller_does_not_close_the_connection_of_others(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         peers = Peers()
         async with running_broker(chroot, tmp_path) as broker:

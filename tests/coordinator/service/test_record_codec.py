@@ -104,7 +104,7 @@ def test_group_of_version_0_has_no_rebalance_timeout_but_the_session_timeout():
     assert list(decode_all([(key, value)])) == [(GroupKey("g"), expected)]
 
 
-def test_keys_of_later_protocols_are_passed_over():
+def test_keys_of_later_protocols_are_skipped():
     assert list(decode_all([(b"\0\x03\0\x01g", b"\0\0\0\0\0\x01")])) == []
 
 
@@ -137,14 +137,14 @@ changes = (
 
 
 @given(changes)
-def test_every_record_survives_the_way_through_bytes(change):
+def test_every_record_survives_a_round_trip(change):
     key, value = encode(change)
     assert value is not None
     assert list(decode_all([(key, value)])) == [change]
 
 
 @given(changes, st.data())
-def test_a_record_that_is_cut_short_is_an_error_of_its_own(change, data):
+def test_truncated_record_has_its_own_error(change, data):
     key, value = encode(change)
     assert value is not None
     cut = data.draw(st.integers(0, len(value) - 1))

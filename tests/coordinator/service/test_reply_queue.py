@@ -79,7 +79,7 @@ TOKENS = range(8)
     failing=st.sets(st.sampled_from(TOKENS)),
     rounds=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6),
 )
-def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(order, failing, rounds):
+def test_every_answer_is_sent_once_in_order(order, failing, rounds):
     async def test() -> None:
         turns = TurnsByHand()
         reply_queue = ReplyQueue(turns)
@@ -112,7 +112,7 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
     asyncio.run(test())
 
 
-def test_an_answer_that_is_given_makes_room_for_what_follows_from_it():
+def test_sent_answer_allows_the_next_request():
     async def test() -> None:
         turns = TurnsByHand()
         reply_queue = ReplyQueue(turns)
@@ -269,7 +269,7 @@ FORMED = [
 
 
 @given(st.sampled_from([[], FORMED]), ACTIONS)
-def test_clients_get_the_same_answers_in_the_same_order_however_late_the_turns_are(before, actions):
+def test_clients_get_the_same_answers_in_the_same_order_with_late_turns(before, actions):
     async def played(*, at_once: bool) -> Play:
         play = Play(at_once=at_once)
         for action in [*before, *actions]:

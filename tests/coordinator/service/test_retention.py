@@ -17,7 +17,7 @@ SETTINGS = {
 OFFSETS = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5}]}]
 
 
-def test_offset_that_is_older_than_the_retention_is_gone_from_fetch_and_log():
+def test_expired_offset_is_removed_from_fetch_and_log():
     clock = ManualClock()
     storage = MemoryStorage()
 

@@ -43,7 +43,7 @@ def join(world: Served, member_id: str = "") -> Question:
     )
 
 
-def test_a_commit_is_judged_by_member_generation_and_partition_in_this_order() -> None:
+def test_commit_is_checked_by_member_generation_and_partition_in_this_order() -> None:
     world = stable("a", "b")
     assert world.errors(world.commit("c", {"t-0": 1}, generation=1)) == {"t-0": "UNKNOWN_MEMBER_ID"}
     assert world.errors(world.commit("a", {"t-0": 1}, generation=0)) == {"t-0": "ILLEGAL_GENERATION"}
@@ -57,7 +57,7 @@ def test_a_commit_is_judged_by_member_generation_and_partition_in_this_order() -
     assert Served().errors(Served().commit("a", {"t-0": 1}, generation=1)) == {"t-0": "UNKNOWN_MEMBER_ID"}
 
 
-def test_a_commit_is_answered_when_it_is_durable_and_not_when_it_was_fenced() -> None:
+def test_commit_is_acknowledged_when_durable_and_not_when_fenced() -> None:
     world = stable("a")
     world.holding = True
     waits = world.commit("a", {"t-0": 1})
@@ -66,7 +66,7 @@ def test_a_commit_is_answered_when_it_is_durable_and_not_when_it_was_fenced() ->
     assert (world.errors(waits), world.committed()) == ({"t-0": "NOT_COORDINATOR"}, {})
 
 
-def test_what_the_next_generation_may_give_away_is_refused_once_it_is_on_its_way() -> None:
+def test_commit_of_a_moving_partition_is_refused_once_the_next_generation_is_being_stored() -> None:
     world = stable("a")
     world.holding = True
     in_time = world.commit("a", {"t-0": 1})
@@ -109,7 +109,7 @@ def test_group_id_belongs_to_the_design_that_has_members() -> None:
     assert [row.protocol_type for row in world.machine.list()] == ["consumer"]
 
 
-def test_offsets_of_a_group_with_members_are_not_deleted_and_do_not_grow_old() -> None:
+def test_offsets_of_a_group_with_members_are_not_deleted_and_do_not_expire() -> None:
     world = stable("a")
     world.commit("a", {"t-0": 1})
     world.reload()  # which begins to look for old offsets

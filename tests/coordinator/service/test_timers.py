@@ -39,11 +39,11 @@ def test_timers_fire_when_they_are_due_in_order():
     assert fired(("b", 20), ("a", 10), ("c", 20)) == [("a", 10), ("b", 20), ("c", 20)]
 
 
-def test_timer_that_was_moved_fires_once_at_its_new_time():
+def test_moved_timer_fires_once_at_its_new_time():
     assert fired(("a", 10), ("b", 15), ("a", 30)) == [("b", 15), ("a", 30)]
 
 
-def test_timer_that_was_moved_forward_fires_earlier():
+def test_timer_moved_forward_fires_earlier():
     assert fired(("a", 30), ("a", 10)) == [("a", 10)]
 
 
@@ -55,7 +55,7 @@ def test_nothing_fires_after_close():
     assert fired(("a", 10), ("b", 1_500)) == [("a", 10)]
 
 
-def test_timers_that_are_moved_over_and_over_do_not_pile_up():
+def test_timers_moved_many_times_do_not_pile_up():
     async def main() -> None:
         timers = Timers(ManualClock(), lambda _: None)
         for at_ms in range(10_000):

@@ -94,7 +94,7 @@ def played(play: Callable[[LoneCoordinator, Client], Awaitable[None]], storage: 
 
 
 @pytest.mark.parametrize("version", [7, 8])
-def test_transaction_goes_on_after_its_coordinator_was_replaced(version: int):
+def test_transaction_goes_on_at_the_next_coordinator(version: int):
     storage = MemoryStorage()
     producer: dict[str, Any] = {}
 
@@ -118,7 +118,7 @@ def test_transaction_goes_on_after_its_coordinator_was_replaced(version: int):
     played(go_on, storage)
 
 
-def test_successor_writes_the_markers_that_its_predecessor_did_not():
+def test_successor_writes_missing_markers():
     storage = MemoryStorage()
 
     async def decide(coordinator: LoneCoordinator, client: Client) -> None:
@@ -181,7 +181,7 @@ def test_fenced_producer_gets_invalid_producer_epoch_in_old_versions():
     played(play)
 
 
-def test_commit_in_a_transaction_for_a_topic_that_is_not_there_is_refused_and_makes_no_group():
+def test_commit_in_a_transaction_for_a_nonexistent_topic_is_refused_and_creates_no_group():
     async def play(coordinator: LoneCoordinator, client: Client) -> None:
         await client.init()
         assert await client.commit(5, topic="nowhere") is ErrorCode.unknown_topic_or_partition
@@ -215,7 +215,7 @@ def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
     played(play)
 
 
-def test_transactions_are_refused_where_their_partition_is_not_led():
+def test_transactions_are_refused_by_a_broker_that_does_not_lead_their_partition():
     async def play(coordinator: LoneCoordinator, client: Client) -> None:
         await client.init()
         await coordinator.resign_all()
@@ -227,7 +227,7 @@ def test_transactions_are_refused_where_their_partition_is_not_led():
     played(play)
 
 
-def test_markers_are_for_partitions_that_are_led_here():
+def test_markers_are_accepted_only_for_led_partitions():
     async def play(coordinator: LoneCoordinator, _: Client) -> None:
         connection = await coordinator.connect("broker")
         topics = [
@@ -248,7 +248,7 @@ def test_markers_are_for_partitions_that_are_led_here():
     played(play)
 
 
-def test_group_on_another_broker_hears_how_the_transaction_ended(chroot: str, tmp_path: Path):
+def test_group_on_another_broker_gets_the_transactions_marker(chroot: str, tmp_path: Path):
     asyncio.run(_commit_across_brokers(chroot, tmp_path))
 
 

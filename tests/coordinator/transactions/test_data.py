@@ -44,9 +44,7 @@ async def settled(bootstrap: str, *partitions: TopicPartition) -> None:
     await until(stable, 20, "no transaction to be open")
 
 
-def test_committed_reader_sees_a_transaction_of_two_partitions_at_once_and_an_aborted_one_never(
-    chroot: str, tmp_path: Path
-):
+def test_committed_reader_sees_a_committed_transaction_atomically_and_an_aborted_one_never(chroot: str, tmp_path: Path):
     async def test() -> None:
         async with broker_at(chroot, tmp_path) as bootstrap, transactional(bootstrap, "x") as producer:
             await producer.init()
@@ -159,7 +157,7 @@ def test_partitions_are_added_all_or_none(chroot: str, tmp_path: Path):
     asyncio.run(test())
 
 
-def test_markers_and_verification_go_from_broker_to_broker_on_connections_that_are_kept(
+def test_markers_and_verification_use_persistent_connections_between_brokers(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     opened = opened_by_coordinators(monkeypatch)
@@ -182,7 +180,7 @@ def test_markers_and_verification_go_from_broker_to_broker_on_connections_that_a
     asyncio.run(test())
 
 
-def test_transaction_ends_for_the_partitions_that_are_left_when_a_topic_is_deleted(chroot: str, tmp_path: Path):
+def test_transaction_ends_for_the_remaining_partitions_when_a_topic_is_deleted(chroot: str, tmp_path: Path):
     async def test() -> None:
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker, client_of(broker) as client:
             await create_topics(broker, {"t": 1, "doomed": 1})
@@ -202,7 +200,7 @@ def test_transaction_ends_for_the_partitions_that_are_left_when_a_topic_is_delet
     asyncio.run(test())
 
 
-def test_member_with_read_committed_is_handed_what_was_committed_and_no_markers(chroot: str, tmp_path: Path):
+def test_member_with_read_committed_gets_committed_records_and_no_markers(chroot: str, tmp_path: Path):
     async def test() -> None:
         async with broker_at(chroot, tmp_path) as bootstrap, transactional(bootstrap, "x") as producer:
             await producer.init()
@@ -232,7 +230,7 @@ def test_member_with_read_committed_is_handed_what_was_committed_and_no_markers(
 
 
 @pytest.mark.parametrize("version", [0, 2, 3])
-def test_client_of_before_transactions_waits_behind_a_marker_for_the_next_record(
+def test_client_older_than_transactions_waits_at_a_marker_for_the_next_record(
     version: int, chroot: str, tmp_path: Path
 ):
     """It is given nothing of the marker, so an answer at once would have it ask again and again."""

@@ -44,7 +44,7 @@ def stopped(brokers: Brokers, node_id: int) -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])
-def test_coordinator_killed_between_prepare_and_complete_leaves_the_rest_to_its_successor(
+def test_successor_completes_a_transaction_whose_coordinator_was_killed_after_prepare(
     commits: bool, chroot: str, tmp_path: Path
 ):
     """The other broker stands still, so no marker can reach its partitions before the coordinator is killed."""

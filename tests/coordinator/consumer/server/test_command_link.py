@@ -43,7 +43,7 @@ class Link(CommandLink):
         return cast("BrokerConnection", self.opened[-1])
 
 
-def test_question_is_not_asked_of_a_coordinator_that_was_given_up_while_its_connection_opened() -> None:
+def test_request_is_not_sent_to_a_coordinator_abandoned_while_its_connection_opens() -> None:
     async def test() -> None:
         link = Link()
         link.connection = cast("BrokerConnection", Connection("old"))

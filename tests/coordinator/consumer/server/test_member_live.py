@@ -145,7 +145,7 @@ def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: st
     asyncio.run(test())
 
 
-def test_commit_that_is_refused_takes_the_partitions_away(chroot: str, tmp_path: Path) -> None:
+def test_refused_commit_loses_the_partitions(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path) as (commander, _, member):
             commander.says(Command.START, 5, {P0: 0})
@@ -160,7 +160,7 @@ def test_commit_that_is_refused_takes_the_partitions_away(chroot: str, tmp_path:
     asyncio.run(test())
 
 
-def test_member_goes_on_delivering_while_its_coordinator_is_not_to_be_found(chroot: str, tmp_path: Path) -> None:
+def test_member_goes_on_delivering_while_its_coordinator_cannot_be_found(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path) as (commander, broker, member):
             commander.says(Command.START, 5, {P0: 0})
@@ -199,7 +199,7 @@ def test_member_with_another_strategy_fails_with_the_remedy(chroot: str, tmp_pat
     asyncio.run(test())
 
 
-def test_changed_subscription_is_announced_and_asked_with(chroot: str, tmp_path: Path) -> None:
+def test_changed_subscription_is_announced_and_named_in_the_next_request(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             commander, broker, member = await stack.enter_async_context(laboratory(chroot, tmp_path))
@@ -220,7 +220,7 @@ def test_changed_subscription_is_announced_and_asked_with(chroot: str, tmp_path:
     asyncio.run(test())
 
 
-def test_member_that_nothing_starts_warns_that_its_coordinator_may_look_elsewhere(
+def test_member_that_is_never_started_warns_that_its_coordinator_may_watch_another_zookeeper(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(member_stream, "SILENCE_MS", 1)

@@ -18,14 +18,14 @@ def test_defaults_are_those_of_kafka_where_kafka_has_the_name() -> None:
     assert (config.partition_assignment_strategy, config.consumer_id) == ("", None)
 
 
-def test_connection_timeout_follows_the_session_timeout_unless_it_is_given() -> None:
+def test_connection_timeout_defaults_to_the_session_timeout() -> None:
     config, _ = ServerConsumerConfig.from_settings({**NEEDED, "zookeeper.session.timeout.ms": "900"})
     assert config.connection_timeout_ms == 900
     config, _ = ServerConsumerConfig.from_settings({**NEEDED, "zookeeper.connection.timeout.ms": "50"})
     assert (config.session_timeout_ms, config.connection_timeout_ms) == (6_000, 50)
 
 
-def test_strategy_may_be_given_by_its_java_class_and_need_not_be_known_here() -> None:
+def test_strategy_may_be_a_java_class_or_unknown_here() -> None:
     for given, name in (
         ("org.apache.kafka.clients.consumer.RoundRobinAssignor", "roundrobin"),
         ("of-the-coordinator-alone", "of-the-coordinator-alone"),
@@ -35,13 +35,13 @@ def test_strategy_may_be_given_by_its_java_class_and_need_not_be_known_here() ->
 
 
 @pytest.mark.parametrize("name", ["heartbeat.interval.ms", "session.timeout.ms", "max.poll.interval.ms"])
-def test_what_only_classic_members_have_is_ignored_with_a_warning(name: str) -> None:
+def test_setting_of_classic_members_only_is_ignored_with_a_warning(name: str) -> None:
     _, (warning,) = ServerConsumerConfig.from_settings({**NEEDED, name: "1000"})
     assert name in warning
 
 
 @pytest.mark.parametrize("missing", sorted(NEEDED))
-def test_needed_setting_that_is_missing_is_named(missing: str) -> None:
+def test_missing_required_setting_is_named(missing: str) -> None:
     given = {name: value for name, value in NEEDED.items() if name != missing}
     with pytest.raises(ConfigurationError, match=missing):
         ServerConsumerConfig.from_settings(given)
@@ -61,13 +61,13 @@ def test_needed_setting_that_is_missing_is_named(missing: str) -> None:
         ("zookeeper.session.timeout.ms", "0"),
     ],
 )
-def test_value_that_cannot_be_is_refused_by_its_name(name: str, value: str) -> None:
+def test_invalid_value_is_refused_with_the_settings_name(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name.replace(".", r"\.")):
         ServerConsumerConfig.from_settings({**NEEDED, name: value})
 
 
 @pytest.mark.parametrize("character", ["\n", "\x00", "\x7f", "\x85", "\ud800", "\uf8ff", "\uffff", "/"])
-def test_group_id_that_no_znode_can_be_named_is_refused_with_its_character(character: str) -> None:
+def test_group_id_that_cannot_name_a_znode_is_refused_with_its_character(character: str) -> None:
     """ZooKeeper's client would refuse the path later, and end the consumer with BadArgumentsError."""
     with pytest.raises(ConfigurationError, match=r"group\.id.*INVALID_GROUP_ID") as refused:
         ServerConsumerConfig.from_settings({**NEEDED, "group.id": f"g{character}"})

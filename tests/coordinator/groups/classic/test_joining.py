@@ -29,7 +29,7 @@ def errors(asked) -> list[Error]:
     "testJoinGroupReturnsTheProtocolType",
     "testJoinGroupProtocolTypeIsNotProvidedWhenAnErrorOccurs",
 )
-def test_joining_tells_the_protocol_type_unless_it_is_refused():
+def test_join_response_has_the_protocol_type_unless_refused():
     machine = Machine()
     leader, follower = machine.admit("a"), machine.admit("b")
     machine.wait(100)
@@ -45,7 +45,7 @@ def test_joining_tells_the_protocol_type_unless_it_is_refused():
 
 
 @pytest.mark.kafka("testJoinGroupSecondJoinInconsistentProtocol")
-def test_id_that_comes_back_without_a_protocol_is_refused_and_may_come_again():
+def test_pending_id_that_joins_without_a_protocol_is_refused_and_may_retry():
     machine = Machine()
     machine.join("a")
     refused = machine.join("a", protocols=()).answer
@@ -102,7 +102,7 @@ def rebalancing_with_a_pending_id() -> Machine:
 
 
 @pytest.mark.kafka("testJoinGroupCompletionWhenPendingMemberJoins")
-def test_rebalance_ends_when_the_pending_id_comes_back():
+def test_rebalance_ends_when_the_pending_id_joins():
     machine = rebalancing_with_a_pending_id()
     machine.join("p")
     assert (machine.state, machine.group.generation, len(machine.group.members)) == ("CompletingRebalance", 2, 3)
@@ -111,7 +111,7 @@ def test_rebalance_ends_when_the_pending_id_comes_back():
 @pytest.mark.kafka(
     "testJoinGroupCompletionWhenPendingMemberTimesOut", "testHeartbeatExpirationShouldRemovePendingMember"
 )
-def test_rebalance_ends_when_the_pending_ids_session_is_over():
+def test_rebalance_ends_when_the_pending_ids_session_expires():
     machine = rebalancing_with_a_pending_id()
     machine.wait(199)
     assert machine.state == "PreparingRebalance"
@@ -140,7 +140,7 @@ def test_members_and_pending_ids_leave_together():
 
 
 @pytest.mark.kafka("testJoinedMemberPendingMemberBatchLeaveGroupWithUnknownMember")
-def test_unknown_id_in_a_leave_request_does_not_keep_others_from_leaving():
+def test_unknown_id_in_a_leave_request_does_not_affect_the_others():
     machine = rebalancing_with_a_pending_id()
     left = machine.leave("p", "b", "nobody").answer.members
     assert [each.error for each in left] == [Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID]
@@ -148,7 +148,7 @@ def test_unknown_id_in_a_leave_request_does_not_keep_others_from_leaving():
 
 
 @pytest.mark.kafka("testSecondMemberPartiallyJoinAndTimeout")
-def test_pending_id_that_never_comes_back_disturbs_no_stable_group():
+def test_pending_id_that_never_joins_does_not_affect_a_stable_group():
     machine = stable("a", session_timeout_ms=60_000)
     machine.join("p", session_timeout_ms=200)
     machine.wait(200)
@@ -167,7 +167,7 @@ def test_pending_id_with_an_instance_id_is_a_failure():
 
 
 @pytest.mark.kafka("testNewMemberTimeoutCompletion")
-def test_five_minutes_of_a_new_member_end_with_its_first_answer():
+def test_new_member_timeout_of_five_minutes_ends_with_its_first_response():
     limits = Limits(initial_rebalance_delay_ms=50)
     machine = stable("a", limits=limits, session_timeout_ms=305_000)
     machine.wait(304_900)
@@ -202,7 +202,7 @@ def test_new_member_that_fails_after_its_sync_is_removed_by_its_session():
 
 
 @pytest.mark.kafka("testDynamicMembersJoinGroupWithMaxSizeAndRequiredKnownMember")
-def test_more_ids_than_places_are_handed_out_and_the_last_to_come_is_refused():
+def test_more_ids_than_places_are_issued_and_the_last_to_join_is_refused():
     machine = Machine()
     names = [*FULL, "late"]
     assert set(errors([machine.join(name) for name in names])) == {Error.MEMBER_ID_REQUIRED}
@@ -249,7 +249,7 @@ def test_members_of_a_full_group_rejoin_while_it_rebalances():
     "testLastJoiningMembersAreKickedOutWhenReJoiningGroupWithMaxSize",
     "testLastJoiningMembersAreKickedOutWhenRejoiningGroupWithMaxSize",
 )
-def test_loaded_group_that_is_too_large_rebalances_and_the_first_to_come_stay():
+def test_loaded_group_that_is_too_large_rebalances_and_the_first_to_rejoin_stay():
     machine = stable(*FULL)
     machine.limits = SMALL
     machine = machine.successor()
@@ -273,7 +273,7 @@ def test_generation_grows_by_one_with_each_rebalance():
 
 
 @pytest.mark.kafka("testLeaderRejoinBeforeFinalRebalanceTimeoutWithLongSessionTimeout")
-def test_leader_that_rejoins_in_time_leads_on():
+def test_leader_that_rejoins_in_time_stays_leader():
     machine = stable("a", "b", session_timeout_ms=60_000)
     follower = machine.join("b", protocols=CHANGED)
     machine.wait(499)
@@ -296,7 +296,7 @@ def test_leader_that_does_not_rejoin_in_time_is_dropped_and_another_leads():
 
 
 @pytest.mark.kafka("testRebalanceCompletesBeforeMemberJoins")
-def test_member_that_comes_after_the_end_of_a_rebalance_is_unknown_and_starts_another():
+def test_member_that_rejoins_after_the_rebalance_is_unknown_and_starts_another():
     machine = stable("a", "b", session_timeout_ms=60_000)
     machine.join("a")
     machine.wait(500)

@@ -96,7 +96,7 @@ def test_answers_from_cached_parts_equal_those_encoded_from_scratch(story, versi
                     assert encode(change) == encode((change[0], anew(change[1])))
 
 
-def test_a_member_that_comes_again_unchanged_keeps_its_slices():
+def test_a_member_that_rejoins_unchanged_keeps_its_slices():
     machine = Machine(LIMITS)
     machine.admit("a")
     machine.wait(200)

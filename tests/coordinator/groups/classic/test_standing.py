@@ -58,7 +58,7 @@ def test_sessions_restart_after_loading():
 
 
 @pytest.mark.kafka("testClassicGroupOnUnloadedEmptyAndPreparingRebalance")
-def test_unloading_tells_the_parked_joins_and_leaves_no_timer():
+def test_unloading_answers_parked_joins_and_leaves_no_timer():
     machine = empty()
     machine.unload()
     assert (machine.state, machine.timers()) == ("Dead", {})
@@ -70,7 +70,7 @@ def test_unloading_tells_the_parked_joins_and_leaves_no_timer():
 
 
 @pytest.mark.kafka("testClassicGroupOnUnloadedCompletingRebalance")
-def test_unloading_tells_the_parked_syncs():
+def test_unloading_answers_parked_syncs():
     machine = completing("a", "b")
     syncing = machine.sync("b")
     machine.unload()
@@ -116,7 +116,7 @@ def test_empty_group_without_offsets_expires_and_one_with_members_does_not():
 
 
 @pytest.mark.kafka("testOffsetsRetentionMsIntegerOverflow")
-def test_longest_retention_is_more_milliseconds_than_an_int_has():
+def test_longest_retention_in_milliseconds_exceeds_an_int():
     config, _ = BrokerConfig.from_settings({"offsets.retention.minutes": str(2**31 - 1)})
     assert limits_of(config, traced=False).retention_ms == (2**31 - 1) * 60_000
 
@@ -144,7 +144,7 @@ def test_offsets_of_a_group_that_was_left_may_be_set_without_a_generation():
 
 
 @pytest.mark.kafka("testDeleteEmptyGroupWithStoredOffsets")
-def test_deleted_group_takes_its_offsets_with_it():
+def test_deleting_a_group_deletes_its_offsets():
     machine = empty()
     machine.commit("", {"t-0": 5, "u-0": 6}, member_id="", generation=-1)
     assert machine.delete_group().answer.error is Error.NONE

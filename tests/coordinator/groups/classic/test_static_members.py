@@ -65,7 +65,7 @@ def test_static_member_is_admitted_at_once_and_named_by_its_instance():
 
 
 @pytest.mark.kafka("testStaticMembersJoinGroupWithMaxSize")
-def test_static_members_beyond_the_group_size_are_refused_and_the_others_may_come_again():
+def test_static_members_beyond_the_group_size_are_refused_and_others_may_rejoin():
     machine = Machine()
     names = [f"s{number}" for number in range(LIMITS.members_max + 1)]
     asked = [machine.join(name, instance_id=name) for name in names]
@@ -104,7 +104,7 @@ def test_static_member_has_another_id_after_each_restart():
     "testStaticMemberRejoinAsFollowerWithUnknownMemberId",
     "testReplaceStaticMemberInStableStateNoError",
 )
-def test_restarted_follower_takes_its_assignment_up_again_without_a_rebalance():
+def test_restarted_follower_resumes_its_assignment_without_a_rebalance():
     machine = stable()
     former = machine.ids["f"]
     answer = join(machine, "f", new=True).answer
@@ -121,7 +121,7 @@ def test_restarted_follower_takes_its_assignment_up_again_without_a_rebalance():
     "testStaticMemberRejoinWithLeaderIdAndUnknownMemberId",
     "testReplaceStaticMemberInStableStateSucceeds",
 )
-def test_restarted_leader_of_v9_leads_on_and_skips_the_assignment():
+def test_restarted_leader_of_v9_stays_leader_and_skips_the_assignment():
     machine = stable()
     answer = join(machine, "l", new=True, may_skip_assignment=True).answer
     assert (answer.error, answer.generation, answer.leader) == (Error.NONE, 1, answer.member_id)
@@ -168,7 +168,7 @@ def test_restart_with_other_topics_and_timeouts_is_stored_but_costs_no_rebalance
 )
 @pytest.mark.parametrize("who", INSTANCES)
 @pytest.mark.parametrize("error", [Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE])
-def test_restart_that_cannot_be_stored_is_taken_back(who, error):
+def test_restart_that_cannot_be_stored_is_undone(who, error):
     machine = stable()
     former = dataclasses.replace(machine.group.members[machine.ids[who]])
     leader = machine.group.leader
@@ -199,7 +199,7 @@ def test_restart_that_changes_the_elected_protocol_costs_a_rebalance():
     assert members(leader.answer) == {machine.ids["l"], restarted.answer.member_id}
 
 
-def test_restarted_member_is_watched_though_its_session_ended_while_its_place_was_written():
+def test_restarted_member_has_a_session_timer_although_its_session_ended_during_the_write():
     """The end is passed over, because its JoinGroup waits; behind the answer a session begins anew."""
     machine = stable()
     machine.hold()
@@ -275,7 +275,7 @@ def test_follower_restarts_with_other_protocols_while_the_leader_rejoins():
 @pytest.mark.kafka(
     "staticMemberRejoinWithLeaderIdAndUnexpectedEmptyGroup", "testStaticMemberRejoinWithLeaderIdAndUnexpectedEmptyGroup"
 )
-def test_leader_that_comes_back_under_its_id_into_an_emptied_group_is_unknown():
+def test_leader_that_rejoins_an_emptied_group_under_its_id_is_unknown():
     machine = stable()
     machine.leave("l", "f")
     assert machine.state == "Empty"
@@ -286,7 +286,7 @@ def test_leader_that_comes_back_under_its_id_into_an_emptied_group_is_unknown():
 @pytest.mark.kafka(
     "staticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup", "testStaticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup"
 )
-def test_leader_that_comes_back_into_a_dead_group_is_sent_elsewhere():
+def test_leader_that_rejoins_a_dead_group_gets_coordinator_not_available():
     machine = stable()
     machine.unload()
     assert join(machine, "l").answer.error is Error.COORDINATOR_NOT_AVAILABLE
@@ -295,7 +295,7 @@ def test_leader_that_comes_back_into_a_dead_group_is_sent_elsewhere():
 @pytest.mark.kafka(
     "staticMemberReJoinWithIllegalStateAsUnknownMember", "testStaticMemberReJoinWithIllegalStateAsUnknownMember"
 )
-def test_empty_group_that_knows_an_instance_is_our_mistake():
+def test_empty_group_with_an_instance_is_an_internal_error():
     machine = stable()
     machine.group.state = GroupState.EMPTY
     with pytest.raises(AssertionError, match="cannot be moved from Empty by MEMBER_REPLACED"):
@@ -395,13 +395,13 @@ def test_administrator_removes_all_instances_with_one_rebalance():
 
 
 @pytest.mark.kafka("testStaticMembersUnknownGroupBatchLeaveGroup", "testStaticMembersLeaveUnknownGroup")
-def test_instances_of_a_group_that_is_not_there_are_unknown():
+def test_instances_of_a_nonexistent_group_are_unknown():
     machine = Machine()
     assert left(machine.remove_instance("L", "F")) == [Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID]
 
 
 @pytest.mark.kafka("testStaticMembersFencedInstanceBatchLeaveGroup")
-def test_leaving_under_another_members_instance_is_fenced_and_the_rest_goes():
+def test_leave_with_another_members_instance_is_fenced_and_the_rest_leave():
     machine = stable()
     asked = machine.leave("l", "f", instance_ids={"l": "F", "f": "F"})
     assert left(asked) == [Error.FENCED_INSTANCE_ID, Error.NONE]
@@ -409,7 +409,7 @@ def test_leaving_under_another_members_instance_is_fenced_and_the_rest_goes():
 
 
 @pytest.mark.kafka("testStaticMembersUnknownInstanceBatchLeaveGroup")
-def test_unknown_instance_in_a_leave_request_does_not_keep_others_from_leaving():
+def test_unknown_instance_in_a_leave_request_does_not_affect_the_others():
     machine = stable()
     assert left(machine.remove_instance("nobody", "F")) == [Error.UNKNOWN_MEMBER_ID, Error.NONE]
     assert (machine.state, list(machine.group.instances)) == ("PreparingRebalance", ["L"])

@@ -45,7 +45,7 @@ def test_follower_that_syncs_before_the_leader_waits_for_it():
 
 
 @pytest.mark.kafka("testLeaderFailureInSyncGroup")
-def test_leader_that_dies_before_its_sync_sends_the_followers_into_a_rebalance():
+def test_crash_of_the_leader_before_its_sync_causes_a_rebalance():
     machine = Machine()
     machine.admit("a", session_timeout_ms=200)
     machine.admit("b")
@@ -78,7 +78,7 @@ def test_members_that_do_not_sync_in_time_are_removed(syncing):
 
 
 @pytest.mark.kafka("testRebalanceDoesNotTimeOutWhenAllSyncAreReceived")
-def test_group_that_has_synced_is_left_alone():
+def test_sync_timer_does_not_affect_a_synced_group():
     machine = stable("a", "b", **LONG)
     machine.wait(5_000)
     assert (machine.state, machine.group.generation, len(machine.group.members)) == ("Stable", 1, 2)
@@ -151,7 +151,7 @@ def test_session_that_ends_in_a_dead_group_changes_nothing():
 
 
 @pytest.mark.kafka("testCompleteHeartbeatWithMemberAlreadyRemoved")
-def test_session_of_a_member_that_is_gone_changes_nothing():
+def test_session_of_a_removed_member_changes_nothing():
     machine = stable("a", "b")
     machine.leave("b")
     assert machine.subject.timer_fired(session_timer(machine, "b"), machine.now) == Effects()

@@ -31,7 +31,7 @@ def admin_commit(machine: Machine, *names: str) -> None:
     machine.commit("", dict.fromkeys(names, 1), generation=-1, member_id="")
 
 
-def test_offsets_of_a_simple_group_end_by_their_commit_times_and_the_group_with_the_last():
+def test_offsets_of_a_simple_group_expire_by_commit_time_and_the_group_with_the_last():
     machine = loaded(Machine(SHORT))
     admin_commit(machine, "t-0")
     machine.wait(2_500)
@@ -46,7 +46,7 @@ def test_offsets_of_a_simple_group_end_by_their_commit_times_and_the_group_with_
     assert (machine.state, machine.log) == ("Dead", {})
 
 
-def test_offsets_of_an_empty_group_end_by_the_time_since_it_is_empty():
+def test_offsets_of_an_empty_group_expire_by_the_time_since_it_became_empty():
     machine = loaded(stable("a", limits=SHORT))
     machine.commit("a", {"t-0": 1})
     machine.wait(2 * RETENTION - 1_000)
@@ -60,7 +60,7 @@ def test_offsets_of_an_empty_group_end_by_the_time_since_it_is_empty():
     assert machine.state == "Dead"
 
 
-def test_time_since_a_group_is_empty_survives_its_coordinator():
+def test_time_since_a_group_became_empty_survives_its_coordinator():
     machine = stable("a", limits=SHORT)
     machine.commit("a", {"t-0": 1})
     machine.leave("a")
@@ -70,7 +70,7 @@ def test_time_since_a_group_is_empty_survives_its_coordinator():
     assert not offsets(machine)
 
 
-def test_stable_group_keeps_the_offsets_of_topics_that_it_is_subscribed_to():
+def test_stable_group_keeps_the_offsets_of_its_subscribed_topics():
     machine = loaded(stable("a", limits=SHORT))
     machine.commit("a", {"t-0": 1, "u-0": 1})
     for _ in range(3):
@@ -83,7 +83,7 @@ def test_stable_group_keeps_the_offsets_of_topics_that_it_is_subscribed_to():
 @pytest.mark.parametrize(
     ("protocol_type", "metadata"), [("connect", b""), ("consumer", b"junk")], ids=["of another type", "unreadable"]
 )
-def test_stable_group_whose_subscriptions_are_not_known_keeps_everything(protocol_type: str, metadata: bytes):
+def test_stable_group_with_unknown_subscriptions_keeps_everything(protocol_type: str, metadata: bytes):
     fields = {"protocol_type": protocol_type, "protocols": (Protocol("range", metadata),)}
     machine = loaded(stable("a", limits=SHORT, **fields))
     machine.commit("a", {"t-0": 1, "u-0": 1})
@@ -94,7 +94,7 @@ def test_stable_group_whose_subscriptions_are_not_known_keeps_everything(protoco
 
 
 @pytest.mark.parametrize("members", ["a", "ab"], ids=["CompletingRebalance", "PreparingRebalance"])
-def test_nothing_ends_while_a_rebalance_goes_on(members: str):
+def test_nothing_expires_during_a_rebalance(members: str):
     """KAFKA-13636; with one member the join is complete at once, and its assignment is waited for."""
     slow = {"rebalance_timeout_ms": 60_000}
     machine = stable(*members, limits=SHORT, **slow)
@@ -119,7 +119,7 @@ def test_commit_being_written_is_not_expired():
     assert offsets(machine) == stored(machine) == {"t-0"}
 
 
-def test_offset_with_a_pending_one_stays():
+def test_offset_with_a_pending_one_does_not_expire():
     machine = loaded(Machine(SHORT))
     admin_commit(machine, "t-0", "t-1")
     machine.commit_in_transaction(Producer(100, 0), {"t-0": 5, "u-0": 5})
@@ -131,14 +131,14 @@ def test_offset_with_a_pending_one_stays():
     assert machine.state == "Dead"
 
 
-def test_empty_group_without_offsets_ends_at_the_next_look():
+def test_empty_group_without_offsets_is_removed_at_the_next_check():
     machine = loaded(stable("a", limits=SHORT))
     machine.leave("a")
     machine.wait(CHECK)
     assert (machine.state, machine.log) == ("Dead", {})
 
 
-def test_group_whose_end_could_not_be_stored_lives_on():
+def test_group_whose_removal_cannot_be_stored_stays():
     machine = loaded(Machine(SHORT))
     admin_commit(machine, "t-0")
     machine.wait(RETENTION - 1)

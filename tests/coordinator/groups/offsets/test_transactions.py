@@ -59,7 +59,7 @@ def phase(machine: Machine) -> Phase:
 
 
 @pytest.mark.kafka("testBasicFetchTxnOffsets", "testFetchPendingTxnOffsetsWithCommit")
-def test_pending_offset_shows_only_when_its_transaction_is_committed():
+def test_pending_offset_is_visible_only_after_its_transaction_commits():
     machine = begun()
     assert (shown(machine), shown(machine, stable=True)) == (1, Error.UNSTABLE_OFFSET_COMMIT)
     assert error(machine.end(P)) is Error.NONE
@@ -76,7 +76,7 @@ def test_pending_offset_is_dropped_when_its_transaction_is_aborted():
     assert phase(machine) is Phase.COMPLETE_ABORT
 
 
-def test_everything_that_is_committed_is_fetched_but_what_is_pending_is_unstable():
+def test_committed_offsets_are_fetched_and_pending_ones_are_unstable():
     machine = begun()
     machine.commit("", {"u-0": 2}, generation=-1, member_id="")
     pending, settled = machine.subject.offsets.fetch("g", None, stable=True)
@@ -85,7 +85,7 @@ def test_everything_that_is_committed_is_fetched_but_what_is_pending_is_unstable
 
 
 @pytest.mark.parametrize("failover", [False, True], ids=["at once", "after a failover"])
-def test_plain_commit_after_a_pending_one_stays_when_the_transaction_is_committed(failover: bool):
+def test_plain_commit_after_a_pending_one_survives_the_transaction(failover: bool):
     """KAFKA-5247: the later one in the log wins."""
     machine = begun()
     machine.wait(1)
@@ -97,7 +97,7 @@ def test_plain_commit_after_a_pending_one_stays_when_the_transaction_is_committe
 
 
 @pytest.mark.kafka("testFetchTxnOffsetsMultipleProducersOneGroup")
-def test_pending_offsets_of_two_producers_end_as_they_were_sent_not_as_they_were_committed():
+def test_pending_offsets_of_two_producers_apply_in_the_order_sent_not_committed():
     machine = begun()
     machine.init_producer("y")
     other = Producer(101, 0)
@@ -109,7 +109,7 @@ def test_pending_offsets_of_two_producers_end_as_they_were_sent_not_as_they_were
     assert shown(machine, stable=True) == 7
 
 
-def test_aborted_offset_does_not_stand_in_the_way_of_an_earlier_one():
+def test_aborted_offset_does_not_hide_an_earlier_one():
     machine = begun()
     machine.init_producer("y")
     other = Producer(101, 0)
@@ -120,7 +120,7 @@ def test_aborted_offset_does_not_stand_in_the_way_of_an_earlier_one():
     assert shown(machine) == 5
 
 
-def test_group_that_is_deleted_takes_its_pending_offsets_along():
+def test_deleting_a_group_deletes_its_pending_offsets():
     machine = Machine()
     machine.init_producer()
     machine.add_group(P)
@@ -133,7 +133,7 @@ def test_group_that_is_deleted_takes_its_pending_offsets_along():
     assert shown(machine.successor()) is None
 
 
-def test_offset_that_is_deleted_takes_the_pending_one_along():
+def test_deleting_an_offset_deletes_the_pending_one():
     machine = begun()
     machine.delete_offsets(T0)
     assert shown(machine, stable=True) is None
@@ -142,7 +142,7 @@ def test_offset_that_is_deleted_takes_the_pending_one_along():
     assert shown(machine.successor(), stable=True) is None
 
 
-def test_marker_waits_for_a_pending_offset_that_is_on_its_way_to_the_log():
+def test_marker_waits_for_a_pending_offset_that_is_being_written():
     machine = begun()
     machine.delivering = False
     machine.end(P)
@@ -163,7 +163,7 @@ def test_pending_offsets_survive_their_coordinator():
     assert shown(machine, stable=True) == 5
 
 
-def test_pending_offset_that_could_not_be_stored_is_refused_and_not_pending():
+def test_pending_offset_that_cannot_be_stored_is_refused_and_dropped():
     machine = begun()
     machine.end(P)
     machine.hold()
@@ -248,7 +248,7 @@ def test_commit_in_a_transaction_is_checked_for_members_but_not_for_the_state(sa
         assert machine.state == ("Empty" if expected is NONE else "Dead")
 
 
-def test_commit_in_a_transaction_does_not_show_that_a_member_is_alive():
+def test_commit_in_a_transaction_does_not_restart_the_session():
     machine = stable("a")
     machine.wait(9_000)
     machine.commit_in_transaction(P, {"t-0": 5}, member_id=machine.ids["a"], generation=1)
@@ -265,7 +265,7 @@ def producer_of(asked: Asked) -> Producer:
     return asked.answer.producer
 
 
-def test_next_incarnation_of_a_producer_has_the_next_epoch_also_after_a_failover():
+def test_next_incarnation_of_a_producer_gets_the_next_epoch_even_after_a_failover():
     machine = Machine()
     assert producer_of(machine.init_producer()) == Producer(100, 0)
     assert producer_of(machine.init_producer()) == Producer(100, 1)
@@ -273,7 +273,7 @@ def test_next_incarnation_of_a_producer_has_the_next_epoch_also_after_a_failover
     assert producer_of(machine.init_producer("y")).id != 100
 
 
-def test_producer_whose_successor_came_is_fenced():
+def test_replaced_producer_is_fenced():
     machine = begun()
     machine.end(P)
     assert producer_of(machine.init_producer()) == Producer(100, 1)
@@ -281,7 +281,7 @@ def test_producer_whose_successor_came_is_fenced():
     assert error(machine.end(P)) is Error.PRODUCER_FENCED
 
 
-def test_next_incarnation_aborts_what_the_former_began_and_fences_it_in_the_group():
+def test_next_incarnation_aborts_its_predecessors_transaction_and_fences_it_in_the_group():
     machine = begun()
     assert error(machine.init_producer()) is Error.CONCURRENT_TRANSACTIONS
     assert phase(machine) is Phase.COMPLETE_ABORT
@@ -292,7 +292,7 @@ def test_next_incarnation_aborts_what_the_former_began_and_fences_it_in_the_grou
     assert commit_error(successor.commit_in_transaction(P, {"t-0": 6})) is Error.INVALID_PRODUCER_EPOCH
 
 
-def test_producer_whose_epochs_are_used_up_gets_another_id():
+def test_producer_with_exhausted_epochs_gets_another_id():
     machine = Machine()
     machine.init_producer()
     key = TransactionKey("x")
@@ -329,7 +329,7 @@ def test_transaction_of_an_unknown_id_or_another_producer_is_refused():
     assert error(machine.end(Producer(7, 0))) is Error.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_end_of_no_transaction_is_refused_and_a_repeated_end_is_not():
+def test_end_without_a_transaction_is_refused_and_a_repeated_end_accepted():
     machine = Machine()
     machine.init_producer()
     assert error(machine.end(P)) is Error.INVALID_TXN_STATE
@@ -370,7 +370,7 @@ def test_group_is_added_once():
     assert machine.log[TransactionKey("x")].groups == ("g",)
 
 
-def test_step_that_could_not_be_stored_did_not_happen():
+def test_step_that_cannot_be_stored_has_no_effect():
     machine = begun()
     machine.hold()
     ended = machine.end(P)
@@ -380,7 +380,7 @@ def test_step_that_could_not_be_stored_did_not_happen():
     assert shown(machine, stable=True) == 1
 
 
-def test_first_step_that_could_not_be_stored_leaves_no_transactional_id():
+def test_first_step_that_cannot_be_stored_leaves_no_transactional_id():
     machine = Machine()
     machine.hold()
     asked = machine.init_producer()
@@ -389,7 +389,7 @@ def test_first_step_that_could_not_be_stored_leaves_no_transactional_id():
     assert error(machine.add_group(P)) is Error.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_decision_is_carried_out_by_the_next_coordinator():
+def test_next_coordinator_completes_a_prepared_transaction():
     machine = begun()
     machine.delivering = False
     machine.end(P)
@@ -407,7 +407,7 @@ def test_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced():
     assert error(machine.end(P)) is Error.PRODUCER_FENCED
 
 
-def test_timeout_counts_from_the_start_of_the_transaction_also_after_a_failover():
+def test_timeout_counts_from_the_start_of_the_transaction_even_after_a_failover():
     machine = begun()
     machine.wait(900)
     successor = machine.successor()
@@ -417,7 +417,7 @@ def test_timeout_counts_from_the_start_of_the_transaction_also_after_a_failover(
     assert phase(successor) is Phase.COMPLETE_ABORT
 
 
-def test_completion_that_could_not_be_stored_is_tried_again():
+def test_completion_that_cannot_be_stored_is_retried():
     machine = begun()
     machine.delivering = False
     machine.end(P)
@@ -436,7 +436,7 @@ def test_completion_that_could_not_be_stored_is_tried_again():
 # -- markers -------------------------------------------------------------------------------------------------------
 
 
-def test_marker_of_a_coordinator_that_was_replaced_is_refused():
+def test_marker_of_a_replaced_coordinator_is_refused():
     machine = begun()
     assert error(machine.mark(P, commits=False, epoch=3)) is Error.NONE
     machine.commit_in_transaction(P, {"t-0": 6})
@@ -451,7 +451,7 @@ def test_marker_of_an_old_producer_is_refused():
     assert error(machine.mark(P)) is Error.INVALID_PRODUCER_EPOCH
 
 
-def test_marker_that_comes_twice_does_no_harm():
+def test_repeated_marker_has_no_effect():
     machine = begun()
     machine.end(P)
     machine.commit("", {"t-0": 9}, generation=-1, member_id="")
@@ -459,7 +459,7 @@ def test_marker_that_comes_twice_does_no_harm():
     assert shown(machine) == 9
 
 
-def test_marker_that_could_not_be_stored_leaves_the_offsets_pending():
+def test_marker_that_cannot_be_stored_leaves_the_offsets_pending():
     machine = begun()
     machine.hold()
     asked = machine.mark(P)
@@ -470,7 +470,7 @@ def test_marker_that_could_not_be_stored_leaves_the_offsets_pending():
     assert shown(machine, stable=True) == 5
 
 
-def test_offset_that_comes_to_count_is_traced_as_written():
+def test_committed_pending_offset_is_traced_as_written():
     machine = begun()
     machine.end(P)
     written = [event for event in machine.events if event.kind == "offset_written"]

@@ -18,7 +18,7 @@ def stable(*members: str, **fields: object) -> Served:
     return world
 
 
-def test_the_first_question_makes_the_group_known_and_waits_until_the_id_is_seen() -> None:
+def test_first_await_creates_the_group_and_waits_until_the_id_is_seen() -> None:
     world = Served()
     question = world.ask("a")
     assert question.answer is None
@@ -32,7 +32,7 @@ def test_the_first_question_makes_the_group_known_and_waits_until_the_id_is_seen
     assert REBALANCE_TIMEOUT_MS not in world.timers.values()
 
 
-def test_a_question_is_answered_with_nothing_after_its_time_and_an_earlier_one_by_the_next() -> None:
+def test_await_is_answered_with_nothing_after_its_wait_or_when_the_next_one_arrives() -> None:
     world = stable("a")
     first = world.ask("a", wait_ms=50)
     second = world.ask("a", wait_ms=50)
@@ -67,7 +67,7 @@ def test_new_member_is_admitted_after_all_members_have_stopped() -> None:
     assert named == [(0, "a", 2), (1, "a", 2), (2, "b", 2), (3, "b", 2)]
 
 
-def test_the_next_generation_starts_where_the_last_one_committed() -> None:
+def test_next_generation_starts_at_the_committed_offsets() -> None:
     world = stable("a")
     world.register("b")
     player = world.players["a"]
@@ -78,7 +78,7 @@ def test_the_next_generation_starts_where_the_last_one_committed() -> None:
     assert offsets == [5, -1, -1, 7]
 
 
-def test_a_member_that_does_not_stop_is_dropped_and_taken_in_again_once_it_has() -> None:
+def test_member_that_does_not_stop_is_dropped_and_readmitted_once_it_has() -> None:
     world = stable("a", "b")
     world.register("c")
     world.ask("c")
@@ -102,7 +102,7 @@ def test_a_member_that_does_not_stop_is_dropped_and_taken_in_again_once_it_has()
     assert (world.state, world.record.generation) == ("Stable", 3)
 
 
-def test_a_member_that_never_starts_is_dropped_and_the_others_share_what_it_had() -> None:
+def test_member_that_never_starts_is_dropped_and_the_others_get_its_partitions() -> None:
     world = Served()
     world.register("a", "mute")
     world.settle("a")
@@ -113,7 +113,7 @@ def test_a_member_that_never_starts_is_dropped_and_the_others_share_what_it_had(
     assert world.traced("group_member_left", "id", "reason") == [("mute", "not started in time")]
 
 
-def test_a_member_that_dies_while_it_should_stop_is_not_waited_for() -> None:
+def test_member_that_dies_while_stopping_is_not_waited_for() -> None:
     world = stable("a", "b")
     world.register("c")
     world.obey("a")
@@ -123,7 +123,7 @@ def test_a_member_that_dies_while_it_should_stop_is_not_waited_for() -> None:
     assert world.record.generation == 2
 
 
-def test_members_that_come_while_the_assignment_is_stored_are_let_in_at_once() -> None:
+def test_members_that_register_while_the_assignment_is_stored_start_the_next_round_at_once() -> None:
     world = Served()
     world.holding = True
     world.register("a")
@@ -135,7 +135,7 @@ def test_members_that_come_while_the_assignment_is_stored_are_let_in_at_once() -
     assert world.record.generation == 2
 
 
-def test_the_last_member_leaves_an_empty_group_that_counts_on() -> None:
+def test_group_that_becomes_empty_keeps_counting_generations() -> None:
     world = stable("a")
     world.unregister("a")
     assert (world.state, world.record.generation, world.record.members) == ("Empty", 2, ())
@@ -149,7 +149,7 @@ def test_the_last_member_leaves_an_empty_group_that_counts_on() -> None:
     assert (world.state, world.record.generation) == ("Stable", 3)
 
 
-def test_group_without_registered_members_is_forgotten_with_its_watch() -> None:
+def test_group_without_registered_members_is_removed_with_its_watch() -> None:
     world = Served()
     question = world.ask("a", wait_ms=10)
     world.pass_ms(10)
@@ -158,7 +158,7 @@ def test_group_without_registered_members_is_forgotten_with_its_watch() -> None:
     assert not world.machine.knows(GROUP)
 
 
-def test_a_changed_subscription_is_read_again_when_the_member_says_so() -> None:
+def test_changed_subscription_is_read_again_when_a_request_names_it() -> None:
     world = stable("a", "b")
     world.sizes["u"] = 2
     world.ids["a"] = ("t", "u")  # its data: no watch fires
@@ -170,7 +170,7 @@ def test_a_changed_subscription_is_read_again_when_the_member_says_so() -> None:
     assert world.traced("group_changed", "reason").count(("subscriptions changed",)) == 1
 
 
-def test_a_topic_that_grows_or_comes_begins_a_round_and_another_one_does_not() -> None:
+def test_created_or_grown_subscribed_topic_begins_a_round_and_others_do_not() -> None:
     world = Served(sizes={})
     world.register("a")
     world.settle("a")
@@ -184,7 +184,7 @@ def test_a_topic_that_grows_or_comes_begins_a_round_and_another_one_does_not() -
     assert (len(world.players["a"].owned), world.record.generation) == (2, 3)
 
 
-def test_sticky_keeps_what_the_stored_generation_says() -> None:
+def test_sticky_keeps_the_owners_of_the_stored_generation() -> None:
     world = stable("a", "b", strategy="sticky")
     before = {who: set(world.players[who].owned) for who in "ab"}
     world.register("c")
@@ -196,7 +196,7 @@ def test_sticky_keeps_what_the_stored_generation_says() -> None:
 # -- while the strategy computes ------------------------------------------------------------------------------------
 
 
-def test_questions_wait_and_are_answered_in_time_while_the_strategy_computes() -> None:
+def test_awaits_are_answered_in_time_while_the_strategy_computes() -> None:
     world = Served(thinking=True)
     world.register("a")
     question = world.ask("a", wait_ms=500)
@@ -208,7 +208,7 @@ def test_questions_wait_and_are_answered_in_time_while_the_strategy_computes() -
     assert parked.received == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
 
 
-def test_commits_of_the_generation_that_ends_are_taken_while_the_strategy_computes() -> None:
+def test_commits_of_the_ending_generation_are_accepted_while_the_strategy_computes() -> None:
     world = stable("a")
     world.thinking = True
     world.grow("t", 5)
@@ -220,7 +220,7 @@ def test_commits_of_the_generation_that_ends_are_taken_while_the_strategy_comput
     assert (world.record.generation, world.committed()) == (2, {"t-0": 9})
 
 
-def test_change_while_the_strategy_computes_is_decided_again_and_only_that_is_stored() -> None:
+def test_change_while_the_strategy_computes_starts_a_new_computation_and_only_that_is_stored() -> None:
     world = Served(thinking=True)
     world.register("a")
     world.ask("a")
@@ -236,7 +236,7 @@ def test_change_while_the_strategy_computes_is_decided_again_and_only_that_is_st
     assert [world.players[who].owned for who in "ab"] == [(("t", 0),), (("t", 1),)]
 
 
-def test_group_that_all_members_leave_does_not_wait_for_a_computing_strategy() -> None:
+def test_empty_group_does_not_wait_for_a_computing_strategy() -> None:
     world = stable("a")
     world.thinking = True
     world.grow("t", 5)
@@ -247,7 +247,7 @@ def test_group_that_all_members_leave_does_not_wait_for_a_computing_strategy() -
     assert (world.state, world.record.generation) == ("Empty", 2)
 
 
-def test_answer_of_the_strategy_comes_to_nothing_once_the_group_was_given_up() -> None:
+def test_strategys_answer_is_ignored_once_the_group_was_given_up() -> None:
     world = Served(thinking=True)
     world.register("a")
     question = world.ask("a")
@@ -260,7 +260,7 @@ def test_answer_of_the_strategy_comes_to_nothing_once_the_group_was_given_up() -
 # -- losses -----------------------------------------------------------------------------------------------------------
 
 
-def test_start_whose_answer_was_lost_is_repeated_behind_the_fence() -> None:
+def test_lost_start_is_repeated_after_a_fenced_write() -> None:
     world = Served()
     world.register("a")
     lost = world.ask("a")
@@ -284,7 +284,7 @@ def test_member_that_was_commanded_to_start_must_stop_even_if_it_has_not_confirm
     assert (world.state, world.record.generation) == ("Stable", 2)
 
 
-def test_a_start_that_was_asked_for_again_is_not_given_once_a_round_has_begun() -> None:
+def test_start_is_not_repeated_once_a_round_has_begun() -> None:
     world = Served()
     world.register("a")
     world.ask("a")
@@ -297,7 +297,7 @@ def test_a_start_that_was_asked_for_again_is_not_given_once_a_round_has_begun() 
     assert (again.received, started.received) == (("START", 2, ("t-0", "t-1")), ("START", 2, ("t-2", "t-3")))
 
 
-def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
+def test_fenced_coordinator_does_not_start_members() -> None:
     world = stable("a")
     world.holding = True
     stopped = world.ask("a", stopped=1)
@@ -305,7 +305,7 @@ def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
     assert stopped.received[0] == "NOT_COORDINATOR"
 
 
-def test_assignment_that_cannot_be_stored_is_retried_and_starts_no_member_meanwhile() -> None:
+def test_assignment_that_cannot_be_stored_is_retried_without_starting_members() -> None:
     world = Served()
     world.holding = True
     world.register("a")
@@ -336,12 +336,12 @@ def test_failed_strategy_is_reported_to_members_and_retried() -> None:
     assert parked.received == ("START", 1, ())
 
 
-def test_what_members_run_beyond_the_stored_generation_was_never_assigned() -> None:
+def test_member_that_runs_a_later_generation_than_stored_must_stop() -> None:
     world = stable("a")
     assert world.ask("a", generation=7).received[0] == "ILLEGAL_GENERATION"
 
 
-def test_member_whose_id_is_gone_is_commanded_to_stop() -> None:
+def test_member_without_an_id_is_commanded_to_stop() -> None:
     world = stable("a", "b")
     waiting = world.players["b"].question
     world.unregister("b")
@@ -353,7 +353,7 @@ def test_member_whose_id_is_gone_is_commanded_to_stop() -> None:
 # -- taking over ------------------------------------------------------------------------------------------------------
 
 
-def test_a_successor_goes_on_without_a_round_when_nothing_changed() -> None:
+def test_successor_goes_on_without_a_round_if_nothing_changed() -> None:
     world = stable("a", "b")
     world.commit("a", {"t-0": 3})
     before = world.record
@@ -376,7 +376,7 @@ def test_successor_detects_lost_members_and_grown_topics() -> None:
     assert (world.record.generation, len(world.players["a"].owned)) == (2, 5)
 
 
-def test_members_that_were_stopped_by_a_coordinator_that_died_are_started_again() -> None:
+def test_members_stopped_by_a_crashed_coordinator_are_started_again() -> None:
     world = stable("a", "b")
     world.register("c")
     world.obey("a")
@@ -388,7 +388,7 @@ def test_members_that_were_stopped_by_a_coordinator_that_died_are_started_again(
     assert (world.state, world.record) == ("Stable", before)
 
 
-def test_a_successor_waits_for_members_that_may_run_what_it_loaded() -> None:
+def test_successor_waits_for_members_that_may_run_the_loaded_generation() -> None:
     world = stable("a", "b")
     world.reload()
     world.register("c")
@@ -399,7 +399,7 @@ def test_a_successor_waits_for_members_that_may_run_what_it_loaded() -> None:
     assert world.record.generation == 2
 
 
-def test_a_successor_does_not_judge_before_it_has_read_the_ids() -> None:
+def test_successor_judges_no_commit_before_it_has_read_the_ids() -> None:
     world = stable("a", "b")
     world.blind = True
     world.reload()
@@ -408,7 +408,7 @@ def test_a_successor_does_not_judge_before_it_has_read_the_ids() -> None:
     assert world.state == "Stable"
 
 
-def test_another_strategy_counts_after_a_restart_only() -> None:
+def test_another_strategy_applies_only_after_a_restart() -> None:
     world = stable("a", "b", sizes={"t": 3, "u": 3})
     world.register("a", "b", topics=("t", "u"))
     world.ask("a")
@@ -434,7 +434,7 @@ def test_unloaded_group_answers_not_coordinator() -> None:
 
 
 @pytest.mark.parametrize("held", [0, 1])
-def test_generation_that_is_not_stored_yet_was_never_commanded(held: int) -> None:
+def test_unstored_generation_is_never_commanded(held: int) -> None:
     world = Served()
     world.holding = True
     world.register("a")

@@ -23,7 +23,7 @@ def triggers(talk: Talk) -> list[object]:
     return [emit.fields["trigger"] for emit in talk.emitted if emit.kind == "rebalance_triggered"]
 
 
-def test_member_whose_pattern_matches_nothing_joins_all_the_same():
+def test_member_with_a_pattern_that_matches_nothing_still_joins():
     talk = Talk()
     changed(talk, frozenset())
     assert talk.poll() == (FindCoordinator(),)
@@ -50,7 +50,7 @@ def test_stable_member_rejoins_with_its_next_poll_when_the_topics_change():
     assert talk.member.joined == BOTH
 
 
-def test_same_topics_again_are_no_change():
+def test_same_topics_are_not_a_change():
     talk = Talk().stable()
     changed(talk, frozenset({"t"}))
     assert talk.state is MemberState.STABLE
@@ -58,7 +58,7 @@ def test_same_topics_again_are_no_change():
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])  # the Join waits to be sent, is parked, or the Sync is
-def test_topics_that_change_on_the_way_are_in_the_join_or_need_another(steps):
+def test_topics_that_change_while_joining_are_in_the_join_or_need_another_one(steps):
     talk = Talk()
     talk.poll()
     if steps > 1:
@@ -77,7 +77,7 @@ def test_topics_that_change_on_the_way_are_in_the_join_or_need_another(steps):
     assert talk.state is (MemberState.STABLE if steps == 1 else MemberState.REJOIN_NEEDED)
 
 
-def test_assignment_of_topics_no_longer_subscribed_to_is_not_taken_over():
+def test_assigned_topics_that_are_no_longer_subscribed_are_ignored():
     talk = Talk()
     talk.poll()
     talk.found()

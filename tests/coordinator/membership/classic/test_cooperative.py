@@ -74,7 +74,7 @@ def emitted(talk: Talk, since: int) -> list[tuple[str, frozenset[TopicPartition]
 # -- rounds in which nothing goes wrong -----------------------------------------------------------------------------
 
 
-def test_member_that_must_rejoin_commits_and_joins_with_all_that_it_owns():
+def test_member_that_must_rejoin_commits_and_joins_with_all_its_partitions():
     talk = stable()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     before = len(talk.emitted)
@@ -95,7 +95,7 @@ def test_member_without_auto_commit_joins_at_once():
     assert talk.member.owned == BOTH
 
 
-def test_round_in_which_nothing_moves_stops_nothing_and_is_the_only_one():
+def test_round_without_moves_stops_nothing_and_is_the_only_one():
     talk = syncing()
     before = len(talk.emitted)
     talk.synced(P0, P1)
@@ -115,7 +115,7 @@ def test_partition_that_is_new_is_added_in_one_round():
     assert emitted(talk, before) == [("partitions_assigned", frozenset({P2}), BOTH | {P2})]
 
 
-def test_partition_that_is_taken_away_is_committed_and_revoked_and_another_round_follows_at_once():
+def test_revoked_partition_is_committed_and_another_round_follows_at_once():
     talk = syncing()
     before = len(talk.emitted)
     talk.synced(P0, P2)
@@ -139,7 +139,7 @@ def test_partition_that_is_taken_away_is_committed_and_revoked_and_another_round
     assert talk.last("rebalance_started").fields == {"trigger": "partitions-revoked"}
 
 
-def test_phases_of_a_round_that_takes_something_away():
+def test_phases_of_a_round_with_a_revocation():
     talk = joining()
     before = len(talk.emitted)
     talk.joined(generation=2)
@@ -151,7 +151,7 @@ def test_phases_of_a_round_that_takes_something_away():
     assert phases == ["claim", "stop", "resume"]
 
 
-def test_27_while_something_is_given_up_is_no_second_reason():
+def test_27_during_a_revocation_is_no_second_reason():
     talk = releasing()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.say(Stopped())
@@ -170,7 +170,7 @@ def subscribed_to_both() -> Talk:
     return talk.stable(P0, U0)
 
 
-def test_only_what_is_not_subscribed_to_any_more_is_given_up_before_the_join():
+def test_only_unsubscribed_partitions_are_revoked_before_the_join():
     talk = subscribed_to_both()
     before = len(talk.emitted)
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
@@ -179,7 +179,7 @@ def test_only_what_is_not_subscribed_to_any_more_is_given_up_before_the_join():
     assert emitted(talk, before) == [("partitions_revoked", frozenset({U0}), frozenset({P0}))]
 
 
-def test_subscription_that_changes_again_meanwhile_gives_up_more():
+def test_subscription_that_changes_again_meanwhile_revokes_more():
     talk = subscribed_to_both()
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
     talk.poll()
@@ -190,7 +190,7 @@ def test_subscription_that_changes_again_meanwhile_gives_up_more():
     assert talk.member.owned == NOTHING
 
 
-def test_assignment_of_topics_that_are_not_wanted_any_more_leaves_what_is_kept():
+def test_assignment_of_unsubscribed_topics_leaves_kept_partitions():
     talk = joining(P0)
     talk.joined(generation=2)
     talk.say(events.SubscriptionChanged(frozenset({"t", "u"})))
@@ -204,7 +204,7 @@ def test_assignment_of_topics_that_are_not_wanted_any_more_leaves_what_is_kept()
 
 
 @pytest.mark.parametrize(("error", "member_id"), [("UNKNOWN_MEMBER_ID", ""), ("ILLEGAL_GENERATION", "m-1")])
-def test_identity_refused_between_join_and_sync_loses_what_was_kept(error: str, member_id: str):
+def test_identity_refused_between_join_and_sync_loses_kept_partitions(error: str, member_id: str):
     talk = syncing()
     before = len(talk.emitted)
     assert talk.refused("SyncGroup", error) == (Lose(BOTH), effects.SendJoin(4, member_id))
@@ -212,7 +212,7 @@ def test_identity_refused_between_join_and_sync_loses_what_was_kept(error: str, 
     assert emitted(talk, before) == [("partitions_lost", BOTH, NOTHING)]
 
 
-def test_identity_refused_before_the_join_loses_what_was_to_be_kept_at_once():
+def test_identity_refused_before_the_join_loses_all_partitions_at_once():
     talk = subscribed_to_both()
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
     talk.poll()
@@ -225,7 +225,7 @@ def test_identity_refused_before_the_join_loses_what_was_to_be_kept_at_once():
     ]
 
 
-def test_identity_refused_while_something_is_given_up_ends_the_round():
+def test_identity_refused_during_a_revocation_ends_the_round():
     talk = releasing()
     before = len(talk.emitted)
     assert talk.refused("Heartbeat", "UNKNOWN_MEMBER_ID") == (Lose(frozenset({P0})),)
@@ -240,20 +240,20 @@ def test_identity_refused_while_something_is_given_up_ends_the_round():
     assert talk.last("rebalance_started").fields == {"trigger": "member-forgotten"}
 
 
-def test_27_to_a_sync_keeps_everything_and_joins_again_under_the_new_generation():
+def test_27_to_a_sync_keeps_everything_and_rejoins_with_the_new_generation():
     talk = syncing()
     assert talk.refused("SyncGroup", "REBALANCE_IN_PROGRESS") == (effects.SendJoin(3, "m-1"),)
     assert (talk.member.owned, talk.identity) == (BOTH, Identity("m-1", 2))
 
 
-def test_27_before_taking_over_leaves_that_generation_and_keeps_everything():
+def test_27_before_the_takeover_skips_that_generation_and_keeps_everything():
     talk = syncing()
     talk.synced(P2)
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
     assert (talk.state, talk.member.owned, talk.member.assigned) == (MemberState.REJOIN_NEEDED, BOTH, NOTHING)
 
 
-def test_instance_id_that_another_member_took_loses_what_was_kept():
+def test_fenced_instance_id_loses_kept_partitions():
     talk = stable(auto_commit=False, instance_id="web-1")
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
@@ -268,7 +268,7 @@ def test_instance_id_that_another_member_took_loses_what_was_kept():
 # -- no coordinator, no poll ----------------------------------------------------------------------------------------
 
 
-def test_session_ends_while_a_coordinator_is_looked_for_and_the_join_goes_on():
+def test_session_expires_during_the_coordinator_lookup_and_the_join_goes_on():
     talk = joining()
     assert talk.refused("JoinGroup", "NOT_COORDINATOR") == (AbandonCoordinator(),)
     assert (talk.state, talk.member.owned) == (MemberState.SEEKING, BOTH)
@@ -294,14 +294,14 @@ def test_join_that_was_parked_counts_as_alive_until_it_fails():
     assert talk.after(1)[0] == Lose(BOTH)
 
 
-def test_session_that_ends_while_something_is_given_up_loses_the_rest_at_once():
+def test_session_that_expires_during_a_revocation_loses_the_rest_at_once():
     talk = releasing()
     assert talk.after(3000) == (AbandonCoordinator(), Lose(frozenset({P0})))
     assert talk.say(Stopped()) == ()
     assert talk.state is MemberState.UNJOINED
 
 
-def test_session_that_ends_while_the_leader_decides_loses_what_was_kept():
+def test_session_that_expires_while_the_leader_computes_loses_kept_partitions():
     talk = joining()
     talk.joined(generation=2, leader="m-1")
     assert talk.state is MemberState.DECIDING
@@ -327,7 +327,7 @@ def test_polls_while_it_joins_and_syncs_count_for_the_poll_interval(polls: bool)
         assert talk.state is MemberState.UNJOINED
 
 
-def test_member_that_is_overdue_while_something_is_given_up_leaves_and_loses_the_rest():
+def test_overdue_member_during_a_revocation_leaves_and_loses_the_rest():
     talk = releasing()
     for _ in range(4):
         talk.clock.advance_ms(2_500)
@@ -338,14 +338,14 @@ def test_member_that_is_overdue_while_something_is_given_up_leaves_and_loses_the
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
-def test_close_between_join_and_sync_loses_what_was_kept():
+def test_close_between_join_and_sync_loses_kept_partitions():
     """No commit would get past the parked request (ConsumerCoordinator.onLeavePrepare of 4.1)."""
     talk = syncing()
     assert talk.say(Closed()) == (Lose(BOTH), effects.SendLeave("m-1"))
     assert talk.state is MemberState.LEFT
 
 
-def test_close_while_something_is_given_up_gives_up_the_rest_after_it():
+def test_close_during_a_revocation_revokes_the_rest_after_it():
     talk = releasing()
     before = len(talk.emitted)
     assert talk.say(Closed()) == ()
@@ -360,14 +360,14 @@ def test_close_while_something_is_given_up_gives_up_the_rest_after_it():
     ]
 
 
-def test_close_before_taking_over_commits_under_the_new_generation():
+def test_close_before_the_takeover_commits_in_the_new_generation():
     talk = syncing()
     talk.synced(P0)
     commit = CommitPositions(2, Identity("m-1", 2), wait=True)
     assert talk.say(Closed()) == (commit, Revoke(BOTH))
 
 
-def test_unsubscribe_while_it_commits_before_a_join_gives_up_everything():
+def test_unsubscribe_during_the_commit_before_a_join_revokes_everything():
     talk = stopping()
     assert talk.say(events.Unsubscribed()) == ()
     assert talk.say(Stopped())[-1] == Revoke(BOTH)
@@ -386,7 +386,7 @@ def delayed(delay_ms: int) -> Talk:
     return talk
 
 
-def test_scheduled_rebalance_comes_when_its_time_is_over():
+def test_scheduled_rebalance_begins_when_it_is_due():
     talk = delayed(2000)
     talk.resumed()
     talk.after(1000)
@@ -398,7 +398,7 @@ def test_scheduled_rebalance_comes_when_its_time_is_over():
     assert talk.member.owned == BOTH
 
 
-def test_scheduled_time_that_passes_while_it_takes_over_is_not_forgotten():
+def test_scheduled_time_that_passes_during_the_takeover_is_not_lost():
     talk = delayed(500)
     talk.after(500)
     assert talk.state is MemberState.RESUMING
@@ -408,7 +408,7 @@ def test_scheduled_time_that_passes_while_it_takes_over_is_not_forgotten():
     assert talk.state is MemberState.REJOIN_NEEDED
 
 
-def test_another_rebalance_sets_the_scheduled_one_aside():
+def test_another_rebalance_cancels_the_scheduled_one():
     talk = delayed(2000)
     talk.resumed()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")

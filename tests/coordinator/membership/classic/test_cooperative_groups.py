@@ -60,7 +60,7 @@ def wanted(world: World) -> frozenset[object]:
 
 @settings(max_examples=200, deadline=None)
 @given(st.booleans(), st.lists(st.tuples(happenings), max_size=80))
-def test_no_partition_has_two_owners_and_the_group_comes_to_rest(settled: bool, course: list[tuple[tuple]]) -> None:
+def test_no_partition_has_two_owners_and_the_group_settles(settled: bool, course: list[tuple[tuple]]) -> None:
     world = World()
     for _ in range(CLIENTS):
         world.start("t")
@@ -111,7 +111,7 @@ def test_join_costs_two_generations_and_leave_costs_one():
     assert not any(client.gave_up for client in world.clients)
 
 
-def test_death_costs_one_generation_and_nobody_else_stops():
+def test_crash_costs_one_generation_and_stops_nobody_else():
     world = formed(3)
     generation = world.generation
     dead = world.clients.pop()
@@ -121,7 +121,7 @@ def test_death_costs_one_generation_and_nobody_else_stops():
     assert not any(client.gave_up for client in world.clients)
 
 
-def test_topic_that_is_not_wanted_any_more_is_given_up_before_the_join():
+def test_unsubscribed_topic_is_revoked_before_the_join():
     world = formed(2, "t", "u")
     for number in range(2):
         world.say(number, events.SubscriptionChanged(frozenset({"t"})))

@@ -17,7 +17,7 @@ STATIC = replace(SETTINGS, instance_id="web-1")
 BOTH = frozenset({P0, P1})
 
 
-def test_unsubscribe_revokes_without_a_commit_leaves_and_stays_out():
+def test_unsubscribe_revokes_without_a_commit_and_leaves():
     talk = Talk().stable()
     assert talk.say(events.Unsubscribed()) == (Revoke(BOTH),)
     assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
@@ -26,7 +26,7 @@ def test_unsubscribe_revokes_without_a_commit_leaves_and_stays_out():
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_unsubscribe_on_the_way_in_ends_the_attempt(steps: int):
+def test_unsubscribe_while_joining_ends_the_attempt(steps: int):
     talk = Talk()
     talk.poll()
     if steps > 1:
@@ -41,7 +41,7 @@ def test_unsubscribe_on_the_way_in_ends_the_attempt(steps: int):
     assert talk.member.attempt == 0
 
 
-def test_answers_to_what_was_asked_before_it_unsubscribed_change_nothing():
+def test_responses_to_requests_before_the_unsubscribe_change_nothing():
     talk = Talk()
     talk.poll()
     talk.found()
@@ -62,7 +62,7 @@ def test_coordinator_found_while_unsubscribing_gets_the_leave_and_the_next_join(
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
 
 
-def test_coordinator_that_is_not_found_while_it_unsubscribes_is_looked_for_again():
+def test_coordinator_lookup_that_fails_while_unsubscribing_is_retried():
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
     talk.say(events.Unsubscribed())
@@ -72,7 +72,7 @@ def test_coordinator_that_is_not_found_while_it_unsubscribes_is_looked_for_again
     assert talk.poll() == (FindCoordinator(),)
 
 
-def test_subscription_that_comes_while_it_unsubscribes_joins_after_that():
+def test_subscription_during_an_unsubscribe_joins_after_it():
     talk = Talk().stable()
     talk.say(events.Unsubscribed())
     talk.say(events.SubscriptionChanged(frozenset({"u"})))
@@ -91,13 +91,13 @@ def test_close_while_it_unsubscribes_leaves_once():
 
 
 @pytest.mark.parametrize("last", [Closed(), events.Unsubscribed()])
-def test_static_member_gives_up_its_partitions_and_says_nothing(last: Event):
+def test_static_member_revokes_its_partitions_without_a_leave_request(last: Event):
     talk = Talk(STATIC).stable()
     assert talk.say(last)[-1] == Revoke(BOTH)
     assert talk.say(Stopped()) == ()
 
 
-def test_static_member_that_is_overdue_stops_and_says_nothing():
+def test_overdue_static_member_stops_without_a_leave_request():
     """AbstractCoordinator.maybeLeaveGroup of 4.1: the generation goes, LeaveGroup is for dynamic members."""
     talk = Talk(STATIC).stable()
     for _ in range(4):
@@ -107,7 +107,7 @@ def test_static_member_that_is_overdue_stops_and_says_nothing():
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
 
 
-def test_static_leader_that_comes_back_leads_and_skips_the_assignment():
+def test_restarted_static_leader_leads_and_skips_the_assignment():
     """KIP-814: it has to know the group's topics, which is why it is asked to do an assignor's work without one."""
     talk = Talk(STATIC)
     talk.poll()
@@ -120,7 +120,7 @@ def test_static_leader_that_comes_back_leads_and_skips_the_assignment():
 
 
 @pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
-def test_static_member_whose_twin_has_come_is_done(api: str):
+def test_replaced_static_member_ends(api: str):
     talk = Talk(STATIC).stable()
     assert talk.refused(api, "FENCED_INSTANCE_ID") == (
         Lose(BOTH),
@@ -131,7 +131,7 @@ def test_static_member_whose_twin_has_come_is_done(api: str):
     assert talk.say(Closed()) == ()
 
 
-def test_static_member_whose_twin_has_come_is_done_while_its_join_is_parked():
+def test_replaced_static_member_ends_while_its_join_is_parked():
     talk = Talk(STATIC)
     talk.poll()
     talk.found()
@@ -141,7 +141,7 @@ def test_static_member_whose_twin_has_come_is_done_while_its_join_is_parked():
 @pytest.mark.parametrize(
     ("trigger", "state"), [("metadata-changed", MemberState.REJOIN_NEEDED), ("scheduled", MemberState.REJOIN_NEEDED)]
 )
-def test_rejoin_that_is_wanted_begins_with_the_next_poll(trigger: str, state: MemberState):
+def test_requested_rejoin_begins_with_the_next_poll(trigger: str, state: MemberState):
     talk = Talk().stable()
     assert talk.say(events.RejoinWanted(trigger)) == ()
     assert talk.state is state
@@ -150,7 +150,7 @@ def test_rejoin_that_is_wanted_begins_with_the_next_poll(trigger: str, state: Me
     assert talk.last("rebalance_started").fields == {"trigger": trigger}
 
 
-def test_rejoin_that_is_wanted_while_it_takes_over_follows_that():
+def test_rejoin_requested_during_the_takeover_follows_it():
     talk = Talk()
     talk.poll()
     talk.found()

@@ -48,7 +48,7 @@ def test_parked_join_runs_no_timer():
     assert talk.state is MemberState.JOINING
 
 
-def test_follower_syncs_with_nothing_and_takes_over_in_the_next_poll():
+def test_follower_syncs_without_assignments_and_takes_over_in_the_next_poll():
     talk = Talk()
     talk.poll()
     talk.found()
@@ -78,7 +78,7 @@ def test_follower_syncs_with_nothing_and_takes_over_in_the_next_poll():
     assert assigned.fields["all"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
 
 
-def test_leader_decides_between_join_and_sync_and_sends_heartbeats_meanwhile():
+def test_leader_assigns_between_join_and_sync_and_sends_heartbeats_meanwhile():
     talk = Talk()
     talk.poll()
     talk.found()

@@ -234,7 +234,7 @@ def test_any_course_of_events_keeps_the_members_promises(
 
 @settings(max_examples=200, deadline=None)
 @given(st.booleans(), st.lists(sayings, max_size=40), ending)
-def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(
+def test_member_in_any_state_becomes_stable_when_all_goes_well(
     cooperative: bool, course: list[Saying], ending: list[Saying]
 ) -> None:
     world = World(cooperative=cooperative)

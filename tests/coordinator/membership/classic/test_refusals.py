@@ -62,7 +62,7 @@ def test_illegal_generation_drops_the_generation_and_keeps_the_member_id(api):
 
 
 @pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"])
-def test_answer_to_a_request_of_an_earlier_life_changes_nothing(error):
+def test_response_to_a_request_of_an_earlier_identity_changes_nothing(error):
     """KAFKA-9823: the old generation's refusal comes after the rejoin."""
     talk = Talk().stable()
     old = talk.member.stamp
@@ -136,7 +136,7 @@ def test_rebalance_in_progress_on_a_sync_rejoins_at_once_and_keeps_the_identity(
     assert talk.last("attempt_started").fields["attempt"] == 2
 
 
-def test_rebalance_in_progress_on_a_heartbeat_before_the_sync_says_nothing_new():
+def test_rebalance_in_progress_on_a_heartbeat_before_the_sync_is_ignored():
     talk = syncing()
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
     assert talk.state is MemberState.SYNCING
@@ -154,7 +154,7 @@ def test_rebalance_in_progress_on_a_commit_makes_the_member_rejoin():
 
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", UNANSWERED])
 @pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit", "OffsetFetch"])
-def test_coordinator_gone_is_looked_up_again_and_costs_no_partition(api, error):
+def test_lost_coordinator_is_looked_up_again_and_costs_no_partition(api, error):
     talk = Talk().stable()
     assert talk.refused(api, error) == (AbandonCoordinator(), FindCoordinator())
     assert talk.state is MemberState.STABLE
@@ -185,7 +185,7 @@ def test_lookup_that_fails_before_the_first_join_is_a_backoff():
 
 @pytest.mark.parametrize(("api", "start"), [("JoinGroup", joining), ("SyncGroup", syncing)])
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", UNANSWERED])
-def test_coordinator_gone_with_a_parked_request_starts_over_after_the_backoff(api, start, error):
+def test_lost_coordinator_with_a_parked_request_starts_over_after_the_backoff(api, start, error):
     talk = start()
     assert talk.refused(api, error) == (AbandonCoordinator(),)
     assert talk.state is MemberState.SEEKING
@@ -213,7 +213,7 @@ def test_loading_coordinator_delays_the_next_heartbeat_only():
 # -- the member's own timers ------------------------------------------------------------------------------------------
 
 
-def test_session_ends_by_the_members_own_clock_counted_from_the_last_answered_heartbeats_sending():
+def test_session_expires_by_the_members_clock_counted_from_sending_the_last_answered_heartbeat():
     talk = Talk().stable()
     talk.after(1000)
     talk.clock.advance_ms(400)
@@ -236,7 +236,7 @@ def test_refusal_to_rejoin_counts_as_contact():
     assert talk.state is MemberState.REJOIN_NEEDED
 
 
-def test_session_runs_on_while_the_coordinator_is_looked_for():
+def test_session_goes_on_during_the_coordinator_lookup():
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
     talk.say(CoordinatorUnknown("nobody answers"))
@@ -298,7 +298,7 @@ def test_polls_keep_the_member_in_the_group():
         "SURPRISE",
     ],
 )
-def test_error_that_does_not_pass_fails_the_member(error):
+def test_permanent_error_fails_the_member(error):
     talk = joining()
     assert talk.refused("JoinGroup", error) == (Fail("JoinGroup", error),)
     assert talk.state is MemberState.FAILED
@@ -308,7 +308,7 @@ def test_error_that_does_not_pass_fails_the_member(error):
     assert talk.state is MemberState.LEFT
 
 
-def test_assignment_that_cannot_be_read_fails_the_member_and_it_leaves():
+def test_unreadable_assignment_fails_the_member_and_it_leaves():
     """The Java client raises in every poll too, and leaves when the application closes it."""
     talk = syncing()
     assert talk.refused("SyncGroup", "assignment: cut short") == (
@@ -347,7 +347,7 @@ def test_every_reaction_is_known_where_a_member_is_in_the_group():
             assert event in TABLE[state], (event, state)
 
 
-def test_error_of_a_commit_that_concerns_only_its_caller_is_no_event():
+def test_commit_error_that_concerns_only_its_caller_is_no_event():
     for error in ("OFFSET_METADATA_TOO_LARGE", "UNKNOWN_TOPIC_OR_PARTITION", "COORDINATOR_LOAD_IN_PROGRESS"):
         assert reaction("OffsetCommit", error, stamp=1, sent_ns=0) is None
 

@@ -14,7 +14,7 @@ from tests.support.commanded import P0, P1, Talk
 # -- ZooKeeper's word -------------------------------------------------------------------------------------------------
 
 
-def test_end_of_the_session_is_death_and_the_next_session_a_new_life() -> None:
+def test_expired_session_ends_the_membership_and_the_next_session_begins_a_new_one() -> None:
     talk = Talk().started(P0, P1)
     assert talk.say(events.SessionEnded()) == (CancelAwait(), Lose(frozenset({P0, P1})))
     assert talk.state is ServerMemberState.UNREGISTERED
@@ -26,13 +26,13 @@ def test_end_of_the_session_is_death_and_the_next_session_a_new_life() -> None:
     assert [emit.member_id for emit in talk.emitted if emit.kind == "member_started"] == ["m-1", "m-2"]
 
 
-def test_new_session_that_comes_without_the_end_of_the_old_one_is_both() -> None:
+def test_new_session_without_the_end_of_the_old_one_counts_as_both() -> None:
     talk = Talk().started(P0)
     did = talk.session(2)
     assert did == (CancelAwait(), Lose(frozenset({P0})), Register(talk.member.stamp, 2))
 
 
-def test_session_that_ends_while_the_id_is_written_is_waited_for_anew() -> None:
+def test_session_that_expires_during_the_registration_waits_for_a_new_session() -> None:
     talk = Talk()
     talk.session(1)
     stamp = talk.member.stamp
@@ -43,7 +43,7 @@ def test_session_that_ends_while_the_id_is_written_is_waited_for_anew() -> None:
     assert talk.state is ServerMemberState.REGISTERING
 
 
-def test_session_that_ends_while_callbacks_run_makes_what_they_give_back_lost() -> None:
+def test_session_that_expires_during_callbacks_turns_the_revocation_into_a_loss() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     assert talk.say(events.SessionEnded()) == ()
@@ -55,7 +55,7 @@ def test_session_that_ends_while_callbacks_run_makes_what_they_give_back_lost() 
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
 
 
-def test_session_renewed_while_callbacks_run_is_registered_in_when_they_are_done() -> None:
+def test_session_renewed_during_callbacks_is_registered_in_afterwards() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     talk.say(events.SessionEnded())
@@ -63,7 +63,7 @@ def test_session_renewed_while_callbacks_run_is_registered_in_when_they_are_done
     assert talk.stopped() == (Register(talk.member.stamp, 2),)
 
 
-def test_session_that_ends_while_starting_loses_what_was_just_given() -> None:
+def test_session_that_expires_while_starting_loses_the_new_partitions() -> None:
     talk = Talk().waiting()
     talk.start(5, P0)
     stamp = talk.member.stamp
@@ -75,7 +75,7 @@ def test_session_that_ends_while_starting_loses_what_was_just_given() -> None:
 # -- our own clock's --------------------------------------------------------------------------------------------------
 
 
-def test_member_goes_on_when_zookeeper_comes_back_in_time() -> None:
+def test_member_goes_on_if_zookeeper_returns_in_time() -> None:
     talk = Talk().started(P0)
     assert talk.say(events.SessionInterrupted()) == ()
     assert talk.due_in_ms() == 1000  # a third of the session: two may have gone before the silence was noticed
@@ -84,7 +84,7 @@ def test_member_goes_on_when_zookeeper_comes_back_in_time() -> None:
     assert (talk.state, talk.due_in_ms()) == (ServerMemberState.STARTED, None)
 
 
-def test_member_without_zookeeper_for_the_rest_of_its_session_takes_its_partitions_for_lost() -> None:
+def test_member_without_zookeeper_for_the_rest_of_its_session_loses_its_partitions() -> None:
     talk = Talk().started(P0)
     talk.say(events.SessionInterrupted())
     assert talk.after(1000) == (CancelAwait(), Lose(frozenset({P0})))
@@ -93,7 +93,7 @@ def test_member_without_zookeeper_for_the_rest_of_its_session_takes_its_partitio
     assert talk.due_in_ms() is None
 
 
-def test_session_that_lived_on_is_registered_in_again_and_asked_as_one_that_runs_nothing() -> None:
+def test_session_that_survived_registers_again_and_reports_that_nothing_runs() -> None:
     talk = Talk().started(P0)
     talk.say(events.SessionInterrupted())
     talk.after(1000)
@@ -102,14 +102,14 @@ def test_session_that_lived_on_is_registered_in_again_and_asked_as_one_that_runs
     assert len([emit for emit in talk.emitted if emit.kind == "member_started"]) == 1
 
 
-def test_waiting_member_too_stops_asking_when_its_session_may_be_over() -> None:
+def test_waiting_member_also_stops_its_requests_when_its_session_may_be_over() -> None:
     talk = Talk().waiting()
     talk.say(events.SessionInterrupted())
     assert talk.after(1000) == (CancelAwait(),)
     assert talk.state is ServerMemberState.UNREGISTERED
 
 
-def test_stop_that_outlasts_the_session_by_our_clock_ends_in_a_loss() -> None:
+def test_stop_that_outlasts_the_session_becomes_a_loss() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     talk.say(events.SessionInterrupted())
@@ -124,7 +124,7 @@ def test_stop_that_outlasts_the_session_by_our_clock_ends_in_a_loss() -> None:
 
 
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "UNKNOWN_CONSUMER"])
-def test_refused_commit_means_that_the_partitions_are_gone(error: str) -> None:
+def test_refused_commit_loses_all_partitions(error: str) -> None:
     talk = Talk().started(P0)
     assert talk.refused("CommitOwned", error) == (CancelAwait(), Lose(frozenset({P0})))
     assert talk.state is ServerMemberState.WAITING
@@ -133,7 +133,7 @@ def test_refused_commit_means_that_the_partitions_are_gone(error: str) -> None:
     assert talk.after(100) == (SendAwaitCommand(talk.member.stamp, "m-1", -1, -1),)
 
 
-def test_refused_commit_while_stopping_makes_it_a_loss_and_acknowledges_nothing() -> None:
+def test_refused_commit_while_stopping_becomes_a_loss_without_an_acknowledgement() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     assert talk.refused("CommitOwned", "ILLEGAL_GENERATION") == ()
@@ -143,7 +143,7 @@ def test_refused_commit_while_stopping_makes_it_a_loss_and_acknowledges_nothing(
     assert talk.last("partitions_lost").fields["generation"] == 4
 
 
-def test_late_refusal_of_a_generation_that_is_over_does_not_touch_the_next_one() -> None:
+def test_late_refusal_of_an_old_generation_does_not_affect_the_next_one() -> None:
     talk = Talk().started(P0, generation=4)
     stamp = talk.member.stamp
     talk.stop(4)
@@ -154,7 +154,7 @@ def test_late_refusal_of_a_generation_that_is_over_does_not_touch_the_next_one()
     assert talk.identity == Identity("m-1", 5)
 
 
-def test_generation_above_the_coordinators_is_forgotten() -> None:
+def test_generation_above_the_coordinators_is_dropped() -> None:
     """A coordinator that lost its log counts from the beginning; it says so by 22, or by a start from further back."""
     talk = Talk().started(P0, generation=4)
     assert talk.refused("AwaitCommand", "ILLEGAL_GENERATION") == (Lose(frozenset({P0})),)
@@ -166,7 +166,7 @@ def test_generation_above_the_coordinators_is_forgotten() -> None:
     assert talk.identity == Identity("m-1", 1)
 
 
-def test_start_without_a_stop_says_that_what_ran_was_taken_away() -> None:
+def test_start_without_a_stop_loses_the_running_partitions() -> None:
     talk = Talk().started(P0, generation=4)
     did = talk.start(6, P1)
     assert did[0] == Lose(frozenset({P0}))
@@ -176,7 +176,7 @@ def test_start_without_a_stop_says_that_what_ran_was_taken_away() -> None:
 
 
 @pytest.mark.parametrize("error", ["INCONSISTENT_STRATEGY", "UNKNOWN_STRATEGY", "INVALID_REQUEST"])
-def test_error_that_does_not_pass_takes_the_member_out_of_the_group(error: str) -> None:
+def test_permanent_error_takes_the_member_out_of_the_group(error: str) -> None:
     talk = Talk().waiting()
     assert talk.refused("AwaitCommand", error) == (Unregister(), Fail("AwaitCommand", error))
     assert talk.state is ServerMemberState.FAILED
@@ -189,7 +189,7 @@ def test_error_that_does_not_pass_takes_the_member_out_of_the_group(error: str) 
 
 
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "UNANSWERED"])
-def test_member_keeps_what_it_has_while_it_looks_for_the_coordinator(error: str) -> None:
+def test_member_keeps_its_partitions_during_the_coordinator_lookup(error: str) -> None:
     talk = Talk().started(P0, generation=4)
     assert talk.refused("AwaitCommand", error) == (AbandonCoordinator(),)
     assert talk.identity == Identity("m-1", 4)
@@ -200,14 +200,14 @@ def test_member_keeps_what_it_has_while_it_looks_for_the_coordinator(error: str)
     assert talk.found(2) == (SendAwaitCommand(talk.member.stamp, "m-1", 4, -1),)
 
 
-def test_coordinator_that_loads_is_asked_again_after_the_backoff() -> None:
+def test_loading_coordinator_is_asked_again_after_the_backoff() -> None:
     talk = Talk().started(P0)
     assert talk.refused("AwaitCommand", "COORDINATOR_LOAD_IN_PROGRESS") == ()
     assert talk.after(99) == ()
     assert talk.after(1) == (SendAwaitCommand(talk.member.stamp, "m-1", 4, -1),)
 
 
-def test_coordinator_that_goes_while_the_member_stops_is_looked_for_so_that_the_commit_can_be_made() -> None:
+def test_coordinator_lost_while_stopping_is_looked_up_for_the_commit() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     assert talk.refused("CommitOwned", "UNANSWERED") == (AbandonCoordinator(),)

@@ -214,7 +214,7 @@ def test_any_course_of_events_keeps_the_members_promises(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(sayings, max_size=40))
-def test_member_that_was_led_astray_is_started_again_when_all_goes_well(course: list[Saying]) -> None:
+def test_member_in_any_state_is_started_when_all_goes_well(course: list[Saying]) -> None:
     world = World()
     world.live(course)
     world.say("session", None)  # ZooKeeper comes back, whatever became of it

@@ -11,7 +11,7 @@ from coordinator.membership.server.member import ServerMemberState
 from tests.support.commanded import P0, P1, P2, SETTINGS, Talk
 
 
-def test_member_registers_before_it_looks_for_the_coordinator_and_then_asks() -> None:
+def test_member_registers_before_the_coordinator_lookup_and_the_first_await() -> None:
     talk = Talk()
     assert talk.session(17) == (Register(1, 17),)
     assert talk.found(2) == ()  # the coordinator is no use to somebody whose id does not stand yet
@@ -33,7 +33,7 @@ def test_empty_response_is_followed_by_one_request_at_once() -> None:
     assert talk.due_in_ms() is None
 
 
-def test_start_tells_the_listener_before_the_member_says_that_it_has_started() -> None:
+def test_start_notifies_the_listener_before_it_is_confirmed() -> None:
     talk = Talk().waiting()
     assert talk.start(5, P0, P2) == (StartDelivery(2, {P0: 7, P2: 7}),)
     assert talk.state is ServerMemberState.STARTING
@@ -76,7 +76,7 @@ def test_stop_without_auto_commit_leaves_the_commit_to_the_listener() -> None:
     assert talk.stop(4) == (Revoke(frozenset({P0})),)
 
 
-def test_member_that_was_given_nothing_acknowledges_a_stop_at_once() -> None:
+def test_member_without_partitions_acknowledges_a_stop_at_once() -> None:
     talk = Talk().waiting()
     talk.start(4)
     talk.resumed()
@@ -84,7 +84,7 @@ def test_member_that_was_given_nothing_acknowledges_a_stop_at_once() -> None:
     assert "partitions_revoked" not in talk.kinds()
 
 
-def test_generation_that_was_stopped_and_never_given_away_may_be_started_again() -> None:
+def test_stopped_generation_may_be_started_again() -> None:
     """A successor does not know of its predecessor's stop."""
     talk = Talk().started(P0, generation=4)
     talk.stop(4)
@@ -93,14 +93,14 @@ def test_generation_that_was_stopped_and_never_given_away_may_be_started_again()
     assert talk.resumed() == (SendAwaitCommand(4, "m-1", 4, -1),)
 
 
-def test_start_of_what_runs_already_changes_nothing_and_is_asked_again_after_the_backoff() -> None:
+def test_repeated_start_changes_nothing_and_the_next_await_follows_the_backoff() -> None:
     talk = Talk().started(P0, generation=4)
     assert talk.start(4, P0) == ()
     assert (talk.state, talk.due_in_ms()) == (ServerMemberState.STARTED, 100)
     assert talk.after(100) == (SendAwaitCommand(2, "m-1", 4, -1),)
 
 
-def test_stop_of_what_does_not_run_is_asked_again_after_the_backoff() -> None:
+def test_stop_of_another_generation_is_ignored_until_the_backoff_ends() -> None:
     talk = Talk().started(P0, generation=4)
     assert talk.stop(3) == ()
     assert talk.state is ServerMemberState.STARTED
@@ -110,7 +110,7 @@ def test_stop_of_what_does_not_run_is_asked_again_after_the_backoff() -> None:
     assert talk.after(100) == (SendAwaitCommand(1, "m-1", -1, -1),)
 
 
-def test_question_that_waits_is_asked_anew_when_the_subscription_has_changed() -> None:
+def test_waiting_await_is_repeated_when_the_subscription_changes() -> None:
     talk = Talk().started(P0)
     assert talk.say(SubscriptionAnnounced()) == (CancelAwait(), SendAwaitCommand(2, "m-1", 4, -1))
     assert talk.member.owned == {P0}
@@ -118,7 +118,7 @@ def test_question_that_waits_is_asked_anew_when_the_subscription_has_changed() -
     assert talk.say(SubscriptionAnnounced()) == ()  # the acknowledgement will say it
 
 
-def test_due_commit_is_made_in_a_poll_and_only_there() -> None:
+def test_due_commit_is_made_only_in_a_poll() -> None:
     talk = Talk().started(P0)
     assert talk.poll() == ()
     talk.clock.advance_ms(1000)
@@ -127,7 +127,7 @@ def test_due_commit_is_made_in_a_poll_and_only_there() -> None:
     assert talk.poll() == ()
 
 
-def test_closing_commits_and_revokes_and_calls_the_question_off() -> None:
+def test_closing_commits_and_revokes_and_cancels_the_await() -> None:
     talk = Talk().started(P0)
     assert talk.close() == (
         CancelAwait(),
@@ -139,7 +139,7 @@ def test_closing_commits_and_revokes_and_calls_the_question_off() -> None:
     assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]
 
 
-def test_closing_while_stopping_lets_the_revocation_serve_both() -> None:
+def test_closing_while_stopping_uses_the_running_revocation() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     assert talk.close() == ()
