@@ -48,7 +48,7 @@ from kernel.java_regex import compiled
         (r"(?=a)(?<=)ab(?<!c)", ["ab"], []),
     ],
 )
-def test_an_expression_of_java_means_what_it_means_there(pattern, takes, leaves):
+def test_java_expression_has_javas_meaning(pattern, takes, leaves):
     for topic in takes:
         assert compiled(pattern).fullmatch(topic), topic
     for topic in leaves:
@@ -69,7 +69,7 @@ def test_an_expression_that_cannot_be_used_is_refused_and_named(pattern):
 
 
 @given(st.text(st.sampled_from("ab1.*+?|()[]{}\\^$-&QEpwdx<>=!:iu#~"), max_size=12))
-def test_any_text_is_an_expression_or_refused(text):
+def test_any_text_is_accepted_or_refused(text):
     try:
         regex = compiled(text)
     except UserError:
@@ -78,7 +78,7 @@ def test_any_text_is_an_expression_or_refused(text):
 
 
 @given(st.text(min_size=1))
-def test_a_quoted_text_matches_itself_alone(text):
+def test_quoted_text_matches_only_itself(text):
     quoted = "".join(f"\\Q{part}\\E\\\\E" for part in text.split("\\E"))[: -len("\\\\E")]
     assert compiled(quoted).fullmatch(text)
     assert not compiled(quoted).fullmatch(text + "x")

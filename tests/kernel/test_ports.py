@@ -27,9 +27,7 @@ def test_ports_are_below_those_of_outgoing_connections(text: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["1024\t60999\n", "10100 60999", "", "none"])
-def test_ports_come_from_the_system_where_there_are_none_below(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_ports_come_from_the_system_if_there_are_none_below(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ports, "_OUTGOING", outgoing(tmp_path, text))
     assert len(set(ports.free_ports(3))) == 3
 

@@ -56,6 +56,6 @@ def test_pairs_are_split_at_the_first_equals_sign_and_the_last_wins() -> None:
 
 
 @pytest.mark.parametrize("pair", ["a", "=1", " =1"])
-def test_a_text_that_is_no_pair_is_refused(pair: str) -> None:
+def test_text_without_an_equals_sign_is_refused(pair: str) -> None:
     with pytest.raises(ConfigurationError, match="use key=value"):
         split_pairs([pair])

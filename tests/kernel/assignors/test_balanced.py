@@ -28,7 +28,7 @@ def groups(draw):
 
 
 @given(groups())
-def test_answer_is_valid_and_fair_and_stays(asked):
+def test_assignment_is_valid_fair_and_stable(asked):
     before = Group(*(array.copy() for array in asked))
     answer = balance(*asked)
     assert fault_of(asked, answer) == ""
@@ -39,7 +39,7 @@ def test_answer_is_valid_and_fair_and_stays(asked):
 
 
 @given(groups())
-def test_large_groups_way_of_evening_out_is_as_fair(asked):
+def test_balancing_of_large_groups_is_as_fair(asked):
     """Topic by topic after computing all shares, as for groups that are too large to serve members one by one."""
     with patch.multiple(balanced, CELL_READS_MAX=0, READS_A_CELL_MAX=0, FEW=1):
         assert fault_of(asked, balance(*asked)) == ""
@@ -47,7 +47,7 @@ def test_large_groups_way_of_evening_out_is_as_fair(asked):
 
 @pytest.mark.parametrize("kind", kinds(*TINY, seed=0))
 @pytest.mark.parametrize("size", [TINY, SMALL])
-def test_group_that_members_leave_and_join_is_fair_at_each_step(kind, size):
+def test_group_is_fair_after_every_leave_and_join(kind, size):
     """One, a tenth and half of the members leave and come back; then a tenth of them want something else."""
     asked = kinds(*size, seed=1)[kind].balanced()
     assert fault_of(asked, asked.owner) == ""
@@ -64,7 +64,7 @@ def test_group_that_members_leave_and_join_is_fair_at_each_step(kind, size):
     assert fault_of(changed, balance(*changed)) == ""
 
 
-def test_topics_that_nobody_wants_and_members_that_want_nothing_are_left_alone():
+def test_topics_without_subscribers_and_members_without_topics_are_ignored():
     asked = group([2, 3, 0], [[True, False, True], [False, False, False]], [1, NOBODY, 0, 1, NOBODY])
     assert balance(*asked).tolist() == [0, 0, NOBODY, NOBODY, NOBODY]
     assert balance(*group([], np.zeros((3, 0)))).tolist() == []
@@ -84,7 +84,7 @@ def test_member_gives_up_its_highest_numbers():
     assert balance(*group([6], [[True], [True]], [0] * 6)).tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_partition_goes_through_a_member_in_between():
+def test_partition_moves_through_an_intermediate_member():
     """a may have t, b may have t and u, c may have u: what c needs comes from b, and b's from a."""
     asked = group([8, 4], [[True, False], [True, True], [False, True]], [0] * 8 + [1] * 4)
     answer = balance(*asked)
@@ -104,7 +104,7 @@ def test_one_huge_topic_beside_small_ones():
     assert loads.max() - loads.min() <= 1
 
 
-def test_members_that_share_no_topic_do_not_feel_each_other():
+def test_members_without_a_common_topic_do_not_affect_each_other():
     """Two groups in one: the second one is fair and keeps everything, whatever the first one has to move."""
     asked = group([4, 2], [[True, False], [True, False], [False, True], [False, True]], [0, 0, 0, 0, 2, 3])
     answer = balance(*asked)

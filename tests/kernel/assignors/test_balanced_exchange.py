@@ -31,7 +31,7 @@ def one_by_one(loads, stock, others):
 
 
 @given(members, members)
-def test_exchange_ends_where_moves_one_by_one_end(giving, taking):
+def test_exchange_ends_like_single_moves(giving, taking):
     loads, stock, first = columns(giving)
     others, _, served_first = columns(taking)
     stock = np.minimum(stock, loads)
@@ -41,7 +41,7 @@ def test_exchange_ends_where_moves_one_by_one_end(giving, taking):
     assert (sorted(loads - give), sorted(others + take)) == one_by_one(loads, stock, others)
 
 
-def test_exchange_asks_those_first_that_are_to_be_asked_first():
+def test_exchange_takes_from_members_in_the_given_order():
     """Three have 3, one has 1: one partition has to go, and it is the third's."""
     alike = np.zeros(1, bool)
     givers = Givers(np.array([3, 3, 3]), np.array([3, 3, 3]), np.array([False, False, True]))
@@ -62,7 +62,7 @@ def test_filling_lifts_the_least_loaded_one_by_one(loads, amount):
     assert filled.sum() == sum(loads) + amount
 
 
-def test_what_is_available_goes_to_the_first():
+def test_available_partitions_go_to_the_first_members():
     assert in_turn(np.array([2, 0, 3, 1]), 4).tolist() == [2, 0, 2, 0]
     assert in_turn(np.array([2, 1]), 0).tolist() == [0, 0]
     assert in_turn(np.array([2, 1]), 9).tolist() == [2, 1]

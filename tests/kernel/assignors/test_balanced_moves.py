@@ -59,7 +59,7 @@ def owned_by_one(rng):
     ("change", "least_in"),
     [(joined, 1.0), (left, 0.98), (changed, 0.98), (owned_by_anybody, 0.98), (owned_by_one, 0.95)],
 )
-def test_small_group_moves_hardly_ever_more_than_the_least_possible(change, least_in):
+def test_small_group_rarely_moves_more_than_the_minimum(change, least_in):
     """All fair assignments are looked at; the lower bound is held against the same."""
     at_the_least = 0
     for seed in range(CASES):
@@ -75,7 +75,7 @@ def test_small_group_moves_hardly_ever_more_than_the_least_possible(change, leas
 
 
 @pytest.mark.parametrize("kind", ["one member with one topic", "each lacks a fifth", "random half", "nested prefixes"])
-def test_large_group_moves_nothing_else_when_one_leaves_and_little_more_than_the_bound_when_one_joins(kind):
+def test_large_group_moves_only_released_partitions_at_a_leave_and_little_above_the_bound_at_a_join(kind):
     asked = kinds(10_000, 200, 50, seed=2)[kind].balanced()
     gone = [60]
     smaller = asked.without(gone)
@@ -88,7 +88,7 @@ def test_large_group_moves_nothing_else_when_one_leaves_and_little_more_than_the
 
 
 @pytest.mark.parametrize(("kind", "times"), [("ten random topics", 1.6), ("pairs of topics", 1.6), ("chain", 2.1)])
-def test_group_of_few_topics_each_moves_little_more_than_the_bound(kind, times):
+def test_group_with_few_topics_per_member_moves_little_above_the_bound(kind, times):
     """In a chain partitions really go from member to member; the bound counts only who must have more in the end."""
     asked = kinds(10_000, 200, 50, seed=2)[kind].balanced()
     for gone in ([60], np.arange(0, 200, 10), np.arange(0, 200, 2)):
@@ -130,7 +130,7 @@ def is_fair(answer, subscriptions):
     )
 
 
-def test_recorded_unequal_groups_are_as_complete_and_as_fair_as_by_kafka():
+def test_recorded_unequal_groups_are_as_complete_and_fair_as_kafkas():
     """What Kafka's class kept and what is kept here are counted over all: nearly as much."""
     steps, kept, kept_by_kafka = 0, 0, 0
     for step in unequal_steps("sticky"):
@@ -149,7 +149,7 @@ def test_recorded_unequal_groups_are_as_complete_and_as_fair_as_by_kafka():
     assert kept >= 0.98 * kept_by_kafka
 
 
-def test_recorded_cooperative_groups_withhold_what_others_claim_and_nothing_else():
+def test_recorded_cooperative_groups_withhold_only_partitions_claimed_by_others():
     steps = withheld = 0
     for step in unequal_steps("cooperative-sticky"):
         subscriptions = subscriptions_of(step)

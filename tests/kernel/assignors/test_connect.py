@@ -64,7 +64,7 @@ def seed_002(**settings):
     return cluster
 
 
-def test_returning_worker_gets_its_unit_back_when_the_delay_is_over():
+def test_returning_worker_gets_its_unit_back_after_the_delay():
     cluster = seed_002()
     del cluster.running["C2"]
     gone = cluster.round(0)
@@ -77,7 +77,7 @@ def test_returning_worker_gets_its_unit_back_when_the_delay_is_over():
     assert cluster.shown() == {"C1": "P0 P3", "C3": "P2", "C2": "P1"}
 
 
-def test_unit_of_a_worker_that_stays_away_goes_to_whoever_has_least():
+def test_unit_of_a_lost_worker_goes_to_the_least_loaded_one():
     cluster = seed_002()
     del cluster.running["C2"]
     assert cluster.round(0).delay_ms == 300_000
@@ -85,7 +85,7 @@ def test_unit_of_a_worker_that_stays_away_goes_to_whoever_has_least():
     assert cluster.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
-def test_worker_that_comes_back_still_running_its_unit_ends_the_delay():
+def test_worker_that_returns_still_running_its_unit_ends_the_delay():
     cluster = seed_002()
     running = cluster.running.pop("C2")
     cluster.round(0)
@@ -94,7 +94,7 @@ def test_worker_that_comes_back_still_running_its_unit_ends_the_delay():
     assert (back.delay_ms, moved(back)) == (0, False)
 
 
-def test_without_a_delay_a_lost_unit_is_given_out_at_once():
+def test_without_a_delay_a_lost_unit_is_assigned_at_once():
     """KAFKA-15693."""
     cluster = seed_002(max_delay_ms=0)
     del cluster.running["C2"]
@@ -102,7 +102,7 @@ def test_without_a_delay_a_lost_unit_is_given_out_at_once():
     assert cluster.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
-def test_new_leader_takes_lost_units_for_new():
+def test_new_leader_treats_lost_units_as_new():
     cluster = seed_002()
     del cluster.running["C2"]
     cluster.round(0)
@@ -111,7 +111,7 @@ def test_new_leader_takes_lost_units_for_new():
     assert cluster.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
-def test_round_that_was_not_completed_is_forgotten():
+def test_incomplete_round_is_dropped():
     cluster = seed_002()
     del cluster.running["C2"]
     cluster.generation += 1
@@ -119,7 +119,7 @@ def test_round_that_was_not_completed_is_forgotten():
     assert cluster.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
-def test_units_lost_without_a_worker_are_given_out_at_once():
+def test_units_lost_without_a_worker_are_assigned_at_once():
     """A message was lost, not a worker: KAFKA-9848."""
     cluster = seed_002()
     cluster.running["C2"] = set()
@@ -147,7 +147,7 @@ def test_unit_that_runs_twice_is_stopped_everywhere_and_started_once():
     assert sorted(" ".join(cluster.shown().values()).split()) == ["P0", "P1", "P2", "P3"]
 
 
-def test_unit_that_is_configured_no_more_is_stopped():
+def test_unit_that_is_no_longer_configured_is_stopped():
     cluster = seed_002()
     del cluster.connectors["P3"]
     assert cluster.round().revoked["C1"] == (Unit("P3"),)
@@ -174,7 +174,7 @@ def test_pause_between_revocations_grows_to_the_longest_delay(max_delay_ms, expe
     assert [revocation_backoff(k, max_delay_ms) for k in range(1, len(expected) + 1)] == expected
 
 
-def test_pause_is_cut_off_as_kafkas_doubles_are():
+def test_pause_is_truncated_like_kafkas_doubles():
     """40 ** log40(2000) is a little less than 2000; checked against ExponentialBackoff of 4.1.1."""
     assert revocation_backoff(9, 2000) == 1999
 
@@ -184,7 +184,7 @@ def test_units_are_written_and_ordered_as_connect_does():
     assert " ".join(map(str, in_order(units))) == "a b a-0 " + " ".join(f"b-{n}" for n in range(11))
 
 
-def test_filling_gives_the_least_loaded_one_each_before_it_looks_again():
+def test_filling_gives_each_least_loaded_worker_one_unit_per_pass():
     workers = Workers({"w1": [Unit("c", 0)], "w2": [], "w3": []})
     workers.fill([Unit("c", n) for n in range(1, 6)], tasks=True)
     assert {worker: [unit.task for unit in workers.of(worker)] for worker in ("w1", "w2", "w3")} == {

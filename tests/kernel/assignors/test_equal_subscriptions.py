@@ -49,7 +49,7 @@ def assert_as_one_by_one(strategy, sizes, group):
 
 @BOTH
 @given(groups())
-def test_arrays_answer_as_the_walk_does_whatever_members_claim(strategy, group):
+def test_arrays_give_the_walks_answer_for_any_claims(strategy, group):
     assert_as_one_by_one(strategy, *group)
 
 
@@ -62,7 +62,7 @@ def rejoining(answer, generation):
 
 @BOTH
 @pytest.mark.parametrize("seed", range(3))
-def test_arrays_answer_as_the_walk_does_through_the_life_of_a_large_group(strategy, seed):
+def test_arrays_give_the_walks_answer_over_the_rounds_of_a_large_group(strategy, seed):
     """Some two thousand partitions; members come, go and come back with what they had long ago."""
     drawn = random.Random(seed)
     sizes = {topic: drawn.randrange(1, 900) for topic in TOPICS}

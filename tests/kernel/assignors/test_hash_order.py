@@ -25,14 +25,14 @@ def test_texts_come_bucket_by_bucket():
     assert texts_in_hash_order(f"m{n}" for n in range(14)) == expected
 
 
-def test_texts_of_one_hash_come_in_the_order_of_insertion():
+def test_texts_with_equal_hashes_keep_the_order_of_insertion():
     given = ["Aa", "BB", "C", "\U0001f600", "é", "AaAa", "BBBB", "AaBB"]
     assert texts_in_hash_order(given) == given
     assert texts_in_hash_order(["BB", "Aa"]) == ["BB", "Aa"]
 
 
 @given(st.lists(st.one_of(st.text(max_size=12), st.text(min_size=250, max_size=260)), max_size=5))
-def test_texts_hash_at_once_as_one_by_one(texts):
+def test_texts_hashed_together_have_the_same_hashes_as_one_by_one(texts):
     assert spreads(texts).tolist() == [spread(text) & 0xFFFFFFFF for text in texts]
 
 

@@ -60,7 +60,7 @@ def test_strategy_of_an_installed_package_is_found_by_its_name(install):
     assert assignor("lazy")({"t": 1}, GROUP) == {"a": [], "b": []}
 
 
-def test_page_on_writing_one_is_right(install):
+def test_page_on_writing_an_assignor_is_correct(install):
     """Its package is installed as it stands there, and its last example prints what it says."""
     page = (ROOT / "docs" / "writing-an-assignor.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
@@ -98,12 +98,12 @@ def test_error_of_an_unknown_strategy_names_the_known_ones(install):
         assignor_name("afei")
 
 
-def test_built_in_name_cannot_be_taken_over(install):
+def test_built_in_name_cannot_be_replaced(install):
     install("impostor", "def assign(sizes, group):\n    return {}\n", {"range": "impostor:assign"})
     assert assignor("range") is ASSIGNORS["range"]
 
 
-def test_name_that_two_packages_offer_is_refused(install):
+def test_name_offered_by_two_packages_is_refused(install):
     source = "def assign(sizes, group):\n    return {}\n"
     install("one_of_two", source, {"both": "one_of_two:assign"})
     install("two_of_two", source, {"both": "two_of_two:assign"})
@@ -121,7 +121,7 @@ def test_name_that_two_packages_offer_is_refused(install):
         ("assign = 'range'", "broken_assignor:assign", "is str, not a function"),
     ],
 )
-def test_strategy_that_cannot_be_had_is_a_configuration_error(install, monkeypatch, source, target, complaint):
+def test_strategy_that_cannot_be_loaded_is_a_configuration_error(install, monkeypatch, source, target, complaint):
     install("broken_assignor", source, {"broken": target})
     monkeypatch.delitem(sys.modules, "broken_assignor", raising=False)
     with pytest.raises(ConfigurationError, match=complaint):
@@ -157,7 +157,7 @@ def test_strategy_that_fails_is_refused_like_a_bad_answer(install, monkeypatch):
         assignor("fails")({"t": 2}, GROUP)
 
 
-def test_answer_that_leaves_partitions_out_is_fine(install, monkeypatch):
+def test_answer_may_omit_partitions(install, monkeypatch):
     monkeypatch.delitem(sys.modules, "wrong_answer", raising=False)
     answer = {"a": [TopicPartition("t", 1)], "b": []}
     assert answering(install, {"a": [("t", 1)], "b": []})({"t": 2}, GROUP) == answer

@@ -49,7 +49,7 @@ def test_roundrobin_loads_differ_by_at_most_one_when_subscriptions_are_equal(siz
 
 
 @given(sizes, groups)
-def test_range_gives_consecutive_pieces_that_differ_by_at_most_one(sizes, group):
+def test_range_gives_consecutive_partitions_whose_counts_differ_by_at_most_one(sizes, group):
     answer = ASSIGNORS["range"](sizes, group)
     for topic in TOPICS:
         subscribers = [member for member, subscription in group.items() if topic in subscription.topics]

@@ -38,7 +38,7 @@ def subscription(topics, instance_id, owned, generation, user_data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_edges_are_answered_as_by_kafkas_classes(kind):
+def test_edge_cases_get_the_answers_of_kafkas_classes(kind):
     for case in (case for case in CASES if case["kind"] == kind):
         group = {member: subscription(*fields) for member, *fields in case["members"]}
         answer = ASSIGNORS[case["assignor"]](case["partitions"], group)

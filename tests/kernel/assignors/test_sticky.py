@@ -58,7 +58,7 @@ def test_first_assignment_of_equal_subscriptions_is_round_robins(strategy):
 
 
 @BOTH
-def test_partitions_of_a_member_that_leaves_are_shared_out_and_the_rest_stays(strategy):
+def test_partitions_of_a_departed_member_are_reassigned_and_the_rest_stays(strategy):
     """000-n, as Kafka has it since 2.5.1; seed 000 and the Javadoc have the general algorithm's answer."""
     group = without(after(strategy, FOUR_TOPICS, THREE_ALIKE), "C1")
     assert assigned(strategy, FOUR_TOPICS, group) == {"C0": "t0p0 t0p1 t1p1 t3p0", "C2": "t1p0 t2p0 t2p1 t3p1"}
@@ -78,7 +78,7 @@ def test_unequal_subscriptions_keep_everything_when_a_member_leaves(strategy):
 
 
 @BOTH
-def test_subscriptions_in_a_ring_are_dealt_to_whoever_has_least(strategy):
+def test_subscriptions_in_a_ring_are_assigned_to_the_least_loaded_member(strategy):
     """001-h'."""
     group = {"C0": member("T0 T1"), "C1": member("T1 T2"), "C2": member("T2 T0")}
     answer = assigned(strategy, {"T0": 3, "T1": 2, "T2": 4}, group)
@@ -126,7 +126,7 @@ def test_partition_claimed_twice_in_one_generation_is_lost_to_both(strategy):
 
 
 @BOTH
-def test_member_that_unsubscribed_can_cost_another_its_claim(strategy):
+def test_claim_of_an_unsubscribed_member_can_cancel_anothers(strategy):
     """Contradictions are settled before anybody asks who still subscribes: A's claim was as good as B's."""
     group = {"A": member("u", "", 3), "B": member("t", "", 3), "C": member("t", "tp0", 3)}
     sizes = {"t": 2, "u": 1}
@@ -144,7 +144,7 @@ def test_claims_without_a_generation_are_older_than_any(strategy):
 
 
 @BOTH
-def test_claims_on_topics_that_are_gone_are_forgotten(strategy):
+def test_claims_on_deleted_topics_are_dropped(strategy):
     group = {"A": member("t gone", "gonep0 gonep1 tp1", 2), "B": member("t gone", "gonep2 tp0", 2)}
     assert assigned(strategy, {"t": 2}, group) == {"A": "tp1", "B": "tp0"}
 
@@ -160,7 +160,7 @@ def test_claims_on_partitions_that_do_not_exist_are_dropped(strategy, topics):
 
 
 @BOTH
-def test_member_without_topics_gets_nothing_wherever_it_stands(strategy):
+def test_member_without_topics_gets_nothing_at_any_position(strategy):
     """Kafka gives partitions to one that comes first in hash order."""
     assert assigned(strategy, {"t": 2}, {"A": member(""), "B": member("t")}) == {"A": "", "B": "tp0 tp1"}
     assert assigned(strategy, {"t": 2}, {"A": member("t"), "B": member("")}) == {"A": "tp0 tp1", "B": ""}
@@ -169,14 +169,14 @@ def test_member_without_topics_gets_nothing_wherever_it_stands(strategy):
 EVERY_T = " ".join(f"tp{n}" for n in range(6))
 
 
-def test_former_owner_that_can_take_nothing_is_passed_over():
+def test_former_owner_without_topics_is_skipped():
     """Kafka's leader fails here (a NullPointerException): A had two of them once, and its only topic is gone."""
     group = {"A": member("gone", "tp0 tp1", 1), "B": member("t", EVERY_T, 3), "C": member("t u", "", 3)}
     answer = assigned("sticky", {"t": 6, "u": 1}, group)
     assert answer == {"A": "", "B": "tp2 tp3 tp4 tp5", "C": "tp0 tp1 up0"}
 
 
-def test_former_owner_gets_a_partition_back_whose_topic_it_has_unsubscribed_from():
+def test_former_owner_gets_back_a_partition_of_an_unsubscribed_topic():
     """An oddity of Kafka's: A shares v with D, so it takes part, and once had two of what B has too many of."""
     group = {
         "A": member("v", "tp0 tp1", 1),
@@ -216,7 +216,7 @@ def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answ
     assert 0 < len(moves) < 1_000
 
 
-def test_partitions_seep_through_a_chain_of_members_until_neighbours_are_even():
+def test_partitions_move_along_a_chain_of_members_until_neighbours_are_balanced():
     """Each shares one topic with the next, and the last link is walked first: it takes more than 100 walks."""
     links, names = 22, [f"m{number:02d}" for number in range(23)]
     topics = [f"t{links - number:02d}" for number in range(links)]
@@ -234,12 +234,12 @@ def test_partitions_seep_through_a_chain_of_members_until_neighbours_are_even():
 
 
 @BOTH
-def test_nobody_and_nothing(strategy):
+def test_empty_group_and_empty_subscriptions(strategy):
     assert ASSIGNORS[strategy]({"t": 1}, {}) == {}
     assert ASSIGNORS[strategy]({}, {"A": member("t")}) == {"A": []}
 
 
-def test_sticky_believes_user_data_before_the_subscription():
+def test_sticky_prefers_user_data_to_the_subscription():
     """An eager member owns nothing when it joins; what it says of itself there is its strategy's business."""
     user_data = {"A": encode_sticky(partitions("tp1"), 2), "B": encode_sticky(partitions("tp0"), 2)}
     group = {
@@ -249,7 +249,7 @@ def test_sticky_believes_user_data_before_the_subscription():
     assert assigned("sticky", {"t": 2}, group) == {"A": "tp1", "B": "tp0"}
 
 
-def test_generation_of_the_claimant_met_before_is_read_from_its_subscription():
+def test_generation_of_the_first_claimant_is_read_from_its_subscription():
     """A says 5 in its user data and 1 in its subscription: B's 3 is held against the 1, and wins."""
     group = {
         "A": MemberSubscription(topics=("t",), generation=1, user_data=encode_sticky(partitions("tp0"), 5)),

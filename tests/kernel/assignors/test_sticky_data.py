@@ -54,7 +54,7 @@ def test_no_user_data_is_no_claim(data):
         struct.pack(">ih", 1, 100) + bytes(8),
     ],
 )
-def test_nonsense_is_no_claim_of_no_generation(data):
+def test_malformed_data_claims_nothing_without_a_generation(data):
     assert decode_sticky(data) == Claim((), NO_GENERATION)
 
 
@@ -76,13 +76,13 @@ partitions = st.lists(st.builds(TopicPartition, st.text(max_size=5), st.integers
 
 
 @given(partitions, st.one_of(st.none(), st.integers(-1, 2**31 - 1)))
-def test_what_is_written_is_read(had, generation):
+def test_user_data_survives_a_round_trip(had, generation):
     claim = decode_sticky(encode_sticky(had, generation))
     assert sorted(claim.partitions) == sorted(had)
     assert claim.generation == generation
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_break_the_reader(data):
+def test_reader_survives_any_bytes(data):
     assert isinstance(decode_sticky(data), Claim)
     assert isinstance(decode_cooperative(data), int)

@@ -87,7 +87,7 @@ def changes(draw, memberships=subscribed):
 
 @BOTH
 @given(changes())
-def test_group_that_changes_is_complete_and_even_again(strategy, change):
+def test_changed_group_is_complete_and_balanced_again(strategy, change):
     before, topics_of, after, later = change
     first = settled(strategy, before, group_of(topics_of))
     assert_complete(first, before, topics_of)
@@ -99,7 +99,7 @@ def test_group_that_changes_is_complete_and_even_again(strategy, change):
 
 @BOTH
 @given(sizes, subscribed)
-def test_group_that_does_not_change_moves_nothing(strategy, sizes, topics_of):
+def test_unchanged_group_moves_nothing(strategy, sizes, topics_of):
     first = ASSIGNORS[strategy](sizes, group_of(topics_of))
     second = ASSIGNORS[strategy](sizes, group_of(topics_of, first, 1))
     assert {member: set(partitions) for member, partitions in second.items()} == {
@@ -108,7 +108,7 @@ def test_group_that_does_not_change_moves_nothing(strategy, sizes, topics_of):
 
 
 @given(changes())
-def test_large_groups_are_complete_and_even_again_too(change):
+def test_changed_large_groups_are_complete_and_balanced_again(change):
     """Those whose members subscribe to different topics, from a size on, here from nothing on."""
     before, topics_of, after, later = change
     first = assign_sticky(before, group_of(topics_of), exact_up_to=0)
@@ -126,7 +126,7 @@ def test_large_groups_are_complete_and_even_again_too(change):
 
 @BOTH
 @given(changes(alike.map(lambda members: dict.fromkeys(members, tuple(TOPICS)))))
-def test_equal_subscriptions_keep_as_much_as_even_loads_allow(strategy, change):
+def test_equal_subscriptions_keep_as_much_as_balance_allows(strategy, change):
     before, topics_of, after, later = change
     had = settled(strategy, before, group_of(topics_of))
     answer = settled(strategy, after, group_of(later, had, 1))
@@ -140,7 +140,7 @@ def test_equal_subscriptions_keep_as_much_as_even_loads_allow(strategy, change):
 
 
 @given(changes())
-def test_cooperative_gives_nobody_what_another_may_still_read(change):
+def test_cooperative_assigns_no_partition_that_another_member_may_still_read(change):
     before, topics_of, after, later = change
     had = settled("cooperative-sticky", before, group_of(topics_of))
     group = group_of(later, had, 1)
@@ -197,7 +197,7 @@ def test_claims_mean_the_same_in_user_data_and_in_the_subscription(sizes, claime
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_first_taker_is_the_same_whether_takers_are_compared_or_looked_for(seed, monkeypatch):
+def test_first_taker_is_the_same_by_comparison_and_by_search(seed, monkeypatch):
     """The search starts after all members known not to take the topic, and must start over when a load falls."""
     drawn = random.Random(seed)
     sizes = {f"t{n}": drawn.randint(1, 30) for n in range(drawn.randint(1, 8))}

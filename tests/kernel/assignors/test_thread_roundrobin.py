@@ -90,16 +90,16 @@ def test_the_refusal_names_both_topics_and_a_few_threads():
         roundrobin_0_8_2({}, {"a": [f"c-{n}" for n in range(9)], "b": ["c-0"]})
 
 
-def test_roundrobin_of_1_1_takes_unequal_subscriptions():
+def test_roundrobin_of_1_1_accepts_unequal_subscriptions():
     threads = {"a": ["c1-0", "c2-0"], "b": ["c2-0"]}
     assert dealt(roundrobin_1_1, {"a": 2, "b": 2}, threads) == {"c1-0": "a/0", "c2-0": "a/1 b/0 b/1"}
 
 
-def test_roundrobin_of_1_1_of_a_group_without_subscriptions_gives_nothing():
+def test_roundrobin_of_1_1_assigns_nothing_without_subscriptions():
     assert roundrobin_1_1({"a": (0, 1)}, {}) == {}
 
 
-def test_members_of_both_releases_in_one_group_do_not_fit_together():
+def test_members_of_both_releases_in_one_group_are_incompatible():
     """Two topics as measured on the originals: what the 0.8.2 member leaves, the 1.1 member does not take."""
     sizes, threads = {"t": 12, "u": 7}, ["g_new-0", "g_old-0"]
     old = roundrobin_0_8_2({t: range(n) for t, n in sizes.items()}, dict.fromkeys(sizes, threads))

@@ -40,7 +40,7 @@ def nobody_listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_port_that_is_taken_is_named_before_anything_else_happens(chroot: str, tmp_path: Path) -> None:
+def test_taken_port_is_reported_before_anything_else_happens(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

@@ -25,7 +25,7 @@ OF_THE_QUORUM = "min.insync.replicas"
 ALL_BROKERS, DEFAULT = 3, 5
 
 
-def test_answers_are_those_of_4_1_1(chroot: str, tmp_path: Path) -> None:
+def test_answers_equal_those_of_4_1_1(chroot: str, tmp_path: Path) -> None:
     async def run() -> dict[str, Any]:
         async with running_broker(chroot, tmp_path) as broker:
             return await answers(broker.address.host, broker.address.port)

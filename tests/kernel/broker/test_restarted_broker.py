@@ -70,7 +70,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path) for path in folder.rglob("*"))
 
 
-def test_brokers_without_an_id_that_start_again_are_the_same_and_lead_their_topics(chroot: str, tmp_path: Path) -> None:
+def test_restarted_brokers_without_an_id_keep_their_ids_and_lead_their_topics(chroot: str, tmp_path: Path) -> None:
     ports = free_ports(2)
 
     async def body() -> None:
@@ -90,7 +90,7 @@ def test_brokers_without_an_id_that_start_again_are_the_same_and_lead_their_topi
     asyncio.run(body())
 
 
-def test_broker_on_a_new_port_leads_what_it_led(chroot: str, tmp_path: Path) -> None:
+def test_broker_on_a_new_port_leads_the_same_partitions(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with broker_on(0, chroot, tmp_path) as broker:
             await broker.cluster.create_topic("t", partitions=1, replication_factor=1)
@@ -106,7 +106,7 @@ def test_broker_on_a_new_port_leads_what_it_led(chroot: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("node_id", [-1, 1])
-def test_start_after_kill_9_takes_the_old_session_over_instead_of_waiting_for_it(
+def test_start_after_kill_9_ends_the_old_session_instead_of_waiting_for_it(
     chroot: str, tmp_path: Path, node_id: int
 ) -> None:
     async def body() -> None:
@@ -162,7 +162,7 @@ def test_folder_of_another_cluster_is_refused_and_nothing_is_written(chroot: str
 
 
 @pytest.mark.parametrize("data", [b"garbage", b"[" * 100_000, b'{"id":7}', b'{"id":"a b"}'])
-def test_garbage_for_a_cluster_id_is_refused_with_the_remedy(chroot: str, tmp_path: Path, data: bytes) -> None:
+def test_malformed_cluster_id_is_refused_with_the_remedy(chroot: str, tmp_path: Path, data: bytes) -> None:
     async def body() -> None:
         async with opened(chroot) as session:
             await session.create(paths.CLUSTER_ID, data, makepath=True)
@@ -174,7 +174,7 @@ def test_garbage_for_a_cluster_id_is_refused_with_the_remedy(chroot: str, tmp_pa
     asyncio.run(body())
 
 
-def test_broker_that_finds_partitions_of_brokers_that_do_not_run_names_them(
+def test_broker_names_stopped_brokers_whose_partitions_it_finds(
     chroot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
@@ -205,6 +205,6 @@ def test_session_ends_once_and_for_all_and_only_with_its_password(chroot: str) -
     asyncio.run(body())
 
 
-def test_ending_a_session_is_given_up_where_no_server_answers(unused_port: int) -> None:
+def test_ending_a_session_is_given_up_if_no_server_answers(unused_port: int) -> None:
     address = f"127.0.0.1:{unused_port}"
     assert not asyncio.run(end_session(address, SessionCredentials(1, b"\0" * 16), timeout_s=0.3))

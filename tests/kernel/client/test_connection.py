@@ -77,7 +77,7 @@ def test_versions_are_the_highest_that_both_sides_speak() -> None:
 
 
 @pytest.mark.parametrize("highest", [0, 1, 2])
-def test_broker_that_knows_only_old_api_versions_is_asked_again(highest: int) -> None:
+def test_broker_with_only_old_api_versions_gets_another_request(highest: int) -> None:
     asked = []
 
     def reply(frame: bytes) -> bytes:
@@ -98,7 +98,7 @@ def test_broker_that_knows_only_old_api_versions_is_asked_again(highest: int) ->
     run(test)
 
 
-def test_late_answer_closes_the_connection_and_says_how_long_it_was_waited_for() -> None:
+def test_late_answer_closes_the_connection_with_an_error_that_says_the_wait() -> None:
     def reply(frame: bytes) -> bytes:
         return versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else b""
 
@@ -146,7 +146,7 @@ def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_heard() -> No
     run(test)
 
 
-def test_broker_that_goes_away_fails_what_waits() -> None:
+def test_closed_connection_fails_waiting_calls() -> None:
     async def test() -> None:
         async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else None) as port:
             connection = await BrokerConnection.open("127.0.0.1", port, "c")
@@ -175,7 +175,7 @@ def test_nonsense_from_a_broker_ends_the_connection(nonsense: bytes) -> None:
     run(test)
 
 
-def test_nobody_listening_is_unavailable_and_names_the_address(unused_port: int) -> None:
+def test_refused_connection_is_unavailable_and_names_the_address(unused_port: int) -> None:
     async def test() -> None:
         with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
             await BrokerConnection.open("127.0.0.1", unused_port, "c")
@@ -187,7 +187,7 @@ def test_nobody_listening_is_unavailable_and_names_the_address(unused_port: int)
     run(test)
 
 
-def test_broker_that_says_nothing_is_unavailable_in_time() -> None:
+def test_silent_broker_is_unavailable_in_time() -> None:
     async def test() -> None:
         async with replying(lambda _: b"") as port:
             with pytest.raises(Unavailable, match="did not answer within 60 ms"):
@@ -196,7 +196,7 @@ def test_broker_that_says_nothing_is_unavailable_in_time() -> None:
     run(test)
 
 
-def test_cluster_client_asks_the_next_broker_and_reopens_what_broke(unused_port: int) -> None:
+def test_cluster_client_tries_the_next_broker_and_reopens_broken_connections(unused_port: int) -> None:
     async def test() -> None:
         server = BrokerServer({})
 
@@ -231,7 +231,7 @@ def test_cluster_client_asks_the_next_broker_and_reopens_what_broke(unused_port:
     run(test)
 
 
-def test_a_receive_buffer_is_asked_of_the_system():
+def test_receive_buffer_size_is_set():
     async def conversation():
         server = BrokerServer({})
         await server.start()
@@ -250,7 +250,7 @@ def test_a_receive_buffer_is_asked_of_the_system():
     assert left_alone != asked_for
 
 
-def test_a_cluster_client_that_is_asked_twice_at_once_opens_one_connection():
+def test_concurrent_calls_of_a_cluster_client_open_one_connection():
     async def conversation():
         server = BrokerServer({})
         await server.start()

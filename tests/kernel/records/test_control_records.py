@@ -66,7 +66,7 @@ class Written:
         return [record.value.decode() for record in records if record.value is not None]
 
 
-def test_markers_reach_nobody_and_take_an_offset():
+def test_markers_are_not_delivered_but_take_an_offset():
     log = Written()
     log.write("a", producer_id=1)
     log.end_transaction(1, commits=True)
@@ -74,7 +74,7 @@ def test_markers_reach_nobody_and_take_an_offset():
     assert log.values() == ["a"]
 
 
-def test_committed_reader_leaves_out_what_was_aborted_and_nothing_else():
+def test_committed_reader_skips_only_aborted_records():
     log = Written()
     log.write("before", producer_id=1)
     log.end_transaction(1, commits=True)
@@ -90,7 +90,7 @@ def test_committed_reader_leaves_out_what_was_aborted_and_nothing_else():
     assert log.values(((1, 2),)) == ["before", "b1", "b2", "plain", "after"]
 
 
-def test_producer_that_aborts_twice_is_left_out_twice():
+def test_both_aborts_of_a_producer_are_skipped():
     log = Written()
     for value in ("x", "y"):
         log.write(value, producer_id=1)

@@ -120,7 +120,7 @@ def same_messages(one: bytes, other: bytes, magic: int) -> bool:
 @pytest.mark.parametrize(
     "answer", RECORDED, ids=lambda answer: f"{answer['codec']}-from-{answer['offset']}-format-{answer['format']}"
 )
-def test_batches_become_the_messages_that_a_broker_of_1_1_1_made_of_them(answer: dict[str, Any]) -> None:
+def test_batches_become_the_same_messages_as_at_a_broker_of_1_1_1(answer: dict[str, Any]) -> None:
     raw, expected = (base64.b64decode(answer[name]) for name in ("raw", "messages"))
     made = down_converted(TP, raw, answer["offset"], answer["format"])
     if answer["codec"] == "none":
@@ -202,7 +202,7 @@ def test_time_of_the_append_goes_to_the_wrapper_and_every_message(codec: str) ->
     assert not down_converted(TP, batch, 0, 0)[17] & 0x08, "format 0 knows no times"
 
 
-def test_wrapper_bears_the_last_offset_and_the_newest_time() -> None:
+def test_wrapper_has_the_last_offset_and_the_newest_time() -> None:
     batch = at_offset(build_batch([NewRecord(b"a", None, 9), NewRecord(b"b", None, 5)], codec="gzip"), 40)
     (message,) = messages_of(down_converted(TP, batch, 41, 1))
     assert struct.unpack_from(">q", message) == (41,)

@@ -56,7 +56,7 @@ def test_bad_batch_is_refused_as_by_kafka(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_unusual_batch_is_taken_as_by_kafka(name: str) -> None:
+def test_unusual_batch_is_accepted_as_by_kafka(name: str) -> None:
     assert check(ODD[name]).records == 3
     assert len(decode(TP, ODD[name], 0)[0]) == 3
 
@@ -84,7 +84,7 @@ def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroot: str
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_bombs_of_every_codec_are_refused_within_little_memory() -> None:
+def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
     """In a process of its own under a limit, because what slips through may abort it."""
     command = [sys.executable, "-m", "tests.support.bombs"]
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -117,7 +117,7 @@ def test_batch_beyond_the_bound_is_answered_with_an_error_and_its_connection_goe
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_batches_are_unpacked_one_at_a_time_also_when_those_who_asked_have_gone() -> None:
+def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
     running: list[int] = []
     most = 0
     go_on = threading.Event()
@@ -181,7 +181,7 @@ def test_largest_time_is_looked_up_once(chroot: str, tmp_path: Path, monkeypatch
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_header_is_where_the_tests_of_bad_batches_think_it_is() -> None:
+def test_header_offsets_of_the_bad_batches_are_right() -> None:
     good = three_records()
     assert struct.unpack_from(">i", good, 57) == (3,)
     assert struct.unpack_from(">q", good, 35) == (TIME_MS,)

@@ -68,7 +68,7 @@ def test_batch_that_is_cut_short_at_the_end_is_left_for_the_next_fetch() -> None
         assert ([record.value for record in records], next_offset) == ([b"a"], 1)
 
 
-def test_control_batch_takes_offsets_and_hands_out_nothing() -> None:
+def test_control_batch_takes_offsets_and_delivers_nothing() -> None:
     batch = bytearray(build_batch([NewRecord(b"a", b"k", 1)]))
     batch[22] |= 0x20
     batch[17:21] = struct.pack(">I", calc_crc32c(bytes(batch[21:])))
@@ -79,7 +79,7 @@ def test_control_batch_takes_offsets_and_hands_out_nothing() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.sampled_from(list(CODECS)))
-def test_mutated_batch_is_called_corrupt_by_our_own_errors(data: st.DataObject, codec: str) -> None:
+def test_mutated_batch_is_corrupt_by_our_own_errors(data: st.DataObject, codec: str) -> None:
     batch = bytearray(build_batch([NewRecord(b"value" * 9, b"k", 1)] * 3, codec=codec))
     for _ in range(data.draw(st.integers(1, 3))):
         batch[data.draw(st.integers(0, len(batch) - 1))] = data.draw(st.integers(0, 255))

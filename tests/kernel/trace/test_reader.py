@@ -144,7 +144,7 @@ def test_files_that_cannot_be_read_are_named_and_do_not_hide_their_siblings(tmp_
     assert read_header(tmp_path / "dangling.jsonl") == (None, Reason.UNREADABLE, "No such file or directory")
 
 
-def test_empty_file_is_a_trace_of_nothing(tmp_path: Path) -> None:
+def test_empty_file_is_an_empty_trace(tmp_path: Path) -> None:
     (tmp_path / "m0.jsonl").touch()
     (trace,) = read_traces(tmp_path)
     assert (trace.header, trace.events, trace.quarantined, trace.missing) == (None, (), (), 0)
@@ -195,7 +195,7 @@ def _events(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 @given(st.lists(_events(), max_size=5))
 @settings(deadline=None)
-def test_what_is_written_comes_back(events: list[tuple[str, dict[str, Any]]]) -> None:
+def test_events_survive_a_round_trip(events: list[tuple[str, dict[str, Any]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t"
         writer = TraceWriter(path, IDENTITY)
@@ -213,7 +213,7 @@ def test_what_is_written_comes_back(events: list[tuple[str, dict[str, Any]]]) ->
 
 @given(st.binary(max_size=80))
 @settings(deadline=None)
-def test_no_bytes_make_the_reader_raise(data: bytes) -> None:
+def test_reader_raises_for_no_bytes(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), GOOD, data)
         read_trace(path)

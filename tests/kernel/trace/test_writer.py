@@ -185,7 +185,7 @@ def test_full_disk_tears_at_most_the_last_line(tmp_path: Path) -> None:
     assert [q.reason for q in trace.quarantined] in ([], [Reason.TORN])
 
 
-def test_tee_sees_each_event_after_it_was_written(tmp_path: Path) -> None:
+def test_tee_gets_each_event_after_it_was_written(tmp_path: Path) -> None:
     seen: list[int] = []
     writer = TraceWriter(tmp_path / "t", IDENTITY, tee=lambda _: seen.append(len(read_trace(tmp_path / "t").events)))
     writer.emit("member_failed", error="a")
@@ -194,7 +194,7 @@ def test_tee_sees_each_event_after_it_was_written(tmp_path: Path) -> None:
     assert seen == [1, 2]
 
 
-def test_every_kind_says_what_it_tells() -> None:
+def test_every_kind_is_documented() -> None:
     assert all(kind.meaning and kind.optional <= set(kind.fields) for kind in KINDS.values())
 
 

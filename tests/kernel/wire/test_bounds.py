@@ -65,7 +65,7 @@ def test_count_without_room_for_the_smallest_elements_is_refused() -> None:
     ],
     ids=lambda value: ".".join(value) if isinstance(value, tuple) and isinstance(value[0], str) else None,
 )
-def test_smallest_elements_of_any_array_are_taken_as_many_as_there_are(message: Message, path: tuple[str, ...]) -> None:
+def test_arrays_of_smallest_elements_are_accepted(message: Message, path: tuple[str, ...]) -> None:
     check = check_of(message.entity, elements_max=1_000)
     assert check is not None
     check(minimal_body(message.entity, path, 300), 0)
@@ -73,7 +73,7 @@ def test_smallest_elements_of_any_array_are_taken_as_many_as_there_are(message: 
         check(minimal_body(message.entity, path, 1_001), 0)
 
 
-def test_request_with_more_elements_than_are_allowed_is_refused_whatever_room_there_is() -> None:
+def test_request_with_too_many_elements_is_refused_at_any_size() -> None:
     header = struct.pack(">hhih", Api.DescribeGroups, 5, 1, -1) + b"\0"
 
     def frame(number: int) -> bytes:
@@ -98,7 +98,7 @@ def test_message_without_arrays_is_not_walked() -> None:
     assert all(check_of(entity_of(Api.Heartbeat, v, request=True), elements_max=1) is None for v in range(5))
 
 
-def test_walk_ends_in_front_of_the_elements_of_the_only_array() -> None:
+def test_walk_ends_before_the_elements_of_the_only_array() -> None:
     """What makes it cheap: an OffsetCommit for one topic is looked at up to its partitions' count."""
     message = Message(Api.OffsetCommit, 8, is_request=True)
     body = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"committed_metadata": "m"}] * 3}]}

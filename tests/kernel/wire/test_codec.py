@@ -85,13 +85,13 @@ def test_array_that_claims_two_billion_elements_is_refused_without_making_room()
 
 
 @pytest.mark.parametrize("version", [0, 4])
-def test_bytes_behind_the_end_are_refused(version: int) -> None:
+def test_trailing_bytes_are_refused(version: int) -> None:
     frame = codec.encode_request(Api.Heartbeat, version, 1, "c", HEARTBEAT)[4:]
     with pytest.raises(MalformedFrame, match="1 bytes after the end"):
         codec.decode_request(frame + b"\0")
 
 
-def test_all_topics_as_librdkafka_asks_for_them_is_let_through() -> None:
+def test_librdkafkas_request_for_all_topics_is_accepted() -> None:
     recorded = bytes.fromhex("0003000d00000003000772646b61666b610000000000010000")
     request = codec.decode_request(recorded)
     assert (request.api, request.version, request.body.topics) == (Api.Metadata, 13, None)
@@ -99,7 +99,7 @@ def test_all_topics_as_librdkafka_asks_for_them_is_let_through() -> None:
         codec.decode_request(recorded + b"\0")
 
 
-def test_null_array_is_refused_where_the_schema_allows_none() -> None:
+def test_null_array_is_refused_if_the_schema_does_not_allow_it() -> None:
     frame = codec.encode_request(Api.JoinGroup, 5, 1, "c", {"protocols": ()})[4:]
     assert frame.endswith(b"\0\0\0\0")
     with pytest.raises(MalformedFrame, match="protocols is null"):

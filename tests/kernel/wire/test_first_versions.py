@@ -75,7 +75,7 @@ def test_list_offsets_request_and_response() -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_fetch_request_that_is_cut_or_lies_is_refused(version: int) -> None:
+def test_truncated_or_inconsistent_fetch_request_is_refused(version: int) -> None:
     frame = bytes.fromhex(FETCH_HEAD.format(version) + ("00000200" if version == 3 else "") + FETCH_TOPICS)
     for cut in range(11, len(frame)):
         with pytest.raises(MalformedFrame):

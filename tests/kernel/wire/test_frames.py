@@ -14,7 +14,7 @@ from tests.support.frames import write_frame
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(1, 30), min_size=1, max_size=6))
-def test_frames_come_out_whole_whatever_the_pieces(payloads: list[bytes], pieces: list[int]) -> None:
+def test_frames_are_reassembled_from_any_pieces(payloads: list[bytes], pieces: list[int]) -> None:
     stream = b"".join(map(write_frame, payloads))
     buffer = FrameBuffer(1000)
     got = []
@@ -30,7 +30,7 @@ def test_frames_come_out_whole_whatever_the_pieces(payloads: list[bytes], pieces
     assert len(buffer) == 0
 
 
-def test_piece_that_is_one_frame_is_recognised_only_when_nothing_was_kept_before() -> None:
+def test_piece_that_is_one_frame_is_recognised_only_with_an_empty_buffer() -> None:
     buffer = FrameBuffer(10)
     assert buffer.whole(write_frame(b"0123456789")) == b"0123456789"
     assert buffer.whole(write_frame(b"")) == b""

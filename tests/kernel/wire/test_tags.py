@@ -128,7 +128,7 @@ def test_tag_section_that_is_cut_short_is_refused(tags: bytes) -> None:
         codec.decode_request(frame[:10] + tags)
 
 
-def test_trailing_bytes_are_seen_behind_foreign_tags_too() -> None:
+def test_trailing_bytes_after_foreign_tags_are_refused() -> None:
     frame = codec.encode_request(Api.Heartbeat, 4, 7, None, {"group_id": "g", "member_id": "m"})[4:]
     with pytest.raises(MalformedFrame, match="2 bytes after the end"):
         codec.decode_request(frame[:-1] + b"\x01\x63\x01a" + b"xx")

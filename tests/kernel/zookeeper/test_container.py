@@ -81,7 +81,7 @@ def test_a_container_that_a_killed_run_left_behind_is_removed_by_the_next(engine
 
 
 @pytest.mark.docker
-def test_an_image_that_is_not_to_be_had_is_named_with_the_remedy(engine):
+def test_unavailable_image_is_named_with_the_remedy(engine):
     with pytest.raises(EnvironmentFault, match=r"(?s)no image localhost:1/none:1 .*docker/build_image.py"):
         DockerZooKeeper("localhost:1/none:1").start()
     assert ours(engine) == []

@@ -158,7 +158,7 @@ def test_when_the_disk_fills_up_writes_fail_and_nothing_acknowledged_is_lost(tmp
 
 
 @pytest.mark.parametrize("kind", [EmbeddedZooKeeper, ZooKeeperEnsemble])
-def test_start_that_is_given_up_ends_at_once_and_leaves_no_server(kind: type[ZooKeeperEnsemble], tmp_path: Path):
+def test_cancelled_start_ends_at_once_and_leaves_no_server(kind: type[ZooKeeperEnsemble], tmp_path: Path):
     given_up = threading.Event()
     zookeeper = kind(tmp_path, given_up=given_up)
     with ThreadPoolExecutor(1) as pool:
@@ -170,7 +170,7 @@ def test_start_that_is_given_up_ends_at_once_and_leaves_no_server(kind: type[Zoo
     assert not any(server.running for server in zookeeper.servers)
 
 
-def test_an_ensemble_elects_goes_on_without_its_leader_and_takes_it_back(tmp_path):
+def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
     asked = []
 
     def links(sender: int, receiver: int, real: QuorumPorts) -> QuorumPorts:

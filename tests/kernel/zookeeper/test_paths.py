@@ -22,7 +22,7 @@ def test_paths_are_kafkas():
     assert paths.name("/a/b") == "b"
 
 
-def test_a_path_tells_what_it_is_about_and_nothing_about_others():
+def test_path_is_parsed_only_by_its_own_parser():
     assert paths.parse_owner(paths.owner("g", "t", 7)) == ("g", "t", 7)
     assert paths.parse_offset(paths.offset("g", "t", 7)) == ("g", "t", 7)
     assert paths.parse_member_id(paths.member_id("g", "c")) == ("g", "c")

@@ -25,7 +25,7 @@ def test_an_operation_for_one_session_is_done_while_that_session_lives(chroot):
 
 
 @pytest.mark.parametrize("bound", [True, False])
-def test_what_waits_for_a_connection_goes_into_a_new_session_only_if_it_is_for_any(chroot, bound):
+def test_waiting_operation_goes_into_a_new_session_only_if_allowed(chroot, bound):
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
             async with opened(proxy.connect_string, retry_forever=True) as session, opened(chroot) as direct:
@@ -49,7 +49,7 @@ def test_what_waits_for_a_connection_goes_into_a_new_session_only_if_it_is_for_a
     asyncio.run(conversation())
 
 
-def test_a_loop_that_was_busy_while_its_session_ended_sends_nothing_into_the_next_one(chroot):
+def test_operations_of_an_ended_session_are_not_sent_in_the_next_one(chroot):
     async def conversation():
         async with opened(chroot, retry_forever=True) as session, opened(chroot) as direct:
             await session.create("/n", b"before")
@@ -68,7 +68,7 @@ def test_a_loop_that_was_busy_while_its_session_ended_sends_nothing_into_the_nex
 
 
 @pytest.mark.parametrize("operation", ["create", "set"])
-def test_an_operation_for_a_session_that_is_gone_is_refused_without_a_request(chroot, operation):
+def test_operation_for_an_ended_session_is_refused_without_a_request(chroot, operation):
     async def conversation():
         async with opened(chroot, retry_forever=True) as session:
             old = session.session_id

@@ -64,7 +64,7 @@ def test_a_watch_fires_once_with_the_zxid_of_the_change_and_is_traced_once(chroo
     ]
 
 
-def test_a_deletion_calls_a_callback_of_both_kinds_once_and_a_creation_is_seen_by_exists(chroot):
+def test_deletion_calls_a_callback_of_both_kinds_once_and_exists_notices_a_creation(chroot):
     tracer = ListTracer()
 
     async def conversation():
@@ -129,7 +129,7 @@ def test_traced_notifications_equal_the_watches_that_the_server_fired(own):
     assert traced == counted == {"children": 7, "changed": 7, "created": 7, "deleted": 3}
 
 
-def test_a_break_takes_watches_away_with_none_events_and_keeps_the_session(own):
+def test_disconnection_removes_watches_with_none_events_and_keeps_the_session(own):
     tracer = ListTracer()
 
     async def conversation():
@@ -182,7 +182,7 @@ def test_an_expired_session_is_lost_and_the_next_is_a_new_one_without_its_epheme
     asyncio.run(conversation())
 
 
-def test_without_retries_a_broken_connection_fails_what_was_sent_and_soon_what_waits(own):
+def test_without_retries_a_broken_connection_fails_sent_and_waiting_operations(own):
     tracer = ListTracer()
 
     async def conversation():
@@ -261,7 +261,7 @@ def test_closing_while_the_server_is_stopped_does_not_hang_and_leaves_no_thread(
     wait_until(lambda: threading.active_count() <= before + 1, 10, "all but one thread to end")
 
 
-def test_a_callback_that_raises_does_not_take_other_outcomes_with_it(chroot):
+def test_callback_that_raises_does_not_affect_other_results(chroot):
     def broken(_fired):
         raise ZeroDivisionError
 

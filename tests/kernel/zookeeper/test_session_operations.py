@@ -61,7 +61,7 @@ def test_every_operation_answers_as_zookeeper_does(chroot):
     asyncio.run(conversation())
 
 
-def test_makepath_creates_parents_only_after_a_no_node_and_asks_for_nothing_else(chroot):
+def test_makepath_creates_parents_only_after_a_no_node_and_sends_nothing_else(chroot):
     tracer = ListTracer()
 
     async def conversation():
@@ -211,12 +211,12 @@ def test_a_host_that_never_takes_the_connection_is_unavailable_too():
         assert time.monotonic() - started < 10
 
 
-def test_a_connect_string_that_makes_no_sense_is_a_users_error():
+def test_malformed_connect_string_is_a_user_error():
     with pytest.raises(UserError, match="not a ZooKeeper connect string"):
         open_briefly("localhost:many")
 
 
-def test_a_timeout_that_zookeeper_does_not_grant_is_known_and_said(chroot, caplog):
+def test_timeout_that_zookeeper_does_not_grant_is_reported(chroot, caplog):
     async def conversation():
         async with opened(chroot, timeout_ms=100_000) as session:
             return session.requested_timeout_ms, session.negotiated_timeout_ms
@@ -225,7 +225,7 @@ def test_a_timeout_that_zookeeper_does_not_grant_is_known_and_said(chroot, caplo
     assert "requested a timeout of 100000 ms, ZooKeeper granted 60000 ms" in caplog.text
 
 
-def test_nothing_can_be_done_in_a_closed_session_and_closing_again_is_fine(chroot):
+def test_closed_session_refuses_operations_and_may_be_closed_again(chroot):
     async def conversation():
         async with opened(chroot) as session:
             await session.close()

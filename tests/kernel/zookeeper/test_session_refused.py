@@ -50,7 +50,7 @@ async def _pass(
     writer.close()
 
 
-def test_a_write_that_is_refused_for_an_expired_session_makes_the_session_connect_anew(chroot):
+def test_write_refused_for_an_expired_session_makes_the_session_reconnect(chroot):
     address, _, folder = chroot.partition("/")
     host, _, port = address.partition(":")
     tracer = ListTracer()

@@ -47,7 +47,7 @@ def test_more_than_the_socket_takes_at_once_is_written_in_order(chroot):
     asyncio.run(script())
 
 
-def test_what_is_asked_in_one_turn_is_answered_in_order_across_many_sessions(chroot):
+def test_requests_of_one_turn_are_answered_in_order_across_many_sessions(chroot):
     async def script() -> None:
         async with AsyncExitStack() as stack:
             sessions = [await stack.enter_async_context(opened(chroot)) for _ in range(5)]
@@ -65,7 +65,7 @@ def test_what_is_asked_in_one_turn_is_answered_in_order_across_many_sessions(chr
     asyncio.run(script())
 
 
-def test_a_break_in_the_middle_of_many_answers_loses_none_when_all_is_retried(chroot):
+def test_disconnection_amid_many_responses_loses_none_with_retries(chroot):
     async def script() -> None:
         with ZooKeeperProxy(chroot) as proxy:
             async with opened(proxy.connect_string, retry_forever=True) as session:

@@ -45,7 +45,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_a_connection_that_is_taken_and_never_answered_does_not_cost_the_session(chroot):
+def test_connection_accepted_and_never_answered_does_not_cost_the_session(chroot):
     address, _, folder = chroot.partition("/")
     host, _, port = address.partition(":")
 

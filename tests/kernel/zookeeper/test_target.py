@@ -44,7 +44,7 @@ def test_target_is_understood(text, target):
         ("zookeeper://zk1:2181", "is not HOST:PORT"),
     ],
 )
-def test_target_that_makes_no_sense_is_refused_with_the_reason(text, complaint):
+def test_malformed_target_is_refused_with_the_reason(text, complaint):
     with pytest.raises(UserError, match=complaint):
         parse_target(text)
 
@@ -57,7 +57,7 @@ def test_a_running_zookeeper_is_used_as_it_is_and_not_stopped(zookeeper, tmp_pat
     assert zookeeper.servers[0].mode() == "standalone"
 
 
-def test_a_zookeeper_that_does_not_run_is_said_before_anything_else_happens(tmp_path, unused_port):
+def test_stopped_zookeeper_is_reported_before_anything_else_happens(tmp_path, unused_port):
     with (
         pytest.raises(Unavailable, match=f"no ZooKeeper serves at 127.0.0.1:{unused_port}: is it running"),
         open_zookeeper(f"127.0.0.1:{unused_port}", tmp_path),

@@ -92,7 +92,7 @@ def test_zxids_are_those_that_the_trace_has_for_the_writes(stopped):
     assert [op["zxid"] for op in tracer.of("zk_op")] == logged[1:-1]  # without the session's begin and end
 
 
-def test_the_log_as_we_read_it_is_what_zookeepers_own_toolkit_prints(stopped):
+def test_log_as_we_read_it_equals_the_output_of_zookeepers_toolkit(stopped):
     data_dir, _, _ = stopped
     (log,) = (data_dir / "version-2").glob("log.*")
     classpath = ":".join(str(jar) for jar in jars(*SERVER_JARS, "commons-cli"))
@@ -113,7 +113,7 @@ def test_the_log_as_we_read_it_is_what_zookeepers_own_toolkit_prints(stopped):
         assert op == "multi" if len(txns) > 1 or (txns[0].op == "error" and op == "multi") else op == txns[0].op
 
 
-def test_a_torn_record_ends_the_log_and_a_file_that_is_none_is_refused(stopped, tmp_path):
+def test_torn_record_ends_the_log_and_another_file_is_refused(stopped, tmp_path):
     data_dir, _, _ = stopped
     (log,) = (data_dir / "version-2").glob("log.*")
     whole = list(read_transactions(data_dir))
@@ -133,7 +133,7 @@ def test_a_torn_record_ends_the_log_and_a_file_that_is_none_is_refused(stopped, 
         list(read_transactions(tmp_path))
 
 
-def test_an_ensembles_log_is_what_most_of_its_servers_hold(stopped, tmp_path):
+def test_log_of_an_ensemble_is_that_of_most_of_its_servers(stopped, tmp_path):
     data_dir, _, _ = stopped
     (log,) = (data_dir / "version-2").glob("log.*")
     whole = list(read_transactions(data_dir))

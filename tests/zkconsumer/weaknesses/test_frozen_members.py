@@ -96,26 +96,26 @@ def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await asyncio.sleep(COMMIT_EVERY_MS / 1000)  # so that it has a commit to make before anything when it thaws
             await settled(session, shared("t", ("g_b-0", range(2))))
-            newest, before = len(a.delivered()) + 20, len(a.events)
+            newest, frozen = len(a.delivered()) + 20, len(a.events)
             # Nobody lets it back in before everything has happened that its window is for. How long the window is
             # without that is luck: the end of its connection and a fetched record may both lie ready at the thaw.
             link.refuse()
             a.process.thaw()
-            await until(lambda: is_suspended(a, before), 10, "a to lose its connection to ZooKeeper")
+            await until(lambda: is_suspended(a, frozen), 10, "a to lose its connection to ZooKeeper")
             if not delivers:
-                await until(lambda: a.of("partitions_revoked", before), 10, "a to stop")
+                await until(lambda: a.of("partitions_revoked", frozen), 10, "a to stop")
             await produce(broker, "t", 1, range(1000, 1020))  # for partition 0
             await until(lambda: b.consumer.position(MINE) == newest, 10, "all records at b")
             assert (await b.consumer.commit()).accepted[MINE] == newest
             if delivers:
-                await until(lambda: len(a.delivered(before)) == 20, 10, "a to deliver the records that b delivered")
+                await until(lambda: len(a.delivered(frozen)) == 20, 10, "a to deliver the records that b delivered")
             before = link.mark()
             link.refuse(False)
             await until(
-                lambda: [e for e in a.of("rebalance_ended", before) if e["outcome"] == "ok"], 10, "a to be back"
+                lambda: [e for e in a.of("rebalance_ended", frozen) if e["outcome"] == "ok"], 10, "a to be back"
             )
-            returned = next(i for i, e in enumerate(a.events) if i >= before and e["kind"] == "rebalance_started")
-            zombie = FrozenView(a.events[before:returned]).delivered()
+            returned = next(i for i, e in enumerate(a.events) if i >= frozen and e["kind"] == "rebalance_started")
+            zombie = FrozenView(a.events[frozen:returned]).delivered()
             assert zombie == (list(range(newest - 20, newest)) if delivers else [])
             # What it writes then is what it had read of its own position when it woke up.
             writes = [op for op in link.operations(before) if op.op == "setData" and op.path == OFFSET]
@@ -127,7 +127,7 @@ def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back
             else:
                 assert not back
                 assert (await committed(session, MINE)) >= newest
-                assert [e for e in a.of("commit_answered", before) if e["outcome"] == "refused"]
+                assert [e for e in a.of("commit_answered", frozen) if e["outcome"] == "refused"]
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())

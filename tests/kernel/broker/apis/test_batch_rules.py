@@ -26,7 +26,7 @@ def batch(*records: tuple[bytes | None, int], codec: str = "none") -> AppendBatc
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
-def test_log_append_time_is_that_of_each_record_and_leaves_the_batch_readable(codec: str) -> None:
+def test_log_append_time_applies_to_each_record_and_keeps_the_batch_readable(codec: str) -> None:
     before = batch((b"a", 5), (None, NOW_MS + 99 * HOUR_MS), codec=codec)
     after = conformed(TP, before, TopicConfig(log_append_time=True), NOW_MS)
     records, _ = decode(TP, after.payload, 0)
@@ -38,7 +38,7 @@ def test_log_append_time_is_that_of_each_record_and_leaves_the_batch_readable(co
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_timestamps_are_accepted_up_to_both_limits_and_refused_record_by_record_beyond(codec: str) -> None:
+def test_timestamps_are_accepted_within_both_limits_and_refused_per_record_beyond(codec: str) -> None:
     config = TopicConfig(timestamp_before_ms_max=1000, timestamp_after_ms_max=50)
     good = batch((b"k", NOW_MS - 1000), (b"k", NOW_MS + 50), codec=codec)
     assert conformed(TP, good, config, NOW_MS) is good
@@ -67,7 +67,7 @@ def test_batch_that_claims_log_append_time_is_refused_where_producers_set_the_ti
     conformed(TP, stamped, TopicConfig(log_append_time=True), NOW_MS + 1)
 
 
-def test_records_of_an_ordinary_topic_are_not_unpacked() -> None:
+def test_records_of_an_ordinary_topic_are_not_decompressed() -> None:
     assert not looks_at_records(batch((b"k", 5)), TopicConfig(), NOW_MS)
     assert looks_at_records(batch((b"k", NOW_MS + 2 * HOUR_MS)), TopicConfig(), NOW_MS)
     assert looks_at_records(batch((b"k", 5)), TopicConfig(compact=True), NOW_MS)

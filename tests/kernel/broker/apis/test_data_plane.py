@@ -187,7 +187,7 @@ def test_create_grow_and_delete_are_refused_as_kafka_refuses_them(chroot: str, t
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_metadata_creates_a_topic_only_where_both_sides_allow_it(chroot: str, tmp_path: Path) -> None:
+def test_metadata_creates_a_topic_only_if_both_sides_allow_it(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
         assert (await client.refresh(["n"])).errors == {"n": "UNKNOWN_TOPIC_OR_PARTITION"}
         assert (await client.refresh(["no good"], create=True)).errors["no good"] == "INVALID_TOPIC_EXCEPTION"
@@ -210,7 +210,7 @@ def test_metadata_creates_nothing_when_the_broker_does_not_allow_it(chroot: str,
     on_a_broker(chroot, tmp_path, test, auto_create_topics_enable="false")
 
 
-def test_transactional_producer_is_refused_for_good(chroot: str, tmp_path: Path) -> None:
+def test_transactional_producer_is_refused_permanently(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         body = {"transactional_id": "tx", "transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
         answer = await connection.call(Api.InitProducerId, body)
@@ -223,7 +223,7 @@ def test_transactional_producer_is_refused_for_good(chroot: str, tmp_path: Path)
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_producer_goes_on_at_the_next_leader_and_nothing_is_lost_or_doubled(chroot: str, tmp_path: Path) -> None:
+def test_producer_goes_on_at_the_next_leader_without_loss_or_duplicates(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         settings = {"default.replication.factor": "2"}
         async with running_cluster(2, chroot, tmp_path, settings=settings) as brokers, client_of(*brokers) as client:
@@ -249,7 +249,7 @@ def test_producer_goes_on_at_the_next_leader_and_nothing_is_lost_or_doubled(chro
     asyncio.run(asyncio.wait_for(test(), 60))
 
 
-def test_producer_says_why_when_nobody_takes_its_records(chroot: str, tmp_path: Path) -> None:
+def test_producer_says_why_its_records_are_not_accepted(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
         producer = Producer(client, ProducerConfig(delivery_timeout_ms=2000, retry_backoff_ms=20))
         with pytest.raises(ProduceFailed, match=r"TIMED_OUT.*LEADER_NOT_AVAILABLE"):

@@ -38,7 +38,7 @@ async def leader_is(broker: Broker, node_id: int) -> bool:
     return await broker.cluster.until(led, 20_000)
 
 
-def test_leadership_goes_back_to_the_first_replica_when_it_is_asked_for(chroot: str, tmp_path: Path) -> None:
+def test_leadership_returns_to_the_first_replica_on_request(chroot: str, tmp_path: Path) -> None:
     async def run() -> None:
         wish = [{"topic": "t", "partitions": [0]}]
         async with running_broker(chroot, tmp_path, node_id=2) as second:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OTHER = TopicPartition("t", 1)
 
 
-def test_long_poll_is_answered_when_records_come_and_empty_when_time_is_over(chroot: str, tmp_path: Path) -> None:
+def test_long_poll_is_answered_with_new_records_or_empty_after_its_wait(chroot: str, tmp_path: Path) -> None:
     async def test(broker: Broker, _: ClusterClient, connection: BrokerConnection) -> None:
         begun = time.monotonic()
         assert (await fetch(connection, {TP: 0, OTHER: 0}, max_wait_ms=100))[TP].records == ()
@@ -51,7 +51,7 @@ def test_long_poll_is_answered_when_records_come_and_empty_when_time_is_over(chr
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_limits_hold_but_the_first_batch_comes_whatever_its_size(chroot: str, tmp_path: Path) -> None:
+def test_limits_apply_except_to_the_first_batch(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         for tp in (TP, OTHER):
             for _number in range(3):
@@ -67,7 +67,7 @@ def test_limits_hold_but_the_first_batch_comes_whatever_its_size(chroot: str, tm
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_fetch_that_asks_for_more_at_least_than_at_most_is_answered_with_the_most(chroot: str, tmp_path: Path) -> None:
+def test_fetch_with_min_bytes_above_max_bytes_is_answered_with_max_bytes(chroot: str, tmp_path: Path) -> None:
     """KafkaApis.handleFetchRequest: fetchMinBytes = min(minBytes, fetchMaxBytes)."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:

@@ -39,12 +39,12 @@ def test_epoch_ends_where_the_next_one_began(wanted: int, epoch: int, end: int) 
     assert epoch_end(EPOCHS, LEADER_EPOCH, END, wanted) == (epoch, end)
 
 
-def test_log_without_records_ends_at_its_begin() -> None:
+def test_log_without_records_ends_at_its_beginning() -> None:
     assert epoch_end((), 3, 0, 2) == (2, 0)
     assert epoch_end((), 3, 0, 3) == (3, 0)
 
 
-def test_epoch_of_a_leader_that_has_gone_ends_where_its_successor_began(chroot: str, tmp_path: Path) -> None:
+def test_epoch_of_a_former_leader_ends_where_its_successor_began(chroot: str, tmp_path: Path) -> None:
     async def ends(connection: BrokerConnection, epochs: list[int], known: int = -1, version: int = 4) -> list[object]:
         asked = [{"partition": 0, "current_leader_epoch": known, "leader_epoch": epoch} for epoch in epochs]
         body = {"replica_id": -1, "topics": [{"topic": "t", "partitions": asked}]}

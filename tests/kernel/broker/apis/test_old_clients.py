@@ -48,7 +48,7 @@ async def old_fetch(
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_old_fetch_brings_the_format_of_its_version(chroot: str, tmp_path: Path, version: int) -> None:
+def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path, version: int) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         for codec in ("none", "gzip", "snappy", "lz4"):
             if codec != "lz4" or version > 1:  # our own reader has none for that in format 0
@@ -65,7 +65,7 @@ def test_old_fetch_brings_the_format_of_its_version(chroot: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_limit_of_a_partition_is_hard_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
+def test_partition_limit_is_strict_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
     """What does not fit comes cut, unconverted; of what fits, whole batches are converted."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
@@ -86,7 +86,7 @@ def test_limit_of_a_partition_is_hard_before_version_3(chroot: str, tmp_path: Pa
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_version_3_brings_one_whole_batch_whatever_the_limits(chroot: str, tmp_path: Path) -> None:
+def test_version_3_returns_one_whole_batch_despite_the_limits(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         for tp in (TP, OTHER):
             for _number in range(2):
@@ -99,7 +99,7 @@ def test_version_3_brings_one_whole_batch_whatever_the_limits(chroot: str, tmp_p
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_answer_of_the_broker_has_its_limit_and_no_batch_is_cut_for_it(chroot: str, tmp_path: Path) -> None:
+def test_brokers_limit_of_a_response_cuts_no_batch(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         for tp in (TP, OTHER):
             await produce(connection, batch(b"x" * 800), tp)
@@ -110,7 +110,7 @@ def test_answer_of_the_broker_has_its_limit_and_no_batch_is_cut_for_it(chroot: s
     on_a_broker(chroot, tmp_path, test, fetch_max_bytes="1024")
 
 
-def test_old_fetch_is_refused_in_words_that_old_clients_know(chroot: str, tmp_path: Path) -> None:
+def test_old_fetch_is_refused_with_errors_that_old_clients_know(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         await produce(connection, batch(b"a"))
         assert await old_fetch(connection, 0, 5, 100) == [("offset_out_of_range", b"")]
@@ -121,7 +121,7 @@ def test_old_fetch_is_refused_in_words_that_old_clients_know(chroot: str, tmp_pa
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_oldest_list_offsets_brings_a_list_as_1_1_1_did(chroot: str, tmp_path: Path) -> None:
+def test_oldest_list_offsets_returns_a_list_like_1_1_1(chroot: str, tmp_path: Path) -> None:
     """Recorded: a log of ten records with times up to 1_600_000_000_004 ms, and an empty one."""
     records = [NewRecord(b"x", None, 1_600_000_000_000 + n % 5) for n in range(10)]
     future_ms = 9 * 10**12
@@ -154,7 +154,7 @@ def test_oldest_list_offsets_brings_a_list_as_1_1_1_did(chroot: str, tmp_path: P
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_oldest_metadata_names_no_broker_that_is_gone(chroot: str, tmp_path: Path) -> None:
+def test_oldest_metadata_names_no_dead_broker(chroot: str, tmp_path: Path) -> None:
     """An original looks every replica up among the answer's brokers and stumbles when one is missing."""
 
     async def test() -> None:
@@ -185,7 +185,7 @@ def test_oldest_metadata_names_no_broker_that_is_gone(chroot: str, tmp_path: Pat
     asyncio.run(asyncio.wait_for(test(), 30))
 
 
-def test_our_own_client_reads_from_a_broker_that_is_as_old(chroot: str, tmp_path: Path) -> None:
+def test_our_own_client_reads_from_an_old_broker(chroot: str, tmp_path: Path) -> None:
     """Kafka 0.10.0 offers Fetch 0 to 2 and ListOffsets 0; ours here does as if."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
@@ -202,7 +202,7 @@ def test_our_own_client_reads_from_a_broker_that_is_as_old(chroot: str, tmp_path
 
 
 @pytest.mark.parametrize("version", [0, 2, 3])
-def test_partition_that_is_named_often_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
+def test_partition_named_many_times_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
     """As by Kafka, for which what is wanted is a map; each further one would bring a cut batch of its own."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
@@ -214,7 +214,7 @@ def test_partition_that_is_named_often_is_answered_once(chroot: str, tmp_path: P
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_cut_batches_together_stay_below_the_limit_of_an_answer(chroot: str, tmp_path: Path) -> None:
+def test_truncated_batches_together_stay_within_the_limit_of_a_response(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         for tp in (TP, OTHER):
             await produce(connection, batch(b"x" * 10_000), tp)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WAIT_MS = 10_000
 
 
-def test_partitions_in_all_are_bounded_and_a_refused_topic_leaves_nothing(
+def test_total_number_of_partitions_is_bounded_and_a_refused_topic_leaves_nothing(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernel.broker.cluster.topics.PARTITIONS_IN_ALL_MAX", 5)
@@ -49,9 +49,7 @@ def test_partitions_in_all_are_bounded_and_a_refused_topic_leaves_nothing(
     asyncio.run(body())
 
 
-def test_topic_whose_znode_zookeeper_would_not_take_is_refused(
-    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topic_with_a_too_large_znode_is_refused(chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         async with running_broker(chroot, tmp_path) as broker, opened(chroot) as session:
             cluster = broker.cluster

@@ -107,7 +107,7 @@ async def reach(cluster: Cluster, topic: str, expected: list[tuple[int, int, tup
     assert reached, f"{states(cluster.snapshot, topic)} is not {expected}"
 
 
-def test_leadership_moves_when_a_broker_goes_and_its_lone_partitions_wait_for_it(chroot: str) -> None:
+def test_leadership_moves_when_a_broker_leaves_and_its_unreplicated_partitions_wait_for_it(chroot: str) -> None:
     async def body() -> None:
         async with Brokers(chroot) as brokers:
             one, two = await brokers.start(1), await brokers.start(2)
@@ -247,7 +247,7 @@ def test_nodes_in_zookeeper_are_those_of_3_9_1_and_groups_are_left_alone(chroot:
     asyncio.run(body())
 
 
-def test_nonsense_in_znodes_is_ignored_and_repaired_nodes_count(chroot: str) -> None:
+def test_garbage_in_znodes_is_ignored_and_repaired_nodes_count(chroot: str) -> None:
     async def body() -> None:
         async with Brokers(chroot) as brokers, opened(chroot) as session:
             one = await brokers.start(1)
@@ -265,7 +265,7 @@ def test_nonsense_in_znodes_is_ignored_and_repaired_nodes_count(chroot: str) -> 
     asyncio.run(body())
 
 
-def test_wrong_wishes_are_refused_and_write_nothing(chroot: str) -> None:
+def test_invalid_requests_are_refused_and_write_nothing(chroot: str) -> None:
     async def body() -> None:
         async with Brokers(chroot) as brokers, opened(chroot) as session:
             one = await brokers.start(1)
@@ -286,7 +286,7 @@ def test_wrong_wishes_are_refused_and_write_nothing(chroot: str) -> None:
     asyncio.run(body())
 
 
-def test_controller_that_was_elected_without_hearing_of_it_governs(chroot: str) -> None:
+def test_controller_elected_without_a_response_acts_as_controller(chroot: str) -> None:
     async def body() -> None:
         async with Brokers(chroot) as brokers, opened(chroot) as session:
             one = await brokers.start(1)
@@ -300,7 +300,7 @@ def test_controller_that_was_elected_without_hearing_of_it_governs(chroot: str) 
     asyncio.run(body())
 
 
-def test_broker_that_cannot_follow_by_a_mistake_of_ours_leaves_instead_of_leading_on(
+def test_broker_that_stops_following_after_an_internal_error_resigns(
     chroot: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def mistaken() -> Observation:
@@ -321,9 +321,7 @@ def test_broker_that_cannot_follow_by_a_mistake_of_ours_leaves_instead_of_leadin
     asyncio.run(body())
 
 
-def test_znode_that_may_not_be_read_is_tried_again_and_does_not_end_the_broker(
-    chroot: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_znode_is_retried_and_does_not_end_the_broker(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.broker.cluster.leadership._TROUBLE_S", 0.01)
 
     async def body() -> None:
@@ -365,7 +363,7 @@ def test_short_outage_of_zookeeper_changes_no_leadership_and_the_view_catches_up
     asyncio.run(body())
 
 
-def test_broker_id_of_a_live_broker_is_refused(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broker_id_in_use_is_refused(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.broker.cluster.leadership._REGISTRATION_GRACE_MS", 200 - SESSION_MS)
 
     async def body() -> None:

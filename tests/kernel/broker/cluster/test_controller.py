@@ -57,7 +57,7 @@ def test_next_state_of_a_partition(view: PartitionView, live: set[int], expected
     assert next_state(view, live, EPOCH) == expected
 
 
-def test_decide_names_what_to_write_and_leaves_doomed_topics_alone() -> None:
+def test_decide_names_the_writes_and_skips_topics_being_deleted() -> None:
     topics = {
         "b": TopicView("b", uuid.UUID(int=1), (partition(1, 0, (1, 2)), PartitionView((2, 1)))),
         "a": TopicView("a", uuid.UUID(int=2), (partition(2, 5, (2,), (2,)),)),
@@ -73,7 +73,7 @@ def test_restarted_brokers_are_those_with_another_registration() -> None:
     assert restarted({1: 10, 2: 20}, {1: 10, 2: 21, 3: 30}) == {2}
 
 
-def test_spread_goes_round_the_brokers_as_kafka_does() -> None:
+def test_replicas_are_spread_over_the_brokers_as_by_kafka() -> None:
     """The example in the comment of Kafka's AdminUtils: 5 brokers, 10 partitions, 3 replicas, start 0, shift 0."""
     assert spread(range(5), 10, 3, start=0, shift=0) == (
         (0, 1, 2),
@@ -100,7 +100,9 @@ def test_spread_goes_round_the_brokers_as_kafka_does() -> None:
         (1, 3, InvalidReplicationFactor),
     ],
 )
-def test_spread_refuses_numbers_out_of_range(partitions: int, replication_factor: int, error: type[Exception]) -> None:
+def test_spreading_refuses_numbers_out_of_range(
+    partitions: int, replication_factor: int, error: type[Exception]
+) -> None:
     with pytest.raises(error):
         spread([1, 2], partitions, replication_factor, start=0, shift=0)
 
@@ -115,6 +117,6 @@ def test_spread_refuses_numbers_out_of_range(partitions: int, replication_factor
         ([[1, 2], [1]], InvalidReplicaAssignment),
     ],
 )
-def test_assignment_by_hand_is_checked(assignment: list[list[int]], error: type[Exception]) -> None:
+def test_manual_assignment_is_checked(assignment: list[list[int]], error: type[Exception]) -> None:
     with pytest.raises(error):
         checked_assignment(assignment, {1, 2})

@@ -67,7 +67,7 @@ async def create(candidate: Candidate, name: str, assignment: Sequence[Sequence[
     )
 
 
-def test_controller_that_was_replaced_writes_nothing_whatever_it_believes(chroot: str) -> None:
+def test_replaced_controller_writes_nothing(chroot: str) -> None:
     async def body() -> None:
         async with candidates(chroot, 2) as (old, new):
             assert await old.step()  # elected
@@ -84,7 +84,7 @@ def test_controller_that_was_replaced_writes_nothing_whatever_it_believes(chroot
     asyncio.run(body())
 
 
-def test_broker_that_came_back_unnoticed_loses_what_its_former_incarnation_led(chroot: str) -> None:
+def test_broker_restarted_unnoticed_loses_its_previous_leadership(chroot: str) -> None:
     async def body() -> None:
         async with candidates(chroot, 2) as (one, two), opened(chroot) as reborn:
             await one.step()
@@ -105,7 +105,7 @@ def test_broker_that_came_back_unnoticed_loses_what_its_former_incarnation_led(c
     asyncio.run(body())
 
 
-def test_folders_that_somebody_left_do_not_keep_a_partition_without_a_leader(chroot: str) -> None:
+def test_leftover_folders_do_not_prevent_an_election(chroot: str) -> None:
     async def body() -> None:
         async with candidates(chroot, 1) as (one,):
             await one.step()

@@ -60,7 +60,7 @@ async def heard(store: ConfigStore, **expected: int) -> None:
     await until(lambda: found() == expected, 10, lambda: f"{expected}, got {found()}")
 
 
-def test_change_whose_notification_was_removed_during_a_break_is_read_although_a_newer_one_is_there(chroot: str):
+def test_change_whose_notification_was_removed_during_a_disconnection_is_still_read(chroot: str):
     async def body() -> None:
         with ZooKeeperProxy(chroot) as proxy:
             async with opened(chroot) as tool, opened(proxy.connect_string) as session:
@@ -82,9 +82,7 @@ def test_change_whose_notification_was_removed_during_a_break_is_read_although_a
     asyncio.run(body())
 
 
-def test_settings_of_brokers_that_could_not_be_read_at_the_start_are_read_later_among_old_notifications(
-    chroot: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_broker_settings_that_were_unreadable_at_startup_are_read_later(chroot: str, monkeypatch: pytest.MonkeyPatch):
     async def body() -> None:
         async with opened(chroot) as tool, opened(chroot) as session:
             await session.create(paths.CONFIG_CHANGES, makepath=True)

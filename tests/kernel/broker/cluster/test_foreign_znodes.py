@@ -123,7 +123,7 @@ def test_bad_znodes_are_ignored_by_name_and_their_neighbours_are_served(
         b'{"leader":-7,"leader_epoch":0,"controller_epoch":1,"isr":[1]}',
     ],
 )
-def test_bad_state_of_a_partition_stops_that_partition_alone_and_is_not_overwritten(
+def test_bad_state_of_a_partition_stops_only_that_partition_and_is_not_overwritten(
     chroot: str, tmp_path: Path, data: bytes
 ) -> None:
     state = paths.partition_state("t", 0)
@@ -143,7 +143,7 @@ def test_bad_state_of_a_partition_stops_that_partition_alone_and_is_not_overwrit
     asyncio.run(body())
 
 
-def test_topic_with_the_id_of_another_is_ignored_until_that_has_gone(chroot: str, tmp_path: Path) -> None:
+def test_topic_with_another_ones_id_is_ignored_until_the_other_is_deleted(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with running_broker(chroot, tmp_path) as broker, opened(chroot) as session:
             await created(broker, "t")
@@ -160,7 +160,7 @@ def test_topic_with_the_id_of_another_is_ignored_until_that_has_gone(chroot: str
 @pytest.mark.parametrize(
     "block", [b"garbage", DEEP, b'{"block_end":"\xc2\xb2"}', b'{"block_end":"' + LONG.encode() + b'"}']
 )
-def test_bad_block_of_producer_ids_is_an_error_and_no_closed_connection(
+def test_bad_block_of_producer_ids_is_an_error_without_closing_the_connection(
     chroot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, block: bytes
 ) -> None:
     async def body() -> None:
@@ -191,7 +191,7 @@ async def has_id(session: ZooKeeperSession, topic_id: str) -> None:
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while no broker runs"])
-def test_topic_that_an_old_tool_grows_keeps_its_id_and_its_records(chroot: str, tmp_path: Path, running: bool) -> None:
+def test_topic_grown_by_an_old_tool_keeps_its_id_and_records(chroot: str, tmp_path: Path, running: bool) -> None:
     async def body() -> None:
         async with opened(chroot) as session, AsyncExitStack() as stack:
             broker = await stack.enter_async_context(running_broker(chroot, tmp_path))
@@ -214,7 +214,7 @@ def test_topic_that_an_old_tool_grows_keeps_its_id_and_its_records(chroot: str, 
     asyncio.run(body())
 
 
-def test_topic_that_an_old_tool_makes_anew_is_another_topic(chroot: str, tmp_path: Path) -> None:
+def test_topic_recreated_by_an_old_tool_is_another_topic(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(chroot) as session, AsyncExitStack() as stack:
             broker = await stack.enter_async_context(running_broker(chroot, tmp_path))
@@ -231,9 +231,7 @@ def test_topic_that_an_old_tool_makes_anew_is_another_topic(chroot: str, tmp_pat
     asyncio.run(body())
 
 
-def test_deletion_by_znode_takes_what_is_not_kafkas_too_and_is_refused_where_deletion_is(
-    chroot: str, tmp_path: Path
-) -> None:
+def test_deletion_by_znode_deletes_unknown_children_and_obeys_the_setting(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(chroot) as session, running_broker(chroot, tmp_path) as broker:
             await created(broker, "t")
@@ -256,7 +254,7 @@ def test_deletion_by_znode_takes_what_is_not_kafkas_too_and_is_refused_where_del
     asyncio.run(body())
 
 
-def test_preferred_replica_election_by_znode_is_done_and_the_node_removed(chroot: str, tmp_path: Path) -> None:
+def test_preferred_replica_election_by_znode_is_carried_out_and_the_node_removed(chroot: str, tmp_path: Path) -> None:
     wish = {"version": 1, "partitions": [{"topic": "t", "partition": 0}, {"topic": "none", "partition": 0}]}
 
     async def body() -> None:
@@ -281,7 +279,7 @@ def test_preferred_replica_election_by_znode_is_done_and_the_node_removed(chroot
     asyncio.run(body())
 
 
-def test_reassignment_by_znode_is_done_and_waits_for_brokers_that_do_not_run(
+def test_reassignment_by_znode_is_carried_out_and_waits_for_stopped_brokers(
     chroot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def wish(*items: tuple[str, int, list[int]]) -> bytes:

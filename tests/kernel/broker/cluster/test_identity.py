@@ -38,11 +38,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_empty_folder_has_no_identity_to_offer(tmp_path: Path) -> None:
+def test_empty_folder_has_no_identity(tmp_path: Path) -> None:
     assert claim(tmp_path, CLUSTER, "127.0.0.1:9092") is None
 
 
-def test_two_brokers_without_an_id_each_get_their_own_back_in_either_order(tmp_path: Path) -> None:
+def test_two_brokers_without_an_id_keep_theirs_in_either_order(tmp_path: Path) -> None:
     started(tmp_path, 9092, 1001).release()
     started(tmp_path, 9093, 1002).release()
     for ports in ([9092, 9093], [9093, 9092]):
@@ -52,7 +52,7 @@ def test_two_brokers_without_an_id_each_get_their_own_back_in_either_order(tmp_p
             identity.release()
 
 
-def test_broker_on_another_port_takes_the_place_of_one_that_does_not_run(tmp_path: Path) -> None:
+def test_broker_on_another_port_takes_the_identity_of_a_stopped_one(tmp_path: Path) -> None:
     started(tmp_path, 9092, 1001).release()
     with started(tmp_path, 9093, 1002), started(tmp_path, 9094) as moved:
         assert moved.node_id == 1001
@@ -61,7 +61,7 @@ def test_broker_on_another_port_takes_the_place_of_one_that_does_not_run(tmp_pat
     assert started(tmp_path, 9094).node_id == 1001
 
 
-def test_identity_of_a_living_broker_is_not_given_away_even_for_its_port(tmp_path: Path) -> None:
+def test_identity_of_a_running_broker_is_not_reused_even_for_its_port(tmp_path: Path) -> None:
     started(tmp_path, 9093, 1002).release()
     with started(tmp_path, 9092, 1001):
         other = started(tmp_path, 9092)
@@ -75,7 +75,7 @@ def test_identity_of_a_living_broker_is_not_given_away_even_for_its_port(tmp_pat
         other.release()
 
 
-def test_of_two_that_last_listened_on_a_port_the_later_one_is_taken(tmp_path: Path) -> None:
+def test_latest_identity_that_listened_on_a_port_is_reused(tmp_path: Path) -> None:
     for node_id in (2, 1):
         started(tmp_path, 9092, node_id).release()
     os.utime(tmp_path / "brokers/1/lock", (1000, 1000))
@@ -118,7 +118,7 @@ def test_damaged_meta_properties_is_refused_instead_of_taking_a_new_id(tmp_path:
     assert files(tmp_path) == before
 
 
-def test_start_that_was_killed_before_it_wrote_its_identity_leaves_none(tmp_path: Path) -> None:
+def test_start_killed_before_it_wrote_its_identity_leaves_none(tmp_path: Path) -> None:
     identity = started(tmp_path, 9092, 1001)
     (tmp_path / "brokers/1001/meta.properties").unlink()
     identity.release()
@@ -135,7 +135,7 @@ def test_meta_properties_is_that_of_3_9_1(tmp_path: Path) -> None:
     assert ours[:1] + ours[2:] == theirs[:1] + theirs[2:]
 
 
-def test_session_is_kept_for_the_successor_and_readable_by_the_user_alone(tmp_path: Path) -> None:
+def test_session_is_kept_for_the_successor_and_readable_only_by_the_user(tmp_path: Path) -> None:
     credentials = SessionCredentials(-(2**63) + 5, bytes(range(16)))
     with started(tmp_path, 9092, 1) as identity:
         assert identity.last_session() is None

@@ -103,7 +103,7 @@ def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
     asyncio.run(body())
 
 
-def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> None:
+def test_resignation_waits_for_the_takeover_and_only_the_last_state_counts() -> None:
     async def body() -> None:
         leading, listener, tracer = made()
         listener.gate.clear()
@@ -121,7 +121,7 @@ def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> 
     asyncio.run(body())
 
 
-def test_leadership_that_is_no_longer_wanted_is_denied_at_once() -> None:
+def test_revoked_leadership_is_denied_at_once() -> None:
     async def body() -> None:
         leading, _, _ = made()
         leading.want(lead(0), NOTHING)
@@ -133,7 +133,7 @@ def test_leadership_that_is_no_longer_wanted_is_denied_at_once() -> None:
     asyncio.run(body())
 
 
-def test_fenced_take_over_is_not_repeated_before_the_view_changes() -> None:
+def test_fenced_takeover_is_not_repeated_before_the_view_changes() -> None:
     async def body() -> None:
         leading, listener, tracer = made()
         listener.errors = [Fenced("higher")]
@@ -149,7 +149,7 @@ def test_fenced_take_over_is_not_repeated_before_the_view_changes() -> None:
     asyncio.run(body())
 
 
-def test_failed_take_over_is_repeated_while_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_takeover_is_repeated_while_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leading, "_RETRY_S", 0.001)
 
     async def body() -> None:
@@ -163,7 +163,7 @@ def test_failed_take_over_is_repeated_while_it_is_wanted(monkeypatch: pytest.Mon
     asyncio.run(body())
 
 
-def test_wait_before_the_next_try_ends_when_the_wish_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_before_a_retry_ends_when_it_is_no_longer_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leading, "_RETRY_S", 60)
 
     async def body() -> None:
@@ -180,7 +180,7 @@ def test_wait_before_the_next_try_ends_when_the_wish_does(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("error", "afterwards"), [(Fenced("higher"), ["resign"]), (StorageFailed("unknown"), ["resign", "lead 1"])]
 )
-def test_log_that_closed_by_itself_is_resigned_and_only_an_unknown_fence_is_taken_again(
+def test_log_that_closed_by_itself_is_resigned_and_led_again_only_after_an_unreadable_fence(
     error: StorageError, afterwards: list[str]
 ) -> None:
     async def body() -> None:
@@ -216,7 +216,7 @@ def test_listener_with_an_internal_error_has_to_resign_and_is_not_called_again_a
     asyncio.run(body())
 
 
-def test_partition_whose_log_a_mistake_has_stopped_is_resigned_and_not_led_again_at_this_epoch() -> None:
+def test_partition_whose_log_an_internal_error_stopped_is_not_led_again_at_this_epoch() -> None:
     async def body() -> None:
         leading, listener, _ = made()
         leading.want(lead(0), NOTHING)
@@ -232,7 +232,7 @@ def test_partition_whose_log_a_mistake_has_stopped_is_resigned_and_not_led_again
     asyncio.run(body())
 
 
-def test_listener_that_cannot_resign_keeps_the_others_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_listener_that_cannot_resign_does_not_affect_the_others(caplog: pytest.LogCaptureFixture) -> None:
     class Unwilling(Listener):
         async def on_resign(self, topic_partition: TopicPartition) -> None:
             raise MemoryError

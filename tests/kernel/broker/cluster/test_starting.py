@@ -29,7 +29,7 @@ def cluster_at(zookeeper: str) -> Cluster:
 
 
 @pytest.mark.parametrize("at", [paths.CLUSTER_ID, BROKER])
-def test_connection_that_breaks_during_the_start_is_made_once_more(chroot: str, at: str) -> None:
+def test_connection_that_breaks_during_startup_is_reopened(chroot: str, at: str) -> None:
     async def story(link: ZooKeeperProxy) -> None:
         cluster = cluster_at(link.connect_string)
         pause = link.pause_at(lambda op: op.path == at)
@@ -50,7 +50,7 @@ def test_connection_that_breaks_during_the_start_is_made_once_more(chroot: str, 
         asyncio.run(story(link))
 
 
-def test_start_that_never_gets_through_is_given_up(chroot: str) -> None:
+def test_startup_that_never_connects_is_given_up(chroot: str) -> None:
     async def story(link: ZooKeeperProxy) -> None:
         starting = asyncio.create_task(cluster_at(link.connect_string).start())
         for _ in range(3):

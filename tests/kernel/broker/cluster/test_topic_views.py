@@ -12,7 +12,7 @@ from kernel.zookeeper import paths
 NAMES = "abcdefgh"
 
 
-def test_views_built_change_by_change_are_those_built_at_once() -> None:
+def test_views_built_change_by_change_equal_those_built_at_once() -> None:
     rng = random.Random(3)
     topics: dict[str, TopicZnode] = {}
     states: States = {}

@@ -30,7 +30,7 @@ class Collected:
         return self.times
 
 
-def test_full_collection_comes_when_one_is_due_and_it_has_been_calm_for_long_enough() -> None:
+def test_full_collection_runs_when_due_after_a_calm_time() -> None:
     collected = Collected()
     assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 0
     assert collected.periods(1, BUSY, DUE) == 0, "it begins anew"
@@ -39,13 +39,13 @@ def test_full_collection_comes_when_one_is_due_and_it_has_been_calm_for_long_eno
     assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 1
 
 
-def test_nothing_is_collected_that_is_not_due() -> None:
+def test_collection_does_not_run_before_it_is_due() -> None:
     collected = Collected()
     assert collected.periods(10 * CALM_PERIODS, CALM, DUE - 1) == 0
     assert collected.periods(1, CALM, DUE) == 1
 
 
-def test_loop_that_is_never_calm_is_interrupted_in_the_end() -> None:
+def test_busy_loop_is_interrupted_eventually() -> None:
     collected = Collected()
     assert collected.periods(10 * CALM_PERIODS, BUSY, OVERDUE - 1) == 0
     assert collected.periods(1, BUSY, OVERDUE) == 1

@@ -51,7 +51,7 @@ def test_turns_are_counted_by_their_size_and_the_longest_is_kept() -> None:
     assert stopwatch.figures()[:3] == (1, 7_002, 2)
 
 
-def test_turn_of_hours_has_a_class_too() -> None:
+def test_turn_of_hours_has_a_bucket() -> None:
     clock = Clock()
     stopwatch = Stopwatch(clock)
     turned(stopwatch, clock, 3_600_000_000)
@@ -59,7 +59,7 @@ def test_turn_of_hours_has_a_class_too() -> None:
     assert stopwatch.figures().quantile_us(0.5) == 2**26
 
 
-def test_nothing_measured_has_no_quantile() -> None:
+def test_no_quantile_without_measurements() -> None:
     assert LoopFigures(0, 0, 0, 0, (0,) * 27).quantile_us(0.99) == 0
 
 
@@ -101,7 +101,7 @@ async def _asked(*, reset: bool) -> list[object]:
     return answers
 
 
-def test_broker_tells_its_figures_and_begins_anew_when_asked_to() -> None:
+def test_broker_reports_its_figures_and_resets_them_on_request() -> None:
     first, second = measured_loop.run(_asked(reset=False))
     assert first.error_code is second.error_code is ErrorCode.none
     assert 0 < first.turns < second.turns == sum(second.histogram)

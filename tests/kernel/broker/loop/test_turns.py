@@ -31,7 +31,7 @@ def counted(done: list[str], name: str, pieces: int, clock: Clock, piece_s: floa
         yield
 
 
-def test_pieces_are_done_in_the_order_in_which_they_were_put() -> None:
+def test_pieces_run_in_the_order_queued() -> None:
     async def test() -> list[str]:
         done: list[str] = []
         clock = Clock()
@@ -48,7 +48,7 @@ def test_pieces_are_done_in_the_order_in_which_they_were_put() -> None:
 
 
 @pytest.mark.parametrize(("piece_s", "a_turn"), [(0.0004, 5), (0.001, 2), (0.5, 1)])
-def test_turn_ends_with_the_piece_that_used_its_budget_up(piece_s: float, a_turn: int) -> None:
+def test_turn_ends_with_the_piece_that_exhausts_its_budget(piece_s: float, a_turn: int) -> None:
     async def test() -> None:
         done: list[str] = []
         clock = Clock()
@@ -61,7 +61,7 @@ def test_turn_ends_with_the_piece_that_used_its_budget_up(piece_s: float, a_turn
     asyncio.run(test())
 
 
-def test_piece_that_fails_ends_its_own_work_only() -> None:
+def test_failing_piece_ends_only_its_own_work() -> None:
     def fails() -> Iterator[None]:
         done.append("before")
         yield
@@ -83,7 +83,7 @@ def test_piece_that_fails_ends_its_own_work_only() -> None:
     assert [str(context["exception"]) for context in reported] == ["a bug"]
 
 
-def test_work_put_by_a_piece_comes_last() -> None:
+def test_work_queued_by_a_piece_comes_last() -> None:
     async def test() -> list[str]:
         done: list[str] = []
         turns = Turns()
@@ -95,7 +95,7 @@ def test_work_put_by_a_piece_comes_last() -> None:
     assert asyncio.run(test()) == ["a", "b", "c"]
 
 
-def test_longest_piece_is_remembered_by_what_it_was_part_of() -> None:
+def test_longest_piece_is_recorded_with_its_work() -> None:
     async def test() -> None:
         clock = Clock()
         turns = Turns(0.002, clock)

@@ -79,7 +79,7 @@ def test_records_without_acks_of_a_client_that_closes_are_all_stored(
     asyncio.run(asyncio.wait_for(test(), 60))
 
 
-def test_commit_and_leave_of_a_client_that_closes_without_reading_both_count(chroot: str, tmp_path: Path) -> None:
+def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(chroot: str, tmp_path: Path) -> None:
     """A real 4.1.1 has the group empty, and the offset, ten times of ten."""
     offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
 
@@ -158,7 +158,7 @@ def test_librdkafka_loses_nothing_without_acks(chroot: str, tmp_path: Path) -> N
 # -- the server by itself --------------------------------------------------------------------------------------------
 
 
-def test_what_comes_behind_a_fetch_whose_client_has_gone_is_served_and_the_fetch_cancelled() -> None:
+def test_requests_behind_a_fetch_of_a_closed_client_are_served_and_the_fetch_is_cancelled() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server:
@@ -173,7 +173,7 @@ def test_what_comes_behind_a_fetch_whose_client_has_gone_is_served_and_the_fetch
     run(test)
 
 
-def test_what_comes_behind_a_join_whose_client_has_gone_is_served_when_the_join_is_answered() -> None:
+def test_requests_behind_a_join_of_a_closed_client_are_served_after_the_join() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server:
@@ -191,7 +191,7 @@ def test_what_comes_behind_a_join_whose_client_has_gone_is_served_when_the_join_
     run(test)
 
 
-def test_beginning_of_a_request_whose_client_has_gone_is_dropped() -> None:
+def test_incomplete_request_of_a_closed_client_is_dropped() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server:
@@ -206,7 +206,7 @@ def test_beginning_of_a_request_whose_client_has_gone_is_dropped() -> None:
     run(test)
 
 
-def test_requests_whose_answers_cannot_be_sent_any_more_are_all_served() -> None:
+def test_requests_whose_responses_can_no_longer_be_sent_are_all_served() -> None:
     """Reset by a client that closes with answers unread: what it sent is still in our receive buffer."""
     number = 300  # 30 MB of answers
 

@@ -117,7 +117,7 @@ async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerSer
     await server.stop()
 
 
-def test_a_connection_goes_on_with_what_it_has_kept_when_its_answer_is_given() -> None:
+def test_connection_serves_buffered_requests_after_the_deferred_response() -> None:
     async def test() -> None:
         async with asked(7, 8) as (parking, _, reader, _):
             for correlation_id in (7, 8):
@@ -130,7 +130,7 @@ def test_a_connection_goes_on_with_what_it_has_kept_when_its_answer_is_given() -
     asyncio.run(test())
 
 
-def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
+def test_response_to_a_closed_client_is_dropped() -> None:
     async def test() -> None:
         async with asked(7) as (parking, server, _, writer):
             writer.close()

@@ -129,7 +129,7 @@ class Insatiable:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="who is ready comes in another order without epoll")
-def test_connections_that_always_have_more_keep_no_other_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_with_endless_input_do_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even when a turn's time is up behind the first ones."""
     monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
 
@@ -180,7 +180,7 @@ def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
     play(scene)
 
 
-def test_answers_of_many_are_given_in_turns() -> None:
+def test_responses_to_many_connections_are_sent_in_turns() -> None:
     async def scene(served: Served) -> None:
         clients = [served.connect() for _ in range(20)]
         for client in clients:
@@ -199,7 +199,7 @@ def test_answers_of_many_are_given_in_turns() -> None:
     play(scene)
 
 
-def test_request_is_served_although_its_client_has_gone_by_its_turn() -> None:
+def test_request_is_served_although_its_client_has_closed() -> None:
     """A consumer that leaves and closes at once has left."""
 
     async def scene(served: Served) -> None:

@@ -49,7 +49,7 @@ class Rowing:
 
 
 @pytest.mark.parametrize("number", [0, 1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, 1_000])
-def test_answer_has_all_rows_in_order_and_the_next_request_is_answered_behind_it(number: int) -> None:
+def test_response_has_all_rows_in_order_before_the_next_response(number: int) -> None:
     async def test() -> None:
         rowing = Rowing(number)
         await rowing.server.start()
@@ -65,7 +65,7 @@ def test_answer_has_all_rows_in_order_and_the_next_request_is_answered_behind_it
     run(test)
 
 
-def test_row_that_cannot_be_made_closes_its_own_connection_and_is_reported() -> None:
+def test_failing_row_closes_only_its_connection_and_is_reported() -> None:
     async def test() -> None:
         reported: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
@@ -83,7 +83,7 @@ def test_row_that_cannot_be_made_closes_its_own_connection_and_is_reported() -> 
     run(test)
 
 
-def test_rows_that_nobody_waits_for_are_not_made() -> None:
+def test_rows_for_a_closed_client_are_not_built() -> None:
     async def test() -> None:
         rowing = Rowing(10_000_000)
         await rowing.server.start()

@@ -157,7 +157,7 @@ def play(scene: object) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_requests_that_are_never_finished_cost_the_budget_and_end(chroot: str, tmp_path: Path, scale: Scale) -> None:
+def test_unfinished_requests_use_at_most_the_budget_and_are_ended(chroot: str, tmp_path: Path, scale: Scale) -> None:
     async def scene() -> None:
         async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
             await filled(broker, 1)
@@ -181,7 +181,7 @@ def test_requests_that_are_never_finished_cost_the_budget_and_end(chroot: str, t
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_answers_that_nobody_takes_cost_the_budget_and_end(chroot: str, tmp_path: Path, scale: Scale) -> None:
+def test_unread_responses_use_at_most_the_budget_and_are_ended(chroot: str, tmp_path: Path, scale: Scale) -> None:
     async def scene() -> None:
         async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
             await filled(broker, scale.stored_mib)
@@ -203,7 +203,7 @@ def test_answers_that_nobody_takes_cost_the_budget_and_end(chroot: str, tmp_path
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_fetches_that_wait_cost_no_records(chroot: str, tmp_path: Path, scale: Scale) -> None:
+def test_waiting_fetches_hold_no_records(chroot: str, tmp_path: Path, scale: Scale) -> None:
     async def scene() -> None:
         async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
             await filled(broker, scale.stored_mib)
@@ -228,7 +228,7 @@ def greedy_fetch(*, min_bytes: int, max_bytes: int = 57_671_680) -> bytes:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_unfinished_requests_of_honest_clients_are_all_finished(chroot: str, tmp_path: Path, number: int) -> None:
+def test_unfinished_requests_of_honest_clients_are_all_served(chroot: str, tmp_path: Path, number: int) -> None:
     """More of them at once than fit, each in small pieces: one at a time is read to its end, and none is closed."""
     scale = Scale(frame_mib=4, requests_mib=4 * number, answers_mib=4, stored_mib=1, stall_s=5.0)
 

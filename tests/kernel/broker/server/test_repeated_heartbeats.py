@@ -143,7 +143,7 @@ def both(pieces: list[bytes]) -> tuple[Any, Any]:
     st.integers(-6, 3),
     st.integers(0, 60),
 )
-def test_frame_like_the_last_one_is_answered_as_without_a_cache(
+def test_frame_similar_to_the_last_one_is_answered_as_without_a_cache(
     version: int, correlation_id: int, changes: list[tuple[int, int]], longer: int, cut: int
 ) -> None:
     """Bytes changed, left out or added behind, with the size that the frame then has; in one piece or in two."""
@@ -189,7 +189,7 @@ def _code(version: int) -> int:
 @pytest.mark.parametrize(
     "split", [lambda two: [two], lambda two: [two[:50], two[50:]], lambda two: [two[:3], two[3:9], two[9:]]]
 )
-def test_heartbeats_in_other_pieces_than_their_own_are_answered_in_order(split: Callable[[bytes], list[bytes]]) -> None:
+def test_fragmented_heartbeats_are_answered_in_order(split: Callable[[bytes], list[bytes]]) -> None:
     cached, plain = both([heartbeat(3, 1), *split(heartbeat(3, 2) + heartbeat(3, 3))])
     assert cached == plain
     assert cached == (plain[0], False)

@@ -137,7 +137,7 @@ def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
 
 
 @pytest.mark.parametrize("turns", range(4))
-def test_connection_that_comes_while_the_server_stops_is_closed_too(turns: int) -> None:
+def test_connection_accepted_while_the_server_stops_is_closed(turns: int) -> None:
     """Accepted, but not yet known when everybody else is closed: original consumers reconnect at that moment."""
 
     async def test() -> None:
@@ -233,7 +233,7 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("sent", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
-def test_bad_frame_closes_its_own_connection_and_no_other(sent: bytes) -> None:
+def test_bad_frame_closes_only_its_own_connection(sent: bytes) -> None:
     async def test() -> None:
         async with (
             serving(Stub(), frame_bytes_max=10_000) as server,
@@ -276,7 +276,7 @@ def test_mutated_frames_never_stop_the_server() -> None:
     run(test)
 
 
-def test_muted_connection_is_read_ahead_no_further_than_its_bound() -> None:
+def test_muted_connection_is_read_ahead_up_to_its_bound() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
@@ -313,7 +313,7 @@ async def park(stub: Stub, writer: asyncio.StreamWriter) -> None:
     await until(lambda: stub.waiting, 10, "the request to be parked")
 
 
-def test_client_that_does_not_read_its_answers_is_not_served_without_end() -> None:
+def test_client_that_does_not_read_is_not_served_indefinitely() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
@@ -374,7 +374,7 @@ def test_idle_connection_is_closed() -> None:
     run(test)
 
 
-def test_idle_connection_is_closed_also_when_its_client_never_reads() -> None:
+def test_idle_connection_is_closed_even_if_its_client_never_reads() -> None:
     async def test() -> None:
         async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
             await leave_unread(server, reader, writer)
@@ -383,7 +383,7 @@ def test_idle_connection_is_closed_also_when_its_client_never_reads() -> None:
     run(test)
 
 
-def test_idle_connection_is_closed_also_when_its_request_is_never_answered() -> None:
+def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> None:
     """As by Kafka. What lies behind the request is not read, so that its client's going is not seen."""
 
     async def test() -> None:
@@ -425,7 +425,7 @@ def test_reading_a_long_answer_slowly_is_activity() -> None:
     run(test)
 
 
-def test_connection_is_active_from_its_acceptance_on_however_long_nobody_else_was_heard() -> None:
+def test_connection_counts_as_active_from_its_acceptance() -> None:
     async def test() -> None:
         async with serving(Stub()) as server:
             now = asyncio.get_running_loop().time()

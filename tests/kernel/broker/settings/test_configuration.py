@@ -19,7 +19,7 @@ def test_defaults_are_kafkas() -> None:
     assert config.listener == ("127.0.0.1", 9092)
 
 
-def test_listeners_win_over_port() -> None:
+def test_listeners_override_port() -> None:
     config, _ = BrokerConfig.from_settings({"listeners": "PLAINTEXT://127.0.0.1:9999", "port": "1"})
     assert config.listener == ("127.0.0.1", 9999)
     assert BrokerConfig.from_settings({"listeners": "PLAINTEXT://:7"})[0].listener == ("127.0.0.1", 7)

@@ -71,7 +71,7 @@ def test_applied_settings_are_read_from_their_text() -> None:
     assert not TopicConfig.of(DEFAULTS | {"cleanup.policy": ""}).delete
 
 
-def test_settings_without_effect_are_warned_of_by_name_and_their_defaults_are_not() -> None:
+def test_settings_without_effect_cause_warnings_unless_default() -> None:
     assert warnings_of(DEFAULTS) == []
     unapplied = {name for name, setting in TOPIC_SETTINGS.items() if setting.effect is Effect.NONE}
     assert "segment.bytes" in unapplied
@@ -84,7 +84,7 @@ def test_settings_without_effect_are_warned_of_by_name_and_their_defaults_are_no
     assert warning.startswith("cleanup.policy=compact: ")
 
 
-def test_documentation_has_each_setting_with_what_it_comes_to_here() -> None:
+def test_documentation_has_each_setting_with_its_effect() -> None:
     lines = (Path(__file__).parents[4] / "docs" / "administration.md").read_text(encoding="utf-8").splitlines()
     found = {}
     for line in lines:

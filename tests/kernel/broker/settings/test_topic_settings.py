@@ -185,7 +185,7 @@ def test_settings_that_a_tool_wrote_to_zookeeper_are_applied(
     assert "ignoring /config/changes/config_change_0000000000: " in caplog.text
 
 
-def test_requests_that_would_be_answered_at_length_are_refused_where_they_become_too_much(
+def test_requests_with_too_large_responses_are_refused(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernel.broker.apis.configs.ROWS_MAX", 2 * len(TOPIC_SETTINGS))

@@ -67,7 +67,7 @@ def test_sequence_that_does_not_follow_is_refused(
         plan_append(200, producers, [batch])
 
 
-def test_each_of_the_last_five_batches_is_known_again_and_older_ones_are_not() -> None:
+def test_last_five_batches_are_recognised_and_older_ones_are_not() -> None:
     producers: dict[int, ProducerState] = {}
     end = 0
     for sequence in range(0, 14, 2):

@@ -70,7 +70,7 @@ def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
-def test_bug_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
+def test_bug_while_storing_one_logs_batch_stops_only_that_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     """Both logs' appends are in one transaction, which is repeated without the one that cannot be stored."""
@@ -103,7 +103,7 @@ def test_bug_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
-def test_bug_between_jobs_stops_the_logs_at_work_and_no_other(
+def test_bug_between_jobs_stops_only_the_logs_at_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     async def body() -> None:
@@ -121,7 +121,7 @@ def test_bug_between_jobs_stops_the_logs_at_work_and_no_other(
     asyncio.run(body())
 
 
-def test_bug_behind_the_commit_is_not_acknowledged_and_stops_the_log(
+def test_bug_after_the_commit_is_not_acknowledged_and_stops_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """The record is stored: whoever takes over finds it, as after any write that was not acknowledged."""
@@ -142,7 +142,7 @@ def test_bug_behind_the_commit_is_not_acknowledged_and_stops_the_log(
     asyncio.run(body())
 
 
-def test_bug_while_a_takeover_is_at_work_refuses_it_and_no_other(
+def test_bug_during_a_takeover_refuses_only_that_takeover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -175,7 +175,7 @@ def test_bug_while_terms_are_begun_refuses_them_and_later_ones_succeed(
     asyncio.run(body())
 
 
-def test_bug_of_the_writers_thread_itself_answers_everybody_and_says_that_the_storage_is_dead(
+def test_bug_of_the_writer_thread_fails_all_requests_and_reports_dead_storage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -199,9 +199,7 @@ def test_bug_of_the_writers_thread_itself_answers_everybody_and_says_that_the_st
     asyncio.run(body())
 
 
-def test_bug_of_one_who_waits_for_records_keeps_nobody_else_from_hearing_of_them(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+def test_bug_of_one_waiter_for_records_does_not_affect_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture):
 
     async def body() -> None:
         async with opened(tmp_path) as (storage, closed):
@@ -222,7 +220,7 @@ def test_bug_of_one_who_waits_for_records_keeps_nobody_else_from_hearing_of_them
     asyncio.run(body())
 
 
-def test_bug_while_an_answer_is_delivered_keeps_no_other_from_being_delivered(
+def test_bug_while_delivering_a_result_does_not_affect_other_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -240,7 +238,7 @@ def test_bug_while_an_answer_is_delivered_keeps_no_other_from_being_delivered(
     asyncio.run(body())
 
 
-def test_deletion_that_meets_a_bug_is_answered(
+def test_deletion_with_a_bug_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -256,7 +254,7 @@ def test_deletion_that_meets_a_bug_is_answered(
     asyncio.run(body())
 
 
-def test_errors_of_the_disk_are_no_bugs_and_stop_nothing(
+def test_disk_errors_are_not_bugs_and_stop_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -275,7 +273,7 @@ def test_errors_of_the_disk_are_no_bugs_and_stop_nothing(
     asyncio.run(body())
 
 
-def test_answer_that_nobody_waits_for_any_more_is_no_bug(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_result_without_a_waiter_is_not_a_bug(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     async def body() -> None:
         async with opened(tmp_path) as (storage, closed):
             log = await storage.take_over(TP, TOPIC_ID, 0)
@@ -291,7 +289,7 @@ def test_answer_that_nobody_waits_for_any_more_is_no_bug(tmp_path: Path, caplog:
     asyncio.run(body())
 
 
-def test_round_of_retention_passes_over_a_log_that_a_bug_stops_and_trims_the_others(
+def test_retention_skips_a_log_stopped_by_a_bug_and_trims_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:

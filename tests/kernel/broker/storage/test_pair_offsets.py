@@ -61,7 +61,7 @@ async def everything(log: KeyValueLog, at_once: int = 1 << 20) -> list[Read]:
 
 @given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
 @settings(max_examples=20)
-def test_every_keys_newest_write_is_read_at_the_offset_that_it_got_whoever_leads(
+def test_newest_write_of_every_key_keeps_its_offset_under_any_leader(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
 ):
     """Each step is a leadership of one of two incarnations, which may be the one that led before."""
@@ -90,7 +90,7 @@ def test_every_keys_newest_write_is_read_at_the_offset_that_it_got_whoever_leads
     asyncio.run(body())
 
 
-def test_reader_along_is_woken_and_sees_each_write_and_each_tombstone_in_order(tmp_path: Path):
+def test_tailing_reader_sees_every_write_and_tombstone_in_order(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
             storage = await opened_on(stack, tmp_path, 1)
@@ -113,7 +113,7 @@ def test_reader_along_is_woken_and_sees_each_write_and_each_tombstone_in_order(t
     asyncio.run(body())
 
 
-def test_tombstones_are_kept_for_a_day_and_the_newest_for_ever(tmp_path: Path):
+def test_tombstones_are_kept_for_a_day_and_the_newest_one_forever(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
             storage, successor = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
@@ -134,7 +134,7 @@ def test_tombstones_are_kept_for_a_day_and_the_newest_for_ever(tmp_path: Path):
     asyncio.run(body())
 
 
-def test_time_is_looked_up_among_pairs_that_are_still_there(tmp_path: Path):
+def test_time_is_looked_up_among_existing_pairs(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
             storage = await opened_on(stack, tmp_path, 1)
@@ -147,9 +147,7 @@ def test_time_is_looked_up_among_pairs_that_are_still_there(tmp_path: Path):
     asyncio.run(body())
 
 
-def test_one_read_gives_no_more_pairs_than_its_bound_and_all_of_a_large_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_read_returns_at_most_its_bound_or_one_large_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def body() -> None:
         async with AsyncExitStack() as stack:
             storage = await opened_on(stack, tmp_path, 1)
@@ -166,7 +164,7 @@ def test_one_read_gives_no_more_pairs_than_its_bound_and_all_of_a_large_one(
     asyncio.run(body())
 
 
-def test_write_that_a_stopped_holder_commits_behind_the_snapshot_has_its_offset_to_itself(
+def test_write_committed_after_the_snapshot_by_a_stopped_holder_keeps_its_own_offset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The pairs are copied a moment after the end was read: what came in between was not acknowledged, but is there."""
@@ -198,7 +196,7 @@ def test_write_that_a_stopped_holder_commits_behind_the_snapshot_has_its_offset_
     asyncio.run(body())
 
 
-def test_pairs_of_a_file_from_before_they_had_offsets_are_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_pairs_of_a_file_without_offsets_are_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     before = files._SCHEMA[: files._SCHEMA.index("CREATE TABLE pair")] + (
         "CREATE TABLE pair (term INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,"
         " PRIMARY KEY (term, key)) WITHOUT ROWID;"
@@ -221,7 +219,7 @@ def test_pairs_of_a_file_from_before_they_had_offsets_are_taken_over(tmp_path: P
     asyncio.run(body())
 
 
-def test_write_that_is_stored_and_not_acknowledged_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_unacknowledged_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def body() -> None:
         async with AsyncExitStack() as stack:
             storage, successor = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)

@@ -37,7 +37,7 @@ def tp(number: int) -> TopicPartition:
 
 @given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
 @settings(max_examples=20)
-def test_pairs_are_as_they_were_last_written_whoever_leads_and_in_whichever_file(
+def test_pairs_have_their_last_values_under_any_leader_and_in_any_file(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
 ):
     """Each step is a leadership of one of two incarnations, which may be the one that led before."""
@@ -60,7 +60,7 @@ def test_pairs_are_as_they_were_last_written_whoever_leads_and_in_whichever_file
     asyncio.run(body())
 
 
-def test_thousands_of_pairs_are_taken_over_and_read_whole(tmp_path: Path):
+def test_thousands_of_pairs_are_taken_over_completely(tmp_path: Path):
     async def body() -> None:
         stored = [(b"%05d" % n, bytes([n % 256]) * (n % 40)) for n in range(2_001)]
         async with AsyncExitStack() as stack:
@@ -90,7 +90,7 @@ def test_values_of_any_size_are_read_beside_small_ones(tmp_path: Path):
     asyncio.run(body())
 
 
-def test_partitions_that_several_brokers_led_are_taken_over_at_once(tmp_path: Path):
+def test_partitions_of_several_brokers_are_taken_over_at_once(tmp_path: Path):
     """Each has its own: pairs of two predecessors' files, of the successor's, records, and nothing at all."""
 
     async def body() -> None:
@@ -111,7 +111,7 @@ def test_partitions_that_several_brokers_led_are_taken_over_at_once(tmp_path: Pa
     asyncio.run(body())
 
 
-def test_predecessor_that_begins_another_term_meanwhile_takes_no_pairs_away(
+def test_predecessor_that_begins_another_term_meanwhile_removes_no_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """It has published an epoch, is stopped, and stores its term when its successor has looked for the last one."""
@@ -149,7 +149,7 @@ def test_predecessor_that_begins_another_term_meanwhile_takes_no_pairs_away(
     asyncio.run(body())
 
 
-def test_two_terms_that_are_begun_at_once_leave_the_pairs_to_the_later_one(tmp_path: Path):
+def test_two_concurrent_terms_leave_the_pairs_to_the_later_one(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
             storage = await opened_on(stack, tmp_path, 1)
@@ -164,13 +164,13 @@ def test_two_terms_that_are_begun_at_once_leave_the_pairs_to_the_later_one(tmp_p
     asyncio.run(body())
 
 
-def test_page_is_unpacked_as_it_was_packed():
+def test_page_survives_a_round_trip():
     pairs = [(b"\0k", b""), (b"k", b"\xff\0 "), (b"l", b"v")]
     packed = " ".join(f"{key.hex().upper()} {value.hex().upper()}" for key, value in pairs)
     assert list(Pairs(packed)) == pairs
 
 
-def test_holder_that_was_stopped_in_a_transaction_keeps_no_successor_from_its_pairs(tmp_path: Path) -> None:
+def test_holder_stopped_in_a_transaction_does_not_block_its_successor(tmp_path: Path) -> None:
     with StorageProcess(tmp_path, "--linger", "4") as old:
         old.ask(do="pairs", epoch=0)
         old.ask(do="upsert", pairs=[["g", "1"]])
@@ -190,7 +190,7 @@ def test_holder_that_was_stopped_in_a_transaction_keeps_no_successor_from_its_pa
             assert dict(new.ask(do="items")["ok"])["n"] == "new"
 
 
-def test_pairs_that_were_acknowledged_are_there_after_kills_at_any_moment(tmp_path: Path) -> None:
+def test_acknowledged_pairs_survive_kills_at_any_moment(tmp_path: Path) -> None:
     """Each process writes as fast as it can, is killed, and hands on to the next one what it acknowledged."""
     choose = random.Random(SEED)
     acknowledged = 0

@@ -116,7 +116,7 @@ class Collector(threading.Thread):
         return [(a["acknowledged"][0], a["acknowledged"][1]) for a in list(self.answers) if "acknowledged" in a]
 
 
-def test_leadership_that_wanders_under_load_loses_nothing_and_gives_no_offset_twice(tmp_path: Path) -> None:
+def test_moving_leadership_under_load_loses_nothing_and_assigns_no_offset_twice(tmp_path: Path) -> None:
     """Three processes write until they are fenced, and are made leader again and again, most often too late."""
     choose = random.Random(SEED)
     with StorageProcess(tmp_path) as one, StorageProcess(tmp_path) as two, StorageProcess(tmp_path) as three:

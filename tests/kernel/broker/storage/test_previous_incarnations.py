@@ -64,7 +64,7 @@ def frame_starts(log: bytes) -> range:
     return range(32, len(log) - page - 23, page + 24)
 
 
-def test_sound_log_is_not_reported_wherever_it_is_cut_off(killed: Path) -> None:
+def test_intact_log_is_accepted_at_any_length(killed: Path) -> None:
     log = wal_of(killed).read_bytes()
     assert damage(log) is None
     assert damage(b"") is None
@@ -73,7 +73,7 @@ def test_sound_log_is_not_reported_wherever_it_is_cut_off(killed: Path) -> None:
         assert damage(log[:cut]) is None, cut
 
 
-def test_each_damaged_byte_is_found_that_costs_a_transaction(killed: Path) -> None:
+def test_every_damaged_byte_that_loses_a_transaction_is_found(killed: Path) -> None:
     log = wal_of(killed).read_bytes()
     starts = frame_starts(log)
     assert len(starts) > RECORDS
@@ -95,7 +95,7 @@ def test_each_damaged_byte_is_found_that_costs_a_transaction(killed: Path) -> No
     assert (last.frame, last.commits) == (len(starts), 1)
 
 
-def test_damaged_log_is_an_error_that_says_how_much_is_lost(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_error_of_a_damaged_log_says_how_much_is_lost(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert asyncio.run(stored(shutil.copytree(killed, killed.parent / "sound"))) == RECORDS
     clean_up_previous_incarnations(killed, 1)
     assert caplog.messages == []
@@ -115,7 +115,7 @@ def test_damaged_log_is_an_error_that_says_how_much_is_lost(killed: Path, caplog
 
 
 @pytest.mark.parametrize("removed", ["epochs", f"epochs/{TOPIC_ID.hex}", f"epochs/{TOPIC_ID.hex}/{TP.partition}"])
-def test_partition_without_its_publications_is_not_begun_anew(killed: Path, removed: str) -> None:
+def test_partition_without_its_publications_is_refused(killed: Path, removed: str) -> None:
     kept = shutil.copytree(killed, killed.parent / "kept")
     shutil.rmtree(killed / removed)
 
@@ -135,7 +135,7 @@ def test_partition_without_its_publications_is_not_begun_anew(killed: Path, remo
     assert asyncio.run(stored(killed)) == RECORDS
 
 
-def test_partition_that_nobody_led_yet_begins_at_any_epoch(killed: Path) -> None:
+def test_new_partition_begins_at_any_epoch(killed: Path) -> None:
     async def body() -> None:
         async with opened(killed, "second") as storage:
             log = await storage.take_over(TP._replace(partition=9), TOPIC_ID, 4)
@@ -144,7 +144,7 @@ def test_partition_that_nobody_led_yet_begins_at_any_epoch(killed: Path) -> None
     asyncio.run(body())
 
 
-def test_file_of_an_earlier_life_goes_once_nothing_refers_to_it(killed: Path) -> None:
+def test_file_of_an_earlier_incarnation_is_removed_once_unreferenced(killed: Path) -> None:
     def files() -> set[str]:
         return {path.name.removesuffix(".sqlite") for path in (killed / "incarnations").glob("*.sqlite")}
 

@@ -70,9 +70,7 @@ async def leads(broker: Broker, leader: int, isr: tuple[int, ...]) -> bool:
     return await broker.cluster.until(lambda _: is_so(), 10_000)
 
 
-def test_broker_that_was_stopped_and_replaced_neither_acknowledges_nor_loses_nor_repeats(
-    chroot: str, tmp_path: Path
-) -> None:
+def test_stopped_and_replaced_broker_neither_acknowledges_loses_nor_repeats(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with (
             running_broker(chroot, tmp_path, node_id=2) as successor,

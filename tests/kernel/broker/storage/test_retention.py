@@ -50,7 +50,7 @@ async def begin(connection: BrokerConnection, name: str) -> int:
     return offset
 
 
-def test_batches_past_their_retention_go_and_the_others_stay(chroot: str, tmp_path: Path) -> None:
+def test_expired_batches_are_deleted_and_others_stay(chroot: str, tmp_path: Path) -> None:
     async def run() -> None:
         async with running_broker(chroot, tmp_path, settings=OFTEN) as broker, client_of(broker) as client:
             connection = await client.any_connection()

@@ -39,7 +39,7 @@ async def write(log: PartitionLog, text: str) -> None:
         await log.append([batch(letter)])
 
 
-def test_append_gives_consecutive_offsets_and_fills_them_in(tmp_path: Path) -> None:
+def test_append_assigns_consecutive_offsets(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as storage:
             log = await lead(storage, 5)
@@ -91,7 +91,7 @@ def test_timestamp_search_finds_the_first_batch_that_reaches_it(tmp_path: Path) 
     asyncio.run(body())
 
 
-def test_successor_goes_on_behind_what_its_predecessor_acknowledged(tmp_path: Path) -> None:
+def test_successor_continues_after_its_predecessors_acknowledged_records(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, 1) as one, opened(tmp_path, 2) as two:
             old = await lead(one, 0)
@@ -300,7 +300,7 @@ def test_fence_that_cannot_be_read_refuses_closes_and_is_reported(
     asyncio.run(body())
 
 
-def test_predecessor_file_that_is_gone_is_named_instead_of_beginning_anew(tmp_path: Path) -> None:
+def test_missing_predecessor_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, 1) as one:
             await write(await lead(one, 0), "a")

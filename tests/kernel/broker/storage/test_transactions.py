@@ -108,7 +108,7 @@ def test_marker_without_a_transaction_takes_an_offset_and_aborts_nothing():
     assert (log.end, log.stable, log.aborted) == (4, 4, [])
 
 
-def test_sequences_go_on_behind_a_marker_of_the_same_epoch_and_begin_again_behind_a_fencing_one():
+def test_sequences_continue_after_a_marker_of_the_same_epoch_and_restart_after_a_fencing_one():
     log = Partition()
     log.add(data(0, records=2))
     log.add(marker(True))
@@ -148,7 +148,7 @@ def test_batch_that_does_not_belong_to_the_transaction_is_refused(refused: Appen
     assert (log.end, dict(log.transactions), dict(log.producers)) == before
 
 
-def test_batch_that_was_verified_before_the_marker_begins_no_transaction_behind_it():
+def test_batch_verified_before_the_marker_begins_no_transaction_after_it():
     """KIP-890: it waited on its way while the coordinator aborted the transaction."""
     log = Partition()
     log.add(data(0, verified_at=0))
@@ -172,7 +172,7 @@ def test_marker_of_a_replaced_coordinator_is_refused():
     assert not log.transactions
 
 
-def test_repeated_batch_of_a_transaction_that_is_over_is_a_duplicate_and_begins_none():
+def test_repeated_batch_of_an_ended_transaction_is_a_duplicate_and_begins_none():
     log = Partition()
     log.add(data(0))
     log.add(marker(True))
@@ -285,7 +285,7 @@ def test_successor_goes_on_with_open_transactions_and_still_lists_what_was_abort
     asyncio.run(play())
 
 
-def test_abort_that_a_paused_leader_stores_behind_the_cut_belongs_to_nobody(tmp_path: Path):
+def test_abort_stored_by_a_paused_leader_after_the_cut_is_ignored(tmp_path: Path):
     async def play() -> None:
         old, new = Storage(tmp_path, 1), Storage(tmp_path, 2)
         await old.start()
@@ -305,7 +305,7 @@ def test_abort_that_a_paused_leader_stores_behind_the_cut_belongs_to_nobody(tmp_
     asyncio.run(play())
 
 
-def test_file_of_before_transactions_is_taken_over(tmp_path: Path):
+def test_file_without_transactions_is_taken_over(tmp_path: Path):
     async def play() -> None:
         old, new = Storage(tmp_path, 1, "old"), Storage(tmp_path, 2)
         await old.start()

@@ -38,7 +38,7 @@ def rows(folder: Path, storage: Storage) -> int:
 
 
 @pytest.mark.parametrize("before", range(8))
-def test_log_begins_where_it_was_trimmed_for_its_leader_and_for_every_successor(tmp_path: Path, before: int) -> None:
+def test_trimmed_beginning_applies_to_the_leader_and_every_successor(tmp_path: Path, before: int) -> None:
     async def body() -> None:
         async with opened(tmp_path, 1) as first, opened(tmp_path, 2) as second:
             await written(first, 0, "abc")
@@ -86,7 +86,7 @@ def test_trim_beyond_the_end_is_refused_and_changes_nothing(tmp_path: Path) -> N
     asyncio.run(body())
 
 
-def test_trim_by_a_broker_that_was_replaced_is_refused_and_takes_no_record_from_its_successor(tmp_path: Path) -> None:
+def test_trim_by_a_replaced_broker_is_refused_and_removes_no_record_of_its_successor(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, 1) as first, opened(tmp_path, 2) as second:
             old = await written(first, 0, "abc")
@@ -100,9 +100,7 @@ def test_trim_by_a_broker_that_was_replaced_is_refused_and_takes_no_record_from_
     asyncio.run(body())
 
 
-def test_trim_on_a_disk_that_fails_is_refused_and_the_log_is_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trim_on_a_failing_disk_is_refused_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -151,9 +149,7 @@ def test_trimmed_chain_loses_whole_segments_and_shortens_one() -> None:
     assert trimmed(chain, 5, 9) == ((), 9)
 
 
-def test_batch_that_is_appended_while_expired_ones_are_looked_for_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batch_appended_during_a_retention_check_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         async with opened(tmp_path) as storage:
             log = await written(storage, 0, "ab")
