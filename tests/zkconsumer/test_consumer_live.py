@@ -72,7 +72,7 @@ def test_partitions_are_shared_by_threads_and_nothing_is_lost_or_repeated_over_j
     asyncio.run(story())
 
 
-def test_what_a_crashed_member_had_not_committed_is_delivered_again_and_none_is_lost(chroot, tmp_path):
+def test_uncommitted_records_of_a_crashed_member_are_delivered_again_and_none_is_lost(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
             await produce(broker, "t", 2, range(10))
@@ -119,7 +119,7 @@ def test_an_expired_session_returns_under_the_same_id_without_releasing_anything
     asyncio.run(story())
 
 
-def test_a_claim_that_is_never_given_up_fails_the_start_and_the_next_change_cures_it(chroot, tmp_path):
+def test_claim_that_is_never_released_fails_the_start_and_the_next_change_recovers(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 2}), opened(chroot) as ghost:
             await ghost.create(paths.owner("g", "t", 1), b"g_ghost-0", ephemeral=True, makepath=True)
@@ -226,7 +226,7 @@ def test_without_a_broker_a_member_waits_and_starts_when_one_comes(chroot, tmp_p
     asyncio.run(story())
 
 
-def test_more_partitions_of_a_topic_are_shared_out_at_once(chroot, tmp_path):
+def test_added_partitions_are_assigned_at_once(chroot, tmp_path):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 2}) as broker,
@@ -307,7 +307,7 @@ def test_auto_commit_writes_what_changed_and_nothing_else(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_stream_that_nobody_reads_blocks_its_fetcher_but_no_rebalance(chroot, tmp_path):
+def test_unread_stream_blocks_its_fetcher_but_no_rebalance(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
             async with member(chroot, "c1", {"t": 1}, fetch_message_max_bytes="100") as c1:

@@ -156,9 +156,7 @@ async def group_of(leaving: AsyncExitStack, chroot: str, number: int) -> list[Me
     return members
 
 
-def test_a_join_a_leave_and_a_crash_cost_what_the_model_says_and_the_server_counts_the_same(
-    zookeeper, chroot, tmp_path
-):
+def test_join_leave_and_crash_cost_as_modelled_and_as_counted_by_the_server(zookeeper, chroot, tmp_path):
     namespace = chroot.rsplit("/", 1)[1]
     port = zookeeper.servers[0].client_port
 
@@ -195,7 +193,7 @@ def test_a_join_a_leave_and_a_crash_cost_what_the_model_says_and_the_server_coun
     asyncio.run(rounds())
 
 
-def test_a_watch_that_is_armed_by_one_read_saves_a_read_a_member(chroot, tmp_path):
+def test_watch_registered_by_one_read_saves_a_read_per_member(chroot, tmp_path):
     async def rounds() -> None:
         async with running_broker(chroot, tmp_path, {"t": P}), AsyncExitStack() as leaving:
             members: list[Member] = []
@@ -243,7 +241,7 @@ def check_leave(happened: Round, others: Sequence[Member], leave: Counter[str]) 
     )
 
 
-def test_an_expiry_a_growth_and_a_crash_cost_what_the_model_says(chroot, tmp_path):
+def test_expiry_growth_and_crash_cost_as_modelled(chroot, tmp_path):
     async def rounds() -> None:
         with ZooKeeperProxy(chroot) as proxy, ZooKeeperProxy(chroot) as before_other:
             async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
@@ -305,7 +303,7 @@ def check_expiry(happened: Round, back: Member) -> None:
     assert first.owned_before == 0  # what it had may be others' by now
 
 
-def test_patterns_a_mass_start_and_no_broker_cost_what_the_model_says(chroot, tmp_path):
+def test_patterns_mass_start_and_missing_broker_cost_as_modelled(chroot, tmp_path):
     async def rounds() -> None:
         with ZooKeeperProxy(chroot) as proxy:
             where = proxy.connect_string

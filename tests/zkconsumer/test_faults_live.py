@@ -53,7 +53,7 @@ async def poll_for_ever(who: Member) -> None:
         await who.read()
 
 
-def test_an_id_that_came_and_went_behind_a_short_cut_is_noticed_after_it(chroot, tmp_path):
+def test_id_that_came_and_went_during_a_short_cut_is_noticed_after_it(chroot, tmp_path):
     """The list of members is equal before and after, and kazoo has dropped the watch: only the version differs."""
 
     async def story():
@@ -101,7 +101,7 @@ def test_a_short_cut_without_a_change_makes_no_rebalance(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_member_that_is_cut_off_delivers_on_and_moves_offsets_back_when_it_returns(chroot, tmp_path):
+def test_cut_off_member_goes_on_delivering_and_moves_offsets_back_when_it_returns(chroot, tmp_path):
     """Nothing stops the fetchers before the rebalance in the new session, and nothing fences the commit before it."""
 
     async def story():

@@ -76,7 +76,7 @@ def test_with_all_fixes_together_nothing_is_lost_or_read_twice_and_each_claim_bu
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "1.1"])
-def test_round_robin_deals_the_partitions_of_all_topics(chroot, tmp_path, release):
+def test_round_robin_assigns_the_partitions_of_all_topics(chroot, tmp_path, release):
     options = {"partition_assignment_strategy": "roundrobin", "roundrobin_release": release}
 
     async def story():
@@ -102,7 +102,7 @@ def test_round_robin_deals_the_partitions_of_all_topics(chroot, tmp_path, releas
     asyncio.run(story())
 
 
-def test_round_robin_of_0_8_2_fails_everybody_for_one_unequal_member_and_that_of_1_1_does_not(chroot, tmp_path):
+def test_round_robin_of_0_8_2_fails_all_members_for_one_unequal_subscription_and_1_1_does_not(chroot, tmp_path):
     def options(release: str) -> dict[str, str]:
         return {
             "partition_assignment_strategy": "roundrobin",
@@ -136,7 +136,7 @@ def test_round_robin_of_0_8_2_fails_everybody_for_one_unequal_member_and_that_of
     asyncio.run(story())
 
 
-def test_hostile_ids_fail_the_attempt_with_the_nodes_name_and_are_left_out_on_request(chroot, tmp_path):
+def test_hostile_ids_fail_the_attempt_by_name_and_are_skipped_on_request(chroot, tmp_path):
     quick = {"rebalance_max_retries": "1", "rebalance_backoff_ms": "0"}
     by_all = {"partition_assignment_strategy": "roundrobin", "roundrobin_release": "1.1"}
 

@@ -74,7 +74,7 @@ def test_each_partition_is_fetched_from_its_leader(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_registration_whose_answer_was_lost_is_our_own(chroot, tmp_path):
+def test_registration_whose_response_was_lost_is_our_own(chroot, tmp_path):
     """ZKEphemeralTest.testSameSession: the node exists, and this session has made it."""
 
     async def story():
@@ -101,7 +101,7 @@ def test_a_group_id_in_unicode_is_refused(chroot):
         new_member(chroot, "c0", group="γκρουπ")
 
 
-def test_a_poll_that_waits_ends_with_the_consumer(chroot, tmp_path):
+def test_waiting_poll_ends_with_the_consumer(chroot, tmp_path):
     """pykafka's test_consume_graceful_stop."""
 
     async def story():
@@ -114,7 +114,7 @@ def test_a_poll_that_waits_ends_with_the_consumer(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_member_that_polls_for_long_does_not_hold_up_a_rebalance(chroot, tmp_path):
+def test_long_poll_does_not_delay_a_rebalance(chroot, tmp_path):
     """pykafka's test_a_rebalance_unblock_event and #701: there a consume() that waited held the rebalance lock."""
 
     async def story():
@@ -136,7 +136,7 @@ def test_a_member_that_polls_for_long_does_not_hold_up_a_rebalance(chroot, tmp_p
     asyncio.run(story())
 
 
-def test_a_member_more_than_partitions_has_none_until_one_leaves(chroot, tmp_path):
+def test_extra_member_has_no_partition_until_one_leaves(chroot, tmp_path):
     """pykafka's test_extra_consumer, kazoo's test_more_members_than_set_items."""
 
     async def story():
@@ -157,7 +157,7 @@ def test_a_member_more_than_partitions_has_none_until_one_leaves(chroot, tmp_pat
     asyncio.run(story())
 
 
-def test_a_topic_that_is_not_there_yet_has_no_partitions_and_is_shared_out_when_it_comes(chroot, tmp_path):
+def test_missing_topic_has_no_partitions_and_is_assigned_once_created(chroot, tmp_path):
     """pykafka's test_no_partitions."""
 
     async def story():
@@ -243,7 +243,7 @@ def test_a_topics_growth_after_an_expiry_is_noticed(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_listener_of_1_1_hears_of_the_release_before_it_and_of_the_start_before_it(chroot, tmp_path):
+def test_listener_of_1_1_is_notified_before_the_release_and_before_the_start(chroot, tmp_path):
     """testConsumerRebalanceListener (0.9 and later): also of an empty part, before the first claim."""
 
     async def story():

@@ -51,7 +51,7 @@ def test_requests_results_and_notifications_are_read_without_the_chroot(chroot):
     asyncio.run(script())
 
 
-def test_a_pause_stops_one_request_and_what_is_behind_it(chroot):
+def test_pause_holds_one_request_and_those_behind_it(chroot):
     async def script() -> None:
         with ZooKeeperProxy(chroot) as proxy:
             async with opened(proxy.connect_string) as session, opened(chroot) as beside:

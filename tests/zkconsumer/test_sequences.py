@@ -427,7 +427,7 @@ ONLY_0_8_2 = {
 
 @pytest.mark.parametrize("version", RECORDED)
 @pytest.mark.parametrize(("stage", "member"), EXACT)
-def test_requests_come_in_the_order_of_the_original(played, version, stage, member):
+def test_requests_have_the_order_of_the_original(played, version, stage, member):
     if version == "1.1.1" and (stage, member) in ONLY_0_8_2:
         assert member not in RECORDED[version][stage] or len(RECORDED[version][stage][member]) == 5
         return
@@ -446,7 +446,7 @@ def apart(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("version", RECORDED)
-def test_an_expired_member_comes_back_with_the_requests_of_the_original(played, version):
+def test_expired_member_returns_with_the_requests_of_the_original(played, version):
     """Register, rebalance without a release; then the listeners are notified, and 1 to 1 + T more rebalances follow.
 
     From the first listener on, two sequences run side by side: notifications and rebalances.

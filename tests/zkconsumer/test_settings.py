@@ -111,7 +111,7 @@ def test_every_fix_has_a_setting_and_is_off():
         ),
     ],
 )
-def test_what_is_legal_and_hardly_meant_is_warned_of(given, warning):
+def test_legal_but_unlikely_values_cause_a_warning(given, warning):
     (found,) = ZkConsumerConfig.from_settings({**REQUIRED, **given})[1]
     assert warning in found
 
@@ -143,12 +143,12 @@ def test_a_wrong_setting_is_refused_with_a_reason(name, value, complaint):
 
 
 @pytest.mark.parametrize("name", sorted(REQUIRED))
-def test_a_required_setting_is_asked_for(name):
+def test_missing_required_setting_is_an_error(name):
     with pytest.raises(ConfigurationError, match=f"{name} is required"):
         ZkConsumerConfig.from_settings({key: value for key, value in REQUIRED.items() if key != name})
 
 
-def test_a_setting_that_only_kafka_has_is_warned_of():
+def test_setting_that_only_kafka_has_causes_a_warning():
     _, warnings = ZkConsumerConfig.from_settings({**REQUIRED, "fetch.size": "1"})
     assert warnings == ["fetch.size is a Kafka setting that rebalance-lab does not implement: ignored"]
     assert not KAFKA_OLD_CONSUMER_SETTINGS & ZK_CONSUMER_SETTINGS.keys()

@@ -33,7 +33,7 @@ async def prepare(connect_string: str, partitions: int = 2) -> None:
         await add_topic(session, "t", partitions)
 
 
-def test_a_leaver_commits_and_one_request_ends_the_session_with_all_its_nodes(chroot, tmp_path):
+def test_leave_commits_and_ends_the_session_with_all_its_nodes_in_one_request(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
             await produce(broker, "t", 2, range(3))
@@ -64,7 +64,7 @@ def test_a_leaver_commits_and_one_request_ends_the_session_with_all_its_nodes(ch
 
 
 @pytest.mark.parametrize("by_pattern", [True, False])
-def test_a_wildcard_member_stops_listening_first_a_static_one_listens_to_the_end(chroot, tmp_path, by_pattern):
+def test_closing_wildcard_member_stops_watching_first_and_a_static_one_last(chroot, tmp_path, by_pattern):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}) as broker, opened(chroot) as session:
             await produce(broker, "t", 1, range(3))
@@ -178,7 +178,7 @@ def test_a_close_during_a_backoff_waits_for_all_attempts_or_for_this_one(chroot,
     asyncio.run(story())
 
 
-def test_many_that_leave_at_once_all_leave_and_leave_nothing(chroot):
+def test_many_simultaneous_leaves_leave_nothing_behind(chroot):
     async def story():
         await prepare(chroot, partitions=12)
         members = [new_member(chroot, f"c{number}") for number in range(6)]
@@ -211,7 +211,7 @@ def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
 
 
 @pytest.mark.parametrize("when", ["before the start", "during the start", "before the subscription"])
-def test_a_consumer_that_was_closed_begins_nothing_and_leaves_nothing(chroot, when):
+def test_closed_consumer_starts_nothing_and_leaves_nothing(chroot, when):
     async def story():
         consumer = new_member(chroot, "c1").consumer
         if when == "before the start":

@@ -175,7 +175,7 @@ def play(script, **options: object) -> None:
     asyncio.run(run())
 
 
-def test_a_thread_of_ours_without_a_stream_fails_the_attempt_with_its_name_and_is_released_by_the_next():
+def test_thread_without_a_stream_fails_the_attempt_by_name_and_is_released_by_the_next():
     async def script(bench: Bench) -> None:
         bench.streams.clear()
         error = await bench.executor.demand("start")
@@ -206,7 +206,7 @@ def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
     play(script, listener_in_attempt=True)
 
 
-def test_what_was_claimed_before_1_1s_listener_raised_is_released_by_the_next_rebalance():
+def test_claims_made_before_1_1s_listener_raised_are_released_by_the_next_rebalance():
     async def script(bench: Bench) -> None:
         bench.listener.raises = ValueError("no")
         assert await bench.executor.demand("start") is not None
@@ -240,7 +240,7 @@ def test_queues_are_emptied_by_topic_and_current_chunks_everywhere():
     play(script)
 
 
-def test_no_more_is_kept_of_a_demand_that_was_answered():
+def test_answered_demand_leaves_nothing_behind():
     async def script(bench: Bench) -> None:
         for _ in range(3):
             assert await bench.executor.demand("start") is None
@@ -249,7 +249,7 @@ def test_no_more_is_kept_of_a_demand_that_was_answered():
     play(script)
 
 
-def test_an_error_of_ours_in_the_listener_keeps_its_name():
+def test_library_error_in_the_listener_keeps_its_name():
     async def script(bench: Bench) -> None:
         bench.listener.raises = Unavailable("the store is down")
         error = await bench.executor.demand("start")
@@ -271,7 +271,7 @@ def test_a_listener_that_raises_ends_the_executor_by_default():
     asyncio.run(story())
 
 
-def test_offsets_that_kafka_keeps_are_where_fetching_starts():
+def test_fetching_starts_at_the_offsets_in_kafka():
     async def script(bench: Bench) -> None:
         bench.offsets.stored = {T0: 42}
         assert await bench.executor.demand("start") is None
@@ -280,7 +280,7 @@ def test_offsets_that_kafka_keeps_are_where_fetching_starts():
     play(script, offsets_from=frozenset({"kafka"}))
 
 
-def test_offsets_that_kafka_does_not_tell_fail_the_attempt():
+def test_missing_response_with_offsets_fails_the_attempt():
     async def script(bench: Bench) -> None:
         bench.offsets.error = Unavailable("shutting down before the coordinator has returned the committed offsets")
         error = await bench.executor.demand("start")
@@ -291,7 +291,7 @@ def test_offsets_that_kafka_does_not_tell_fail_the_attempt():
     play(script, offsets_from=frozenset({"kafka"}))
 
 
-def test_a_lost_connection_stops_at_once_and_resumes_from_what_was_handed_out():
+def test_lost_connection_stops_at_once_and_resumes_after_the_delivered_records():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
         (info,) = bench.registry.infos()
@@ -309,7 +309,7 @@ def test_a_lost_connection_stops_at_once_and_resumes_from_what_was_handed_out():
     play(script, stop_on_disconnect=True)
 
 
-def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
+def test_effects_after_an_immediate_stop_wait_for_the_fetchers():
     """Two concurrent stops would not wait for each other: the second one would find nothing left to stop."""
 
     async def script(bench: Bench) -> None:
@@ -330,7 +330,7 @@ def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
     play(script, stop_on_disconnect=True)
 
 
-def test_a_change_waits_for_the_quiet_time_and_a_later_one_begins_it_anew():
+def test_change_waits_for_the_quiet_time_and_a_later_one_restarts_it():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
         bench.executor.post(effects.ChangeNotified("members"))
@@ -344,7 +344,7 @@ def test_a_change_waits_for_the_quiet_time_and_a_later_one_begins_it_anew():
     play(script, quiet_ms=30)
 
 
-def test_reminders_that_are_due_after_the_end_are_forgotten():
+def test_reminders_after_the_end_are_ignored():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
         bench.executor.post(effects.ChangeNotified("members"))
@@ -355,7 +355,7 @@ def test_reminders_that_are_due_after_the_end_are_forgotten():
     play(script, quiet_ms=60_000)
 
 
-def test_a_member_that_failed_looks_until_its_part_is_free():
+def test_failed_member_polls_until_its_partitions_are_free():
     async def script(bench: Bench) -> None:
         bench.zookeeper.model.put(paths.owner(GROUP, "t", 0), b"g_other-0", 99)
         assert await bench.executor.demand("start") is not None
@@ -387,7 +387,7 @@ def test_checked_requests_carry_version_and_session_and_epochs_are_kept_with_the
     play(script, checked_release=True, fence_epochs=True, sync_before_reads=True)
 
 
-def test_a_claim_belongs_to_the_session_in_which_it_was_asked_for():
+def test_claim_belongs_to_the_session_of_its_request():
     async def script(bench: Bench) -> None:
         bench.zookeeper.renewed_behind_a_claim = 1
         assert await bench.executor.demand("start") is None
@@ -397,7 +397,7 @@ def test_a_claim_belongs_to_the_session_in_which_it_was_asked_for():
     play(script)
 
 
-def test_a_member_in_a_new_session_does_not_delete_what_the_old_one_made():
+def test_member_in_a_new_session_does_not_delete_nodes_of_the_old_one():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
         owner = paths.owner(GROUP, "t", 0)

@@ -80,7 +80,7 @@ async def prepare(connect_string: str) -> None:
         await add_topic(session, "t", 2)
 
 
-def test_a_break_while_watches_are_armed_again_loses_none(chroot):
+def test_disconnection_while_watches_are_registered_again_loses_none(chroot):
     """The connection breaks again between the read that sets the watch and the second read."""
 
     async def story():
@@ -153,7 +153,7 @@ def test_a_session_moves_to_another_server_of_an_ensemble_without_a_rebalance(tm
         asyncio.run(story())
 
 
-def test_an_expiry_before_the_subscription_concerns_nobody(chroot):
+def test_expiry_before_the_subscription_is_ignored(chroot):
     async def story():
         await prepare(chroot)
         c1 = new_member(chroot, "c1")
@@ -173,7 +173,7 @@ def test_an_expiry_before_the_subscription_concerns_nobody(chroot):
     asyncio.run(story())
 
 
-def test_a_member_that_is_expired_again_while_it_returns_comes_back_all_the_same(chroot):
+def test_member_expired_again_while_it_returns_still_returns(chroot):
     """Between the registration in the second session and its rebalance, where the original waits for its own end."""
 
     async def story():
@@ -206,7 +206,7 @@ def has_returned_twice(who: Member) -> bool:
     return operations(who).count("delivery getData /brokers/topics/t") >= 2
 
 
-def test_a_node_of_our_own_session_is_ours_whatever_time_it_names(chroot):
+def test_node_of_our_own_session_is_ours_at_any_timestamp(chroot):
     async def story():
         tracer = ListTracer()
         async with opened(chroot, tracer) as session:
@@ -220,7 +220,7 @@ def test_a_node_of_our_own_session_is_ours_whatever_time_it_names(chroot):
     asyncio.run(story())
 
 
-def test_a_member_that_cannot_return_because_its_id_is_taken_says_so_and_lives_on(chroot, caplog):
+def test_member_that_cannot_return_because_its_id_is_taken_says_so_and_stays(chroot, caplog):
     async def story():
         async with opened(chroot) as session:
             async with member(link.connect_string, "c1", {"t": 1}, registration_conflict="fail") as c1:

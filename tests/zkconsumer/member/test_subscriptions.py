@@ -21,7 +21,7 @@ from zkconsumer.znodes.filters import TopicFilter
 OFFSETS = "__consumer_offsets"
 
 
-def test_a_pattern_shares_its_streams_over_what_matches_now_and_later(chroot, tmp_path):
+def test_streams_of_a_pattern_consume_current_and_later_matches(chroot, tmp_path):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 2, "u": 2, "other": 1}) as broker,
@@ -52,7 +52,7 @@ def test_a_pattern_shares_its_streams_over_what_matches_now_and_later(chroot, tm
     asyncio.run(story())
 
 
-def test_a_black_list_takes_all_but_what_matches_and_the_topics_that_are_internal(chroot):
+def test_blacklist_excludes_its_matches_and_internal_topics(chroot):
     async def story():
         async with opened(chroot) as session, AsyncExitStack() as leaving:
             await add_broker(session)
@@ -68,7 +68,7 @@ def test_a_black_list_takes_all_but_what_matches_and_the_topics_that_are_interna
     asyncio.run(story())
 
 
-def test_a_topic_that_goes_is_given_up_and_its_streams_and_watch_stay_for_its_return(chroot):
+def test_deleted_topic_is_released_and_its_streams_and_watch_stay(chroot):
     async def story():
         async with opened(chroot) as session:
             await add_broker(session)
@@ -85,7 +85,7 @@ def test_a_topic_that_goes_is_given_up_and_its_streams_and_watch_stay_for_its_re
     asyncio.run(story())
 
 
-def test_a_pattern_that_nothing_matches_waits_for_topics_and_its_streams_end_with_it(chroot):
+def test_pattern_without_matches_waits_for_topics_and_its_streams_end_with_it(chroot):
     async def story():
         async with opened(chroot) as session:
             await add_broker(session)
@@ -124,7 +124,7 @@ def test_wildcard_and_static_members_share_a_topic_by_one_rule(chroot):
     asyncio.run(story())
 
 
-def test_a_wildcard_joiner_and_a_new_topic_cost_what_they_cost_the_original(chroot):
+def test_wildcard_joiner_and_new_topic_cost_the_same_as_in_the_original(chroot):
     """N members by a pattern: N + 2 reads more an attempt, 6 more a joiner; a new topic: N notifications, and each
     member reads r + (N + 2) + 6 + T'. B = 1; the leader finder's reads are left out of r and of the count.
     """
@@ -182,7 +182,7 @@ def test_a_wildcard_joiner_and_a_new_topic_cost_what_they_cost_the_original(chro
     asyncio.run(story())
 
 
-def test_while_a_new_topics_rebalance_runs_no_other_change_is_answered(chroot):
+def test_no_other_change_is_handled_during_a_new_topics_rebalance(chroot):
     """The original handles the topic event on the thread that delivers everything (KAFKA-1139 left this one there)."""
 
     async def story():
@@ -211,7 +211,7 @@ def test_while_a_new_topics_rebalance_runs_no_other_change_is_answered(chroot):
     asyncio.run(story())
 
 
-def test_a_pattern_whose_first_rebalance_fails_never_looks_at_the_topics_again(chroot):
+def test_pattern_whose_first_rebalance_fails_never_reads_the_topics_again(chroot):
     async def story():
         async with opened(chroot) as session:
             await add_broker(session)
@@ -237,7 +237,7 @@ def test_a_pattern_whose_first_rebalance_fails_never_looks_at_the_topics_again(c
     asyncio.run(story())
 
 
-def test_a_wildcard_member_whose_session_expired_listens_to_the_topics_again(chroot):
+def test_expired_wildcard_member_watches_the_topics_again(chroot):
     async def story():
         async with opened(chroot) as session:
             await add_broker(session)
@@ -271,7 +271,7 @@ def test_a_wildcard_member_whose_session_expired_listens_to_the_topics_again(chr
     asyncio.run(story())
 
 
-def test_streams_are_made_once_by_name_or_by_pattern(chroot):
+def test_streams_are_created_once_by_name_or_by_pattern(chroot):
     async def story():
         white = TopicFilter.white("t")
         for first in ("name", "pattern"):
@@ -301,7 +301,7 @@ def test_streams_are_made_once_by_name_or_by_pattern(chroot):
     asyncio.run(story())
 
 
-def test_nothing_but_what_is_traced_is_asked_of_zookeeper_not_even_for_a_chroot(chroot):
+def test_all_requests_to_zookeeper_are_traced_even_for_a_chroot(chroot):
     """kazoo's own start would read the chroot, its makepath and ensure_path every parent."""
 
     async def story():
@@ -319,7 +319,7 @@ def test_nothing_but_what_is_traced_is_asked_of_zookeeper_not_even_for_a_chroot(
         asyncio.run(story())
 
 
-def test_topics_have_streams_of_their_own_by_name(chroot):
+def test_named_topics_have_their_own_streams(chroot):
     async def story():
         async with opened(chroot) as session:
             await add_broker(session)

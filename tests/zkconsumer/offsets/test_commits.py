@@ -26,7 +26,7 @@ def of_the_original(name: str, who: str) -> list[str]:
     return [line for line in recorded[name][who] if OFFSETS in line and not line.startswith("getData")]
 
 
-def test_the_first_commit_of_a_new_topic_makes_the_requests_of_the_original(chroot):
+def test_first_commit_of_a_new_topic_sends_the_requests_of_the_original(chroot):
     async def conversation():
         async with keeper(chroot) as one:
             await one.session.ensure_path(paths.group("g"))
@@ -62,7 +62,7 @@ def test_a_position_is_written_once_and_an_unresolved_one_never(chroot):
     asyncio.run(conversation())
 
 
-def test_a_commit_that_takes_long_writes_the_positions_of_its_beginning(chroot):
+def test_slow_commit_writes_the_positions_at_its_start(chroot):
     """So a member that was cut off writes positions as old as the cut, as the original does."""
 
     async def conversation():
@@ -83,7 +83,7 @@ def test_a_commit_that_takes_long_writes_the_positions_of_its_beginning(chroot):
     asyncio.run(conversation())
 
 
-def test_a_node_that_somebody_makes_meanwhile_is_overwritten(chroot):
+def test_node_created_meanwhile_is_overwritten(chroot):
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
             async with opened(chroot) as other, keeper(proxy.connect_string) as one:
@@ -102,7 +102,7 @@ def test_a_node_that_somebody_makes_meanwhile_is_overwritten(chroot):
     asyncio.run(conversation())
 
 
-def test_a_commit_goes_over_whatever_another_owner_has_written(chroot):
+def test_commit_overwrites_another_owners_offset(chroot):
     async def conversation():
         async with opened(chroot) as other, keeper(chroot) as one:
             one.own(-1)
@@ -116,7 +116,7 @@ def test_a_commit_goes_over_whatever_another_owner_has_written(chroot):
     asyncio.run(conversation())
 
 
-def test_two_commits_at_once_write_a_position_once(chroot):
+def test_concurrent_commits_write_a_position_once(chroot):
     async def conversation():
         async with keeper(chroot) as one:
             one.own(5)
@@ -128,7 +128,7 @@ def test_two_commits_at_once_write_a_position_once(chroot):
     asyncio.run(conversation())
 
 
-def test_a_commit_that_is_refused_raises_and_keeps_what_was_written_before(chroot):
+def test_refused_commit_raises_and_keeps_earlier_writes(chroot):
     async def conversation():
         async with opened(chroot) as other, keeper(chroot) as one:
             await other.create(f"{OFFSETS}/a/0", makepath=True)
@@ -146,7 +146,7 @@ def test_a_commit_that_is_refused_raises_and_keeps_what_was_written_before(chroo
     asyncio.run(conversation())
 
 
-def test_a_failed_commit_of_the_timer_is_logged_and_forgotten(chroot, tmp_path, caplog):
+def test_failed_commit_of_the_timer_is_only_logged(chroot, tmp_path, caplog):
     caplog.set_level(logging.ERROR)
 
     async def conversation():
@@ -192,7 +192,7 @@ def test_a_reset_sets_both_positions_and_is_committed(chroot, tmp_path, reset, s
     asyncio.run(conversation())
 
 
-def test_what_the_timer_writes_at_the_end_is_not_cut_off_by_the_shutdown(chroot, tmp_path):
+def test_shutdown_does_not_interrupt_the_timers_last_commit(chroot, tmp_path):
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
             async with running_broker(chroot, tmp_path, {"t": 1}) as broker:

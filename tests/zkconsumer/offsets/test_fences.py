@@ -24,7 +24,7 @@ async def claimed(one: Keeper, offset: int) -> None:
 
 
 @pytest.mark.parametrize("fence", ["none", "session", "epoch"])
-def test_a_commit_that_was_cut_off_by_an_expiry_moves_the_offset_back_unless_fenced(chroot, fence):
+def test_commit_interrupted_by_an_expiry_moves_the_offset_back_unless_fenced(chroot, fence):
     """The frozen member: its commit waits for a connection, and gets one in its next session."""
 
     async def conversation():
@@ -59,7 +59,7 @@ def test_a_commit_that_was_cut_off_by_an_expiry_moves_the_offset_back_unless_fen
 
 
 @pytest.mark.parametrize("fence", ["none", "session", "epoch"])
-def test_a_whole_member_that_was_cut_off_moves_the_offset_back_unless_fenced(chroot, tmp_path, fence):
+def test_disconnected_member_moves_the_offset_back_unless_fenced(chroot, tmp_path, fence):
     """The same with members: the one that is cut off commits as soon as it has a session again."""
 
     async def conversation():
@@ -113,7 +113,7 @@ def test_a_commit_called_in_the_next_session_is_stopped_by_either_fence(chroot, 
     asyncio.run(conversation())
 
 
-def test_only_the_epoch_holds_against_a_second_owner_in_the_same_session(chroot):
+def test_only_the_epoch_fences_against_a_second_owner_in_the_same_session(chroot):
     """The owner node of a living member was deleted by another one (R5 deletes whatever is there)."""
 
     async def conversation(fence: str) -> int:
@@ -131,7 +131,7 @@ def test_only_the_epoch_holds_against_a_second_owner_in_the_same_session(chroot)
     assert asyncio.run(conversation("epoch")) == 20
 
 
-def test_the_epoch_lets_through_whom_nobody_followed(chroot):
+def test_epoch_accepts_an_owner_without_a_successor(chroot):
     async def conversation():
         async with keeper(chroot, fix_commit_fence="epoch") as one:
             await claimed(one, -1)
@@ -145,7 +145,7 @@ def test_the_epoch_lets_through_whom_nobody_followed(chroot):
     asyncio.run(conversation())
 
 
-def test_an_epoch_that_is_gone_refuses_everybody(chroot):
+def test_deleted_epoch_refuses_all_commits(chroot):
     async def conversation():
         async with keeper(chroot, fix_commit_fence="epoch") as one:
             await claimed(one, -1)
@@ -178,7 +178,7 @@ def test_a_fenced_commit_costs_as_many_requests_as_one_without(chroot, fence, fi
     asyncio.run(conversation())
 
 
-def test_a_node_that_somebody_makes_meanwhile_is_overwritten_inside_the_fence(chroot):
+def test_node_created_meanwhile_is_overwritten_inside_the_fence(chroot):
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
             async with opened(chroot) as other, keeper(proxy.connect_string, fix_commit_fence="epoch") as one:

@@ -50,7 +50,7 @@ def test_a_commit_names_everything_in_the_registry_as_a_simple_consumer(chroot):
     asyncio.run(conversation())
 
 
-def test_with_dual_commit_what_kafka_accepted_and_has_changed_goes_to_zookeeper_too(chroot):
+def test_dual_commit_writes_changed_offsets_accepted_by_kafka_to_zookeeper(chroot):
     async def conversation():
         async with scripted(chroot) as coordinator, keeper(chroot, **KAFKA) as one:
             one.own(5, 7)
@@ -70,7 +70,7 @@ def test_with_dual_commit_what_kafka_accepted_and_has_changed_goes_to_zookeeper_
     asyncio.run(conversation())
 
 
-def test_what_kafka_has_is_fetched_and_a_missing_offset_is_none(chroot):
+def test_offsets_in_kafka_are_fetched_and_a_missing_one_is_none(chroot):
     async def conversation():
         async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
             coordinator.offsets[t(1)] = 30
@@ -83,7 +83,7 @@ def test_what_kafka_has_is_fetched_and_a_missing_offset_is_none(chroot):
     asyncio.run(conversation())
 
 
-def test_whom_the_coordinator_has_left_is_asked_where_it_is(chroot):
+def test_moved_coordinator_is_looked_up_again(chroot):
     """NOT_COORDINATOR drops the channel: a fetch is retried by itself, a commit with the next commit."""
 
     async def conversation():
@@ -133,7 +133,7 @@ def test_each_error_has_the_consequence_that_it_has_in_the_original(chroot, erro
     asyncio.run(conversation())
 
 
-def test_an_answer_that_does_not_come_costs_the_channel(chroot):
+def test_missing_response_closes_the_channel(chroot):
     async def conversation():
         quick = {**ONLY_KAFKA, "offsets_channel_socket_timeout_ms": "1000"}
         async with scripted(chroot) as coordinator, keeper(chroot, **quick) as one:
@@ -160,7 +160,7 @@ def test_an_answer_that_does_not_come_costs_the_channel(chroot):
         (True, "close", "OFFSET_METADATA_TOO_LARGE", 1),
     ],
 )
-def test_only_a_closing_member_tries_again_and_not_for_its_timer(chroot, closing, step, error, tries):
+def test_only_a_closing_member_retries_and_not_for_its_timer(chroot, closing, step, error, tries):
     """offsets.commit.max.retries=2, and the original's isAutoCommit, which is false for the timer alone."""
 
     async def conversation():
@@ -174,7 +174,7 @@ def test_only_a_closing_member_tries_again_and_not_for_its_timer(chroot, closing
     asyncio.run(conversation())
 
 
-def test_the_last_commit_of_a_closing_member_is_of_what_was_consumed_by_then(chroot):
+def test_last_commit_of_a_closing_member_covers_all_consumed_records(chroot):
     async def conversation():
         async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
             one.own(5)
@@ -190,7 +190,7 @@ def test_the_last_commit_of_a_closing_member_is_of_what_was_consumed_by_then(chr
     asyncio.run(conversation())
 
 
-def test_the_start_waits_for_a_coordinator_that_is_not_there_yet(chroot):
+def test_start_waits_for_a_coordinator(chroot):
     async def conversation():
         async with scripted(chroot, node_id=7, registered=False) as gone:
             nobody = gone.address
@@ -209,7 +209,7 @@ def test_the_start_waits_for_a_coordinator_that_is_not_there_yet(chroot):
 
 
 @pytest.mark.parametrize("what", ["open", "fetch", "commit"])
-def test_who_closes_does_not_wait_for_a_coordinator(chroot, what):
+def test_close_does_not_wait_for_a_coordinator(chroot, what):
     async def conversation():
         async with keeper(chroot, **ONLY_KAFKA, offsets_commit_max_retries="1") as one:
             one.own(5)

@@ -56,7 +56,7 @@ async def keep_in_kafka(chroot: str, offset: int) -> None:
     ("before", "kafka", "dual", "start"),
     [(30, 20, True, 30), (5, 20, True, 20), (30, 20, False, 20), (30, None, True, 30), (None, None, True, 0)],
 )
-def test_a_member_starts_from_what_its_stores_have(chroot, tmp_path, before, kafka, dual, start):
+def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, kafka, dual, start):
     """With dual commit from the larger of both, as 0.8.2.2 does against a 1.1.1 broker (30/20: 30, 5/20: 20)."""
 
     async def conversation():
@@ -87,7 +87,7 @@ def test_a_member_starts_from_what_its_stores_have(chroot, tmp_path, before, kaf
     asyncio.run(conversation())
 
 
-def test_the_next_owner_goes_on_where_kafka_says(chroot, tmp_path):
+def test_next_owner_continues_at_kafkas_offset(chroot, tmp_path):
     async def conversation():
         async with running_broker(chroot, tmp_path, mount=(service.mount,)) as broker:
             await create_topics(broker, {"t": 1})
@@ -104,7 +104,7 @@ def test_the_next_owner_goes_on_where_kafka_says(chroot, tmp_path):
     asyncio.run(conversation())
 
 
-def test_a_coordinator_that_ends_is_followed_by_another_one(chroot, tmp_path):
+def test_next_coordinator_is_found_after_one_ends(chroot, tmp_path):
     async def conversation():
         async with running_cluster(2, chroot, tmp_path, mount=(service.mount,)) as brokers:
             await create_topics(brokers[0], {"t": 2}, replication_factor=2)

@@ -141,7 +141,7 @@ def test_round_robin_of_0_8_2_gives_everything_once_and_evenly_where_all_subscri
     assert max(loads) - min(loads) <= 1
 
 
-def test_a_member_that_the_group_does_not_know_cannot_decide_by_range() -> None:
+def test_unregistered_member_cannot_assign_by_range() -> None:
     with pytest.raises(NotAMember, match="g_c1-1"):
         decide("range", "g_c1", {"t": 2}, {"t": (0,)}, {"t": ["g_c1-0", "g_c2-0"]})
     with pytest.raises(NotAMember, match="topic u"):
@@ -149,18 +149,18 @@ def test_a_member_that_the_group_does_not_know_cannot_decide_by_range() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["roundrobin-0.8.2", "roundrobin-1.1"])
-def test_a_member_that_the_group_does_not_know_has_nothing_by_round_robin(strategy: str) -> None:
+def test_unregistered_member_gets_nothing_by_round_robin(strategy: str) -> None:
     """Kafka has no assertion there: the attempt succeeds, and the next change repairs it."""
     assert decide(strategy, "g_c1", {"t": 1}, {"t": (0, 1)}, {"t": ["g_c2-0"]}) == {}
 
 
-def test_unequal_subscriptions_of_anybody_keep_every_member_from_deciding() -> None:
+def test_unequal_subscriptions_prevent_every_members_assignment() -> None:
     threads = threads_per_topic({"g_c1": {"a": 1}, "g_c2": {"a": 1, "b": 1}})
     with pytest.raises(UnequalSubscriptions):
         decide("roundrobin-0.8.2", "g_c1", {"a": 1}, {"a": (0,)}, threads)
     assert decide("roundrobin-1.1", "g_c1", {"a": 1}, {"a": (0,), "b": (0,)}, threads) != {}
 
 
-def test_each_strategy_has_a_function_of_its_own() -> None:
+def test_each_strategy_has_its_own_function() -> None:
     assert list(STRATEGIES) == ["range", "roundrobin-0.8.2", "roundrobin-1.1"]
     assert len(set(STRATEGIES.values())) == 3

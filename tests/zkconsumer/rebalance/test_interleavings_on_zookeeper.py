@@ -17,13 +17,13 @@ OPTIONS = {"sync_before_reads": True, "fence_epochs": True, "checked_release": T
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_real_answers_and_notifications_are_those_of_the_model(chroot: str, seed: int) -> None:
+def test_real_responses_and_notifications_equal_the_models(chroot: str, seed: int) -> None:
     play(chroot, seed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4, 60))
-def test_real_answers_and_notifications_are_those_of_the_model_under_more_seeds(chroot: str, seed: int) -> None:
+def test_real_responses_and_notifications_equal_the_models_under_more_seeds(chroot: str, seed: int) -> None:
     play(chroot, seed)
 
 

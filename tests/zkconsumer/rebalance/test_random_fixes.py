@@ -25,7 +25,7 @@ EXPIRING = Plan(actions=(*MOVES, "expire", "reach", "close"), servers=1)
 CUT = Plan(actions=(*MOVES, "cut", "lose_answer", "reach", *EXPIRIES))
 
 
-def test_offsets_read_after_the_claim_are_not_old_ones() -> None:
+def test_offsets_read_after_the_claim_are_not_stale() -> None:
     check = model_faults.starts_where_the_group_has_come_to
     assert not holds(ORDERLY, check)
     assert holds(ORDERLY, check, claim_before_offsets=True)
@@ -37,7 +37,7 @@ def test_a_checked_release_deletes_no_node_of_another_session() -> None:
     assert holds(EXPIRING, check, checked_release=True)
 
 
-def test_a_checked_claim_takes_no_node_of_another_session_for_its_own() -> None:
+def test_checked_claim_does_not_adopt_another_sessions_node() -> None:
     """A second member of the same name created it, and its session will remove it."""
     check = model_faults.takes_no_others_node_for_its_own
     plan = Plan(actions=(*MOVES, "stranger_claims", "strangers_go"))
@@ -45,51 +45,51 @@ def test_a_checked_claim_takes_no_node_of_another_session_for_its_own() -> None:
     assert holds(plan, check, checked_claim=True)
 
 
-def test_a_fence_of_epochs_lets_nobody_commit_behind_the_next_owner() -> None:
+def test_epoch_fence_refuses_commits_after_the_next_owner() -> None:
     check = model_faults.commits_only_as_the_last_claimant
     assert not holds(EXPIRING, check)
     assert holds(replace(EXPIRING, fence="epoch"), check, fence_epochs=True)
 
 
-def test_a_fence_of_sessions_lets_nobody_commit_behind_the_next_owner() -> None:
+def test_session_fence_refuses_commits_after_the_next_owner() -> None:
     """As long as no member deletes the nodes of others, which another option prevents."""
     check = model_faults.commits_only_as_the_last_claimant
     assert not holds(EXPIRING, check, checked_release=True)
     assert holds(replace(EXPIRING, fence="session"), check, checked_release=True)
 
 
-def test_a_member_that_stops_on_disconnect_hands_out_nothing_without_a_connection() -> None:
+def test_member_that_stops_on_disconnect_delivers_nothing_without_a_connection() -> None:
     check = model_faults.delivers_only_while_connected
     plan = replace(CUT, always=check)
     assert not holds(plan, check)
     assert holds(plan, check, stop_on_disconnect=True)
 
 
-def test_with_members_that_stop_on_disconnect_no_two_deliver_whatever_expires() -> None:
+def test_members_that_stop_on_disconnect_never_deliver_together() -> None:
     """A session ends only after a lost connection, which its member notices; no other member can claim before."""
     plan = replace(EXPIRING, always=model_faults.delivers_alone)
     assert not holds(plan, model_faults.delivers_alone)
     assert holds(plan, model_faults.delivers_alone, stop_on_disconnect=True, checked_release=True)
 
 
-def test_a_group_that_is_synced_before_it_is_read_is_not_an_old_one() -> None:
+def test_group_read_after_a_sync_is_not_stale() -> None:
     check = model_faults.reads_nothing_older_than_the_attempt
     assert not holds(LAGGING, check)
     assert holds(LAGGING, check, sync_before_reads=True)
 
 
-def test_members_that_look_again_leave_no_partition_free() -> None:
+def test_members_that_retry_when_free_leave_no_partition_free() -> None:
     assert not holds(LAGGING, everything_is_owned_by_the_rule, max_retries=1)
     assert holds(LAGGING, everything_is_owned_by_the_rule, max_retries=1, retry_when_free=True)
 
 
-def test_members_that_leave_out_an_unreadable_one_go_on() -> None:
+def test_members_that_skip_an_unreadable_one_go_on() -> None:
     plan = Plan(actions=(*MOVES, *GARBAGE), finish=end_with_an_unreadable_member)
     assert not holds(plan, everything_is_owned_by_the_rule, max_retries=4)
     assert holds(plan, everything_is_owned_by_the_rule, max_retries=60, skip_unreadable_members=True)
 
 
-def test_a_quiet_time_makes_one_rebalance_of_many_changes() -> None:
+def test_quiet_time_merges_many_changes_into_one_rebalance() -> None:
     assert rebalances_of_the_first_member() > 2
     assert rebalances_of_the_first_member(quiet_ms=500) == 2  # its own, and one for all four
 

@@ -62,7 +62,7 @@ def rows_by_state():
     return {state: row for config in EVERYTHING for state, row in table(config).items()}
 
 
-def test_every_state_is_a_row_of_some_table_or_lies_between_attempts():
+def test_every_state_is_in_a_table_or_between_attempts():
     assert set(RebalanceState) == set(rows_by_state()) | BETWEEN_ATTEMPTS
     assert not set(rows_by_state()) & BETWEEN_ATTEMPTS
 
@@ -93,7 +93,7 @@ def test_an_option_changes_only_its_own_rows(options, put_in, left_out, replaced
         assert different == set(replaced.split())
 
 
-def test_claiming_before_the_offsets_is_another_order_of_the_same_rows():
+def test_claiming_before_the_offsets_only_reorders_rows():
     changed = list(table(replace(ORIGINAL, claim_before_offsets=True)))
     assert (
         changed.index(RebalanceState.CLAIMING)
@@ -103,7 +103,7 @@ def test_claiming_before_the_offsets_is_another_order_of_the_same_rows():
     assert set(changed) == set(table(ORIGINAL))
 
 
-def test_the_original_is_what_no_option_gives():
+def test_table_without_options_is_the_originals():
     assert [f"{row.number} {row.requests}".strip() for row in table(ORIGINAL).values()] == [
         "R1 getChildren /brokers/ids",
         "R1 getData x B",
@@ -235,7 +235,7 @@ def test_the_conversations_take_every_jump_that_a_table_states(monkeypatch):
         ((RebalanceState.CLAIMING,), False, Rebalance(config=ORIGINAL), "states that nothing follows"),
     ],
 )
-def test_a_transition_that_the_table_does_not_state_is_a_mistake(jumps, goes_on, exited, message):
+def test_transition_outside_the_table_is_an_internal_error(jumps, goes_on, exited, message):
     row = replace(table(ORIGINAL)[RebalanceState.DECIDING], jumps=jumps, goes_on=goes_on)
     with pytest.raises(AssertionError, match=message):
         attempt._next_state({RebalanceState.DECIDING: row}, RebalanceState.DECIDING, exited)
@@ -258,7 +258,7 @@ def test_the_page_names_every_option_that_changes_the_table():
     assert [options for options in changing if table(replace(ORIGINAL, **options)) not in shown] == [dual_commit]
 
 
-def test_a_closed_member_wants_nothing_more():
+def test_closed_member_has_no_effects():
     closed = Rebalance(config=RebalanceConfig(group="g", consumer_id="g_c"), state=RebalanceState.CLOSED)
     assert not is_busy(closed)
     assert step(closed, Performed()) == (closed, ())

@@ -88,7 +88,7 @@ async def fetching(broker: ScriptedBroker, **settings: str) -> AsyncIterator[Fet
         await asyncio.gather(task, return_exceptions=True)
 
 
-def test_partitions_are_asked_for_together_and_each_goes_on_behind_what_came():
+def test_partitions_are_fetched_together_and_each_continues_after_its_records():
     async def story():
         async with scripted_broker() as broker, fetching(broker) as f:
             broker.log("t", 0).append(b"a", b"b")
@@ -106,7 +106,7 @@ def test_partitions_are_asked_for_together_and_each_goes_on_behind_what_came():
     asyncio.run(story())
 
 
-def test_receive_buffer_of_the_setting_is_asked_of_the_system():
+def test_receive_buffer_setting_is_applied():
     async def story():
         async with scripted_broker() as broker, fetching(broker, socket_receive_buffer_bytes="50000") as f:
             broker.log("t", 0)
@@ -119,7 +119,7 @@ def test_receive_buffer_of_the_setting_is_asked_of_the_system():
     asyncio.run(story())
 
 
-def test_partition_that_is_there_already_keeps_its_offset():
+def test_partition_added_twice_keeps_its_offset():
     async def story():
         async with scripted_broker() as broker, fetching(broker) as f:
             broker.log("t", 0).append(b"a", b"b")
@@ -135,7 +135,7 @@ def test_partition_that_is_there_already_keeps_its_offset():
 
 
 @pytest.mark.parametrize(("reset", "timestamp", "begin"), [("smallest", -2, 3), ("largest", -1, 5)])
-def test_offset_out_of_range_sets_both_offsets_to_where_the_setting_says(reset, timestamp, begin):
+def test_offset_out_of_range_resets_both_offsets_by_the_setting(reset, timestamp, begin):
     """Whether it is noticed when the partition is added (nothing was committed) or in a response."""
 
     async def story():
@@ -213,7 +213,7 @@ def blocked(queue):
     return bool(queue._chunks._putters)
 
 
-def test_slow_stream_stalls_the_other_partitions_of_its_fetcher_and_whoever_adds_or_counts():
+def test_slow_stream_stalls_the_other_partitions_and_callers_of_its_fetcher():
     async def story():
         async with scripted_broker() as broker, fetching(broker, fetch_message_max_bytes="100") as f:
             slow, quick = stream(chunks_max=1, number=0), stream(chunks_max=1, number=1)
@@ -458,7 +458,7 @@ def test_fetchers_of_a_broker_are_as_many_as_the_setting_says():
     asyncio.run(story())
 
 
-def test_a_look_that_nobody_answers_is_repeated():
+def test_unanswered_lookup_is_repeated():
     (unused_port,) = free_ports(1)
 
     async def story():

@@ -166,7 +166,7 @@ def test_streams_take_the_place_of_getmany_and_end_with_the_consumer(chroot, tmp
     asyncio.run(story())
 
 
-def test_record_that_was_looked_ahead_at_comes_again_after_a_rebalance(chroot, tmp_path):
+def test_prefetched_record_is_delivered_again_after_a_rebalance(chroot, tmp_path):
     """The original's one possible duplicate for each stream."""
 
     async def story():

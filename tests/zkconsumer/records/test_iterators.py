@@ -98,7 +98,7 @@ def test_consumer_iterator_decoding_failure():
     asyncio.run(story())
 
 
-def test_position_moves_when_a_record_is_handed_out_and_not_when_it_is_found():
+def test_position_moves_when_a_record_is_delivered_not_when_found():
     async def story():
         reading = Reading()
         info = reading.info(4)
@@ -190,7 +190,7 @@ def test_close_ends_the_iterator_for_good():
     asyncio.run(story())
 
 
-def test_record_that_was_looked_ahead_at_outlives_the_clearing_and_comes_twice():
+def test_prefetched_record_survives_the_clearing_and_is_delivered_twice():
     """The rebalance cleared queue and chunk, and the partition came back to the same stream."""
 
     async def story():
@@ -277,7 +277,7 @@ def test_corrupt_batch_comes_after_the_good_ones_before_it_and_stops_the_stream(
     asyncio.run(story())
 
 
-def test_consumer_that_failed_as_a_whole_is_heard_of_in_the_middle_of_waiting():
+def test_failure_of_the_consumer_interrupts_a_waiting_iterator():
     async def story():
         reading = Reading(timeout_ms=None)
         waiting = asyncio.create_task(anext(reading.iterator))

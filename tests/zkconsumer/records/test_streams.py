@@ -33,7 +33,7 @@ def offsets(batch) -> list[int]:
     return [record.offset for record in batch.records]
 
 
-def test_records_are_handed_out_in_pieces_and_the_position_is_behind_the_last_one():
+def test_records_are_delivered_in_chunks_and_the_position_follows():
     queue = stream()
     partition = info(queue, 5)
     asyncio.run(queue.put(Chunk(partition, 5, records(5, 9))))
@@ -45,7 +45,7 @@ def test_records_are_handed_out_in_pieces_and_the_position_is_behind_the_last_on
     assert (partition.consumed, partition.checkpointed) == (10, 5)
 
 
-def test_records_below_the_position_are_not_handed_out_again():
+def test_records_below_the_position_are_not_delivered_again():
     """A fetch into the middle of a compressed set brings the whole set."""
     queue = stream()
     partition = info(queue, 7)
@@ -62,7 +62,7 @@ def test_a_chunk_ahead_of_the_position_makes_it_jump_with_a_warning(caplog):
     assert "position jumps from 5 to 8" in caplog.text
 
 
-def test_what_is_cleared_is_not_consumed_and_what_was_handed_out_stays_so():
+def test_cleared_records_are_not_consumed_and_delivered_ones_are():
     queue = stream()
     partition = info(queue, 0)
     asyncio.run(queue.put(Chunk(partition, 0, records(0, 4))))

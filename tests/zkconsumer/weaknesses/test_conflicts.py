@@ -36,7 +36,7 @@ QUICK = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "50"}
 BOTH = shared("t", ("g_c1-0", [0]), ("g_c2-0", [1]))
 
 
-def test_a_claim_before_the_owners_release_conflicts_and_succeeds_once_that_has_come(chroot, tmp_path):
+def test_claim_before_the_owners_release_conflicts_and_succeeds_after_it(chroot, tmp_path):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 2}),
@@ -62,7 +62,7 @@ def test_a_claim_before_the_owners_release_conflicts_and_succeeds_once_that_has_
         asyncio.run(story())
 
 
-def test_a_conflict_gives_back_what_the_attempt_had_claimed(chroot, tmp_path):
+def test_conflict_releases_the_attempts_claims(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 3}), opened(chroot) as ghost:
             await ghost.create(paths.owner("g", "t", 1), b"g_ghost-0", ephemeral=True, makepath=True)
@@ -81,9 +81,7 @@ def test_a_conflict_gives_back_what_the_attempt_had_claimed(chroot, tmp_path):
     ("settings", "recovers"),
     [pytest.param({}, False, id="default"), pytest.param({"fix_retry_when_free": "true"}, True, id="looks again")],
 )
-def test_a_member_that_gave_up_stays_registered_and_idle_when_the_obstacle_has_gone(
-    chroot, tmp_path, settings, recovers
-):
+def test_member_that_gave_up_stays_registered_and_idle(chroot, tmp_path, settings, recovers):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 4}) as broker, opened(chroot) as ghost:
             await ghost.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True, makepath=True)
@@ -115,7 +113,7 @@ def test_a_member_that_gave_up_stays_registered_and_idle_when_the_obstacle_has_g
     ("settings", "recovers"),
     [pytest.param({}, False, id="default"), pytest.param({"fix_retry_when_free": "true"}, True, id="looks again")],
 )
-def test_others_leave_the_idle_members_share_to_it(chroot, tmp_path, settings, recovers):
+def test_partitions_of_an_idle_member_stay_unowned(chroot, tmp_path, settings, recovers):
     """The slow owner of a failed start: once it reacts, it takes its own share only, and the rest has no owner."""
 
     async def story():
@@ -192,9 +190,7 @@ def test_a_rebalance_that_fails_while_the_member_runs_is_only_logged(chroot, tmp
     [(1, ["error", "ok"]), (2, ["ok"])],
     ids=["the cluster of R1", "the brokers of R3, where it is tolerated"],
 )
-def test_a_broker_that_vanishes_while_brokers_are_read_fails_the_first_look_of_an_attempt(
-    chroot, tmp_path, look, expected
-):
+def test_broker_that_vanishes_during_the_first_read_fails_the_attempt(chroot, tmp_path, look, expected):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as other:
             ghost = paths.broker(9)
@@ -242,7 +238,7 @@ def test_one_unreadable_member_fails_the_rebalance_of_every_member(chroot, tmp_p
     asyncio.run(story())
 
 
-def test_an_unreadable_member_is_left_out_on_request(chroot, tmp_path):
+def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
     given = QUICK | {"fix_skip_unreadable_members": "true"}
 
     async def story():
@@ -263,7 +259,7 @@ def test_an_unreadable_member_is_left_out_on_request(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_round_robin_of_1_1_takes_members_whose_topics_differ(chroot, tmp_path):
+def test_round_robin_of_1_1_accepts_members_with_different_topics(chroot, tmp_path):
     given = QUICK | {"partition_assignment_strategy": "roundrobin", "roundrobin_release": "1.1"}
 
     async def story():
@@ -283,7 +279,7 @@ def test_round_robin_of_1_1_takes_members_whose_topics_differ(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_round_robin_refuses_members_whose_topics_differ_and_then_nobody_owns_anything(chroot, tmp_path):
+def test_round_robin_refuses_members_with_different_topics_and_nothing_is_owned(chroot, tmp_path):
     given = QUICK | {"partition_assignment_strategy": "roundrobin"}
 
     async def story():

@@ -78,7 +78,7 @@ async def member_child(chroot, folder, name, **settings):
         pytest.param({"fix_stop_on_disconnect": "true"}, False, True, id="stops on disconnect"),
     ],
 )
-def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back(
+def test_frozen_member_delivers_another_owners_records_and_moves_its_offset_back(
     chroot, tmp_path, settings, delivers, moved_back
 ):
     given = {**OUTLIVES, "auto_commit_interval_ms": str(COMMIT_EVERY_MS), **settings}
@@ -193,7 +193,7 @@ def test_a_killed_member_that_comes_back_under_its_id_before_its_session_has_exp
         asyncio.run(story())
 
 
-def test_an_unread_record_in_the_hand_of_a_killed_member_is_delivered_again(chroot, tmp_path):
+def test_record_taken_by_a_killed_member_is_delivered_again(chroot, tmp_path):
     """At least once for what was not committed: everything since the last commit comes to the next owner."""
 
     async def story():

@@ -25,7 +25,7 @@ def notified(who):
     return len([e for e in who.tracer.of("zk_notified") if e["path"] == "/consumers/g/ids"])
 
 
-def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroot, tmp_path):
+def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp_path):
     """Even by those for whom nothing changes: here the new one has another topic."""
 
     async def story():
@@ -57,7 +57,7 @@ def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroo
     ("settings", "rebalances"),
     [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "3000"}, 1, id="waits for quiet")],
 )
-def test_five_changes_one_after_the_other_are_five_rebalances(chroot, tmp_path, settings, rebalances):
+def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, settings, rebalances):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 1}),
@@ -88,9 +88,7 @@ def test_five_changes_one_after_the_other_are_five_rebalances(chroot, tmp_path, 
 
 
 @pytest.mark.parametrize(("looks_again", "tries"), [("true", 4), ("false", 1)])
-def test_many_that_leave_during_a_rebalance_make_all_their_attempts_first_unless_they_look_at_the_flag(
-    chroot, tmp_path, looks_again, tries
-):
+def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(chroot, tmp_path, looks_again, tries):
     given = {
         "rebalance_max_retries": "4",
         "rebalance_backoff_ms": "100",

@@ -39,7 +39,7 @@ class RaisesWhenRevoked:
         raise AssertionError("the 0.8 consumer never knows of a loss")
 
 
-def test_a_listener_that_raises_in_the_attempt_keeps_its_nodes_and_the_joiner_pays(chroot, tmp_path):
+def test_listener_that_raises_in_the_attempt_keeps_its_nodes_and_fails_the_joiner(chroot, tmp_path):
     async def story():
         listener = RaisesWhenRevoked()
         c1 = new_member(chroot, "c1", **QUICK, **IN_ATTEMPT)
@@ -62,7 +62,7 @@ def test_a_listener_that_raises_in_the_attempt_keeps_its_nodes_and_the_joiner_pa
     asyncio.run(story())
 
 
-def test_a_listener_that_raises_outside_the_attempt_reaches_its_own_application_and_nobody_else(chroot, tmp_path):
+def test_listener_that_raises_outside_the_attempt_fails_only_its_own_application(chroot, tmp_path):
     async def story():
         listener = RaisesWhenRevoked()
         c1 = new_member(chroot, "c1", **QUICK)

@@ -76,9 +76,7 @@ async def session_is_idle(*members):
     ("settings", "foreign"),
     [pytest.param({}, 3, id="default"), pytest.param({"fix_checked_release": "true"}, 0, id="checked release")],
 )
-def test_a_release_that_an_expiry_cut_off_is_repeated_in_the_new_session_and_deletes_nodes_of_another(
-    chroot, tmp_path, settings, foreign
-):
+def test_release_interrupted_by_an_expiry_is_repeated_and_deletes_anothers_nodes(chroot, tmp_path, settings, foreign):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 6}),
@@ -115,9 +113,7 @@ def outcomes_in_new_session(who):
     ("settings", "both"),
     [pytest.param({}, 2 * 20, id="default"), pytest.param({"fix_checked_release": "true"}, 0, id="checked release")],
 )
-def test_an_owner_that_is_slow_to_release_and_one_that_returns_deliver_the_same_partitions(
-    chroot, tmp_path, settings, both
-):
+def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp_path, settings, both):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 6}) as broker,
@@ -155,9 +151,7 @@ def test_an_owner_that_is_slow_to_release_and_one_that_returns_deliver_the_same_
     ("settings", "own"),
     [pytest.param({}, False, id="default"), pytest.param({"fix_checked_claim": "true"}, True, id="checked claim")],
 )
-def test_a_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_goes_with_that_session(
-    chroot, tmp_path, settings, own
-):
+def test_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_expires(chroot, tmp_path, settings, own):
     """An impatient operator has deleted the dead member's id node, so that its successor need not wait for it."""
 
     async def story():
@@ -235,7 +229,7 @@ def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tm
         asyncio.run(story())
 
 
-def test_a_claim_that_fails_otherwise_than_by_a_conflict_leaves_nodes_that_nobody_releases(chroot, tmp_path):
+def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
     """The gap of the rollback: here ZooKeeper forbids the second topic's claim."""
 
     async def story():
@@ -269,7 +263,7 @@ def test_a_claim_that_fails_otherwise_than_by_a_conflict_leaves_nodes_that_nobod
     asyncio.run(story())
 
 
-def test_what_the_same_thread_leaked_is_its_own_at_the_next_attempt(chroot, tmp_path):
+def test_leaked_node_is_adopted_by_the_same_thread_at_the_next_attempt(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1, "u": 1}), opened(chroot) as session:
             await session.create(paths.owners("g"), makepath=True)
@@ -285,7 +279,7 @@ def test_what_the_same_thread_leaked_is_its_own_at_the_next_attempt(chroot, tmp_
     asyncio.run(story())
 
 
-def test_streams_are_made_once(chroot, tmp_path):
+def test_streams_are_created_once(chroot, tmp_path):
     """KAFKA-242: a second call got wrong offsets; now it is refused, and the first streams go on."""
 
     async def story():

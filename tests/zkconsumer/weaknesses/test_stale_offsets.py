@@ -37,9 +37,7 @@ from tests.support.zookeeper import opened
     ("settings", "twice"),
     [pytest.param({}, 80, id="default"), pytest.param({"fix_claim_before_offsets": "true"}, 0, id="claimed first")],
 )
-def test_an_owner_that_commits_between_the_joiners_read_and_its_claim_makes_it_start_too_early(
-    chroot, tmp_path, settings, twice
-):
+def test_commit_between_the_joiners_read_and_claim_makes_it_start_too_early(chroot, tmp_path, settings, twice):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 4}) as broker,
@@ -69,7 +67,7 @@ def test_an_owner_that_commits_between_the_joiners_read_and_its_claim_makes_it_s
         asyncio.run(story())
 
 
-def test_nothing_is_delivered_twice_when_the_joiner_is_not_held_between_read_and_claim(chroot, tmp_path):
+def test_nothing_is_delivered_twice_without_a_delay_between_read_and_claim(chroot, tmp_path):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 4}) as broker,
@@ -101,7 +99,7 @@ def test_nothing_is_delivered_twice_when_the_joiner_is_not_held_between_read_and
         pytest.param({"fix_commit_fence": "epoch"}, False, id="fenced by an epoch node"),
     ],
 )
-def test_a_commit_that_waits_for_a_connection_is_written_in_the_new_session(chroot, tmp_path, settings, moved_back):
+def test_commit_waiting_for_a_connection_is_written_in_the_new_session(chroot, tmp_path, settings, moved_back):
     cut_off = TopicPartition("t", 0)
 
     async def story():
@@ -147,7 +145,7 @@ def test_a_commit_that_waits_for_a_connection_is_written_in_the_new_session(chro
         asyncio.run(story())
 
 
-def test_a_record_that_was_looked_ahead_at_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):
+def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):
     """The original's hasNext() takes it out of what a rebalance clears; there is no option against it."""
     taken_away = TopicPartition("t", 1)
 

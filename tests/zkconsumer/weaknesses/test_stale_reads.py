@@ -57,7 +57,7 @@ def after_the_release(link):
     ("settings", "conflicts"),
     [pytest.param({}, 1, id="default"), pytest.param({"fix_sync_before_reads": "true"}, 0, id="sync before reads")],
 )
-def test_a_member_behind_a_server_that_lags_decides_by_an_old_list_and_conflicts(tmp_path, settings, conflicts):
+def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_path, settings, conflicts):
     async def story():
         async with ensemble_with_links(tmp_path) as (servers, links):
             lagging = await asyncio.to_thread(lambda: servers.followers()[0])

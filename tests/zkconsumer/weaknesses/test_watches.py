@@ -102,7 +102,7 @@ def test_a_change_of_a_topics_partitions_while_disconnected_is_noticed(chroot, t
         asyncio.run(story())
 
 
-def test_the_new_session_that_kazoo_opens_by_itself_is_registered_in_and_its_watches_are_set_again(chroot, tmp_path):
+def test_new_session_opened_by_kazoo_gets_the_registration_and_watches(chroot, tmp_path):
     """kazoo treats an expiry as a reconnect and does not notify the application; its nodes would be lost for good."""
 
     async def story():
@@ -122,7 +122,7 @@ def test_the_new_session_that_kazoo_opens_by_itself_is_registered_in_and_its_wat
     asyncio.run(story())
 
 
-def test_while_a_new_sessions_rebalance_runs_no_other_change_is_answered(chroot, tmp_path):
+def test_no_other_change_is_handled_during_a_new_sessions_rebalance(chroot, tmp_path):
     """One event thread: it rebalances for up to retries x backoff; changes meanwhile wait, without a new watch."""
 
     async def story():

@@ -28,7 +28,7 @@ MINE = TopicPartition("t", 0)
         pytest.param({"fix_stop_on_disconnect": "true"}, False, id="stops on disconnect"),
     ],
 )
-def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(chroot, tmp_path, settings, delivers):
+def test_member_cut_off_only_from_zookeeper_delivers_past_its_expiry(chroot, tmp_path, settings, delivers):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 2}) as broker,

@@ -76,7 +76,7 @@ async def touch(session: ZooKeeperSession) -> None:
     await session.set(paths.topic("t"), data)
 
 
-def test_an_unreadable_member_fails_everybody_by_name_until_it_is_gone(chroot, tmp_path):
+def test_unreadable_member_fails_all_members_by_name_until_removed(chroot, tmp_path):
     async def story():
         async with group(chroot, tmp_path) as (session, members):
             for data in UNREADABLE.values():
@@ -89,7 +89,7 @@ def test_an_unreadable_member_fails_everybody_by_name_until_it_is_gone(chroot, t
     asyncio.run(story())
 
 
-def test_an_unreadable_member_is_left_out_on_request(chroot, tmp_path):
+def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
     async def story():
         async with group(chroot, tmp_path, fix_skip_unreadable_members="true") as (session, members):
             for data in UNREADABLE.values():
@@ -108,7 +108,7 @@ def test_an_unreadable_member_is_left_out_on_request(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_members_with_random_bytes_for_a_registration_crash_nobody(chroot, tmp_path):
+def test_random_bytes_as_a_registration_crash_no_member(chroot, tmp_path):
     """Bytes of a valid one that were changed at random: read or refused, and the group recovers each time."""
     chosen = random.Random(1989)
 
@@ -129,7 +129,7 @@ def test_members_with_random_bytes_for_a_registration_crash_nobody(chroot, tmp_p
     asyncio.run(story())
 
 
-def test_an_owner_that_nobody_knows_is_a_conflict_until_it_is_gone_and_something_changes(chroot, tmp_path):
+def test_unknown_owner_is_a_conflict_until_removed_and_the_next_change(chroot, tmp_path):
     async def story():
         async with group(chroot, tmp_path) as (session, members):
             taken = paths.owner("g", "t", 3)
@@ -146,7 +146,7 @@ def test_an_owner_that_nobody_knows_is_a_conflict_until_it_is_gone_and_something
 
 
 @pytest.mark.parametrize("data", [b"", b"many", b"1.5", b"\xff"], ids=["empty", "a word", "a fraction", "not ASCII"])
-def test_an_offset_that_is_no_number_fails_its_owner_by_name(chroot, tmp_path, data):
+def test_malformed_offset_fails_its_owner_by_name(chroot, tmp_path, data):
     async def story():
         async with group(chroot, tmp_path) as (session, members):
             before = failures(members)
@@ -167,7 +167,7 @@ def test_an_offset_that_is_no_number_fails_its_owner_by_name(chroot, tmp_path, d
     [b"", b"[]", b'{"partitions":{"first":[0]}}', b'{"partitions":[0,1]}'],
     ids=["empty", "no object", "a partition without a number", "partitions as a list"],
 )
-def test_a_topic_that_cannot_be_read_fails_everybody_by_name(chroot, tmp_path, data):
+def test_unreadable_topic_fails_all_members_by_name(chroot, tmp_path, data):
     async def story():
         async with group(chroot, tmp_path) as (session, members):
             good, _ = await session.get(paths.topic("t"))
@@ -180,7 +180,7 @@ def test_a_topic_that_cannot_be_read_fails_everybody_by_name(chroot, tmp_path, d
     asyncio.run(story())
 
 
-def test_a_topic_without_json_or_partitions_has_none_and_fails_nobody(chroot, tmp_path):
+def test_topic_without_json_or_partitions_has_none_and_fails_no_member(chroot, tmp_path):
     """As in the original, no member owns anything until there are partitions again."""
 
     async def story():
@@ -208,7 +208,7 @@ def test_a_partitions_map_with_gaps_is_what_it_says(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_broker_that_cannot_be_read_fails_everybody_by_name(chroot, tmp_path):
+def test_unreadable_broker_fails_all_members_by_name(chroot, tmp_path):
     async def story():
         async with group(chroot, tmp_path) as (session, members):
             path = f"{paths.BROKER_IDS}/99"

@@ -89,14 +89,14 @@ def test_a_pattern_is_cleaned_up_as_the_original_does(raw, pattern):
     assert TopicFilter.white(raw).pattern == pattern
 
 
-def test_the_whole_name_has_to_match_and_topics_come_sorted():
+def test_whole_name_must_match_and_topics_are_sorted():
     topics = ["tt", "t1", "at", "t"]
     assert matching(WHITE_LIST, "t.?", topics, exclude_internal=True) == ("t", "t1", "tt")
     assert matching(BLACK_LIST, "t.?", topics, exclude_internal=True) == ("at",)
     assert matching(WHITE_LIST, "", topics, exclude_internal=True) == ()
 
 
-def test_a_filter_that_is_no_expression_is_refused_and_named():
+def test_invalid_filter_is_refused_and_named():
     with pytest.raises(UserError, match=r"a\(b is an invalid regex"):
         TopicFilter.white("a(b")
 

@@ -47,7 +47,7 @@ def test_a_member_without_topics_registers_an_empty_subscription() -> None:
 
 
 @given(st.dictionaries(TOPICS, st.integers(1, 20), max_size=5), st.integers(0, 2**50))
-def test_a_registration_is_read_back(topics: dict[str, int], timestamp_ms: int) -> None:
+def test_registration_survives_a_round_trip(topics: dict[str, int], timestamp_ms: int) -> None:
     read = parse_registration("/p", registration_payload(topics, timestamp_ms))
     assert (read.pattern, read.subscription) == (STATIC, topics)
 
@@ -107,13 +107,13 @@ def test_an_unreadable_registration_is_refused_and_named(data: bytes) -> None:
         parse_registration("/consumers/g/ids/c", data)
 
 
-def test_a_backslash_that_escapes_nothing_stands_for_itself() -> None:
+def test_backslash_that_escapes_nothing_is_literal() -> None:
     # 0.8.2.2's parser reads it so: a pattern that somebody wrote by hand.
     data = b'{"subscription":{"a\\.b\\\\d\\"":1},"pattern":"white_list"}'
     assert parse_registration("/p", data).subscription == {'a\\.b\\d"': 1}
 
 
-def test_of_several_patterns_the_first_one_counts() -> None:
+def test_first_of_several_patterns_counts() -> None:
     data = b'{"subscription":{"a":1,"b":2},"pattern":"black_list"}'
     assert parse_registration("/p", data).subscription == {"a": 1}
 
@@ -185,7 +185,7 @@ def test_an_unreadable_topic_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [b"nonsense", b" ", b"5", b"{}", b'{"version":1}', b'{"partitions":{}}', b"[" * 100_000]
 )
-def test_a_topic_that_says_nothing_of_partitions_has_none_as_in_the_original(data: bytes) -> None:
+def test_topic_without_a_partitions_field_has_none_as_in_the_original(data: bytes) -> None:
     assert parse_partitions("/p", data) == ()
 
 
@@ -215,7 +215,7 @@ def test_a_broker_without_a_plain_listener_counts_and_cannot_be_connected_to(dat
 
 
 @pytest.mark.parametrize("path", ["/brokers/ids/x", "/brokers/ids/-1", "/brokers/ids/" + "9" * 5000])
-def test_a_broker_whose_name_is_no_number_is_refused(path: str) -> None:
+def test_broker_with_a_non_numeric_name_is_refused(path: str) -> None:
     with pytest.raises(UnreadableZnode, match="a broker needs"):
         parse_broker(path, b'{"host":"h","port":1}')
 
@@ -235,7 +235,7 @@ def test_an_offset_is_decimal_text(offset: int) -> None:
     assert parse_offset("/p", offset_payload(offset)) == offset
 
 
-def test_a_missing_offset_is_no_offset_and_nonsense_is_refused() -> None:
+def test_missing_offset_is_none_and_a_malformed_one_is_refused() -> None:
     assert parse_offset("/p", None) == NO_OFFSET
     assert parse_offset("/p", b"+5") == 5
     assert parse_offset("/p", b"-1") == NO_OFFSET
