@@ -1,4 +1,4 @@
-"""The shape of the code, kept by a test: sizes, import contracts, places that must not become packages.
+"""The structure of the code: sizes, import contracts, folders that must not become packages.
 
 Every file that grew out of hand elsewhere grew one reasonable change at a time; a limit notices the first one.
 """
@@ -87,7 +87,7 @@ def test_import_contracts_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_package_faces_hand_nothing_on() -> None:
+def test_package_init_files_import_nothing() -> None:
     """Import-linter follows chains, so an `__init__.py` that imports would tie everything to everything."""
     busy = [
         named(path)

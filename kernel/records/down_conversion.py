@@ -46,7 +46,7 @@ class NotConvertible(RebalanceLabError):
 def down_converted(tp: TopicPartition, data: bytes, offset: int, magic: int) -> bytes:
     """`data`, batches of format 2, as messages of format `magic` (0 or 1) for a reader at `offset`.
 
-    Data without a complete batch is returned unchanged: the size at its start tells an old client that a message
+    Data without a complete batch is returned unchanged: the size at its start shows an old client that a message
     exceeds its limit. Well-packed batches may grow a lot: beyond `GROWS_MAX` times the stored bytes, the rest is left
     for the next Fetch. Raises `NotConvertible` and `CorruptRecords`.
     """

@@ -1,6 +1,6 @@
 """Remove unknown tagged fields from a message before kio reads it.
 
-KIP-482 tells readers to skip unknown tags, but kio 0.6 raises `KeyError`, for headers and bodies. The codec therefore
+KIP-482 lets readers skip unknown tags, but kio 0.6 raises `KeyError`, for headers and bodies. The codec therefore
 calls `without_unknown_tags` after such an error; practically no message needs it. It copies the message along its
 schema and rewrites tag sections with the known tags only. Every step consumes at least one byte, so the size of the
 message bounds the work; `TAGS_MAX` bounds it further, since a frame of 100 MiB has room for 50 million empty tags.

@@ -44,7 +44,7 @@ def test_an_even_answer_has_no_faults() -> None:
     assert (found.faults, found.unfair, found.loads, found.moved) == ((), "", "2-2", 0)
 
 
-def test_a_partition_that_nobody_gets_is_a_fault_unless_it_moves() -> None:
+def test_unassigned_partition_is_a_fault_unless_it_moves() -> None:
     case, before = Case("tiny", "uniform"), np.array([0, 1, 2, 0, 1, NOBODY], np.int32)
     answer = given([0, 1, 2, 0, NOBODY, 2])
     assert "given to nobody" in looked_at(case, JOIN, before, answer, may_withhold=False).faults[0]
@@ -54,7 +54,7 @@ def test_a_partition_that_nobody_gets_is_a_fault_unless_it_moves() -> None:
     assert "given to nobody" in lost.faults[0]
 
 
-def test_a_partition_that_two_get_is_a_fault() -> None:
+def test_partition_assigned_twice_is_a_fault() -> None:
     twice = Answer(np.array([0, 1, 2, 3, 4, 5, 5]), np.array([0, 1, 2, 0, 1, 2, 0]))
     assert "given twice" in looked_at(Case("tiny", "uniform"), FRESH, nothing(), twice, may_withhold=False).faults[0]
 
@@ -66,7 +66,7 @@ def test_a_member_that_has_left_or_does_not_subscribe_gets_nothing() -> None:
     assert "do not subscribe" in one.faults[0]  # member 1 has the first topic only
 
 
-def test_unfair_is_what_could_still_be_given_away() -> None:
+def test_assignment_is_unfair_if_a_partition_could_still_move() -> None:
     case = Case("tiny", "uniform")
     assert "could go" in looked_at(case, FRESH, nothing(), given([0, 0, 0, 1, 1, 2]), may_withhold=False).unfair
     narrow = looked_at(Case("tiny", "one"), FRESH, nothing(), given([1, 1, 1, 0, 2, 2]), may_withhold=False)
@@ -76,7 +76,7 @@ def test_unfair_is_what_could_still_be_given_away() -> None:
     assert (fair.unfair, fair.faults) == ("", ())
 
 
-def test_the_fewest_moves_of_equal_subscriptions_are_those_beyond_the_shares() -> None:
+def test_fewest_moves_of_equal_subscriptions_are_the_partitions_above_the_balance() -> None:
     case = Case("tiny", "uniform")
     before = np.array([0, 0, 0, 1, 1, 2], np.int32)
     assert moves_least_of_equal(case, FRESH, before) == 1
@@ -92,7 +92,7 @@ def test_bound_for_different_subscriptions_treats_the_newcomer_separately() -> N
 
 @pytest.mark.parametrize("kind", assign_cases.KINDS)
 @pytest.mark.parametrize("in_user_data", [True, False])
-def test_groups_are_written_and_answers_read_as_members_do(tmp_path: Path, kind: str, in_user_data: bool) -> None:
+def test_groups_are_encoded_and_answers_decoded_like_members(tmp_path: Path, kind: str, in_user_data: bool) -> None:
     case = Case("small", kind)
     before = np.random.default_rng(3).integers(-1, 4, case.shape.partitions).astype(np.int32)
     case.write(tmp_path / "group", JOIN, before, in_user_data=in_user_data)
@@ -132,7 +132,7 @@ def test_a_bad_answer_fails_the_bench() -> None:
         check(figure)
 
 
-def test_other_sets_than_kafkas_fail_the_bench() -> None:
+def test_different_sets_from_kafkas_fail_the_bench() -> None:
     case = Case("tiny", "uniform")
     mine, other = Figure(WIRE, case, FRESH), Figure(KAFKA_STICKY, case, FRESH)
     mine.findings = looked_at(case, FRESH, nothing(), given([0, 1, 2, 0, 1, 2]), may_withhold=False)

@@ -35,7 +35,7 @@ def answer_of(api: Api, version: int, body: dict[str, object]) -> bytes:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def test_requests_are_those_of_the_schema():
+def test_requests_conform_to_the_schema():
     join = decoded(member().join())
     assert (join.api, join.version, join.client_id) == (Api.JoinGroup, 5, "c7")
     assert (join.body.group_id, join.body.member_id, join.body.protocols[0].name) == ("g", "c7-id", "range")
@@ -54,7 +54,7 @@ def test_requests_are_those_of_the_schema():
     assert decoded(lean.find("g", "c")).body.key == "g"
 
 
-def test_answers_known_beforehand_are_those_of_the_schema():
+def test_constant_answers_conform_to_the_schema():
     for error in (ErrorCode.none, ErrorCode.rebalance_in_progress):
         body = {"error_code": error}
         assert member().heartbeat_answer(error.value) == answer_of(Api.Heartbeat, 4, body)
@@ -103,7 +103,7 @@ def test_bystanders_are_judged_by_heartbeats_in_flight_during_the_change():
     assert found["connecting_p99"] == 300.0
 
 
-def test_bystanders_without_enough_samples_are_no_measurement():
+def test_bystanders_without_enough_samples_are_rejected():
     course = {"began": 10.0, "connected": 10.5, "stable": 12.0, "ended": 13.0}
     with pytest.raises(RuntimeError, match="did not get enough CPU"):
         bystanders.judged([(11.0, 1.0)], 0, course)

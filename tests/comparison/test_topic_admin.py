@@ -67,5 +67,5 @@ def test_offsets_of_which_one_is_unknown_are_shown_as_unknown(
         return TopicDescription(name=name, topic_id=None, is_internal=False, partitions=(partition,))
 
     monkeypatch.setattr(TopicAdmin, "describe", describe)
-    told = CliRunner().invoke(topic, ["describe", "orders", "--bootstrap-server", "127.0.0.1:1"]).stdout
-    assert f", offsets {shown}\n" in told
+    stdout = CliRunner().invoke(topic, ["describe", "orders", "--bootstrap-server", "127.0.0.1:1"]).stdout
+    assert f", offsets {shown}\n" in stdout

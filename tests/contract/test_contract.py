@@ -96,7 +96,7 @@ def test_member_goes_on_at_the_committed_position(bench: Bench) -> None:
     asyncio.run(test())
 
 
-def test_position_is_the_next_offset_to_be_handed_out(bench: Bench) -> None:
+def test_position_is_the_next_offset_to_be_delivered(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(1)
         tp = TopicPartition(bench.topic, 0)
@@ -148,7 +148,7 @@ def test_topics_are_subscribed_together(bench: Bench) -> None:
     asyncio.run(test())
 
 
-def test_listener_hears_of_partitions_before_they_come_and_before_they_go(bench: Bench) -> None:
+def test_listener_is_notified_before_partitions_start_and_stop(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(4)
         everything = partitions_of(bench.topic, 4)
@@ -168,7 +168,7 @@ def test_listener_hears_of_partitions_before_they_come_and_before_they_go(bench:
     asyncio.run(test())
 
 
-def test_nothing_is_handed_out_twice_when_members_come_and_go_in_order(bench: Bench) -> None:
+def test_nothing_is_delivered_twice_in_orderly_joins_and_leaves(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(4)
         everything = partitions_of(bench.topic, 4)
@@ -190,7 +190,7 @@ def test_nothing_is_handed_out_twice_when_members_come_and_go_in_order(bench: Be
     asyncio.run(test())
 
 
-def test_cancelled_poll_has_handed_out_nothing(bench: Bench) -> None:
+def test_cancelled_poll_delivers_nothing(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(2)
         everything = partitions_of(bench.topic, 2)
@@ -218,7 +218,7 @@ def test_cancelled_poll_has_handed_out_nothing(bench: Bench) -> None:
     asyncio.run(test())
 
 
-def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
+def test_trace_has_deliveries_and_commits(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(2)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
@@ -242,7 +242,7 @@ def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
         assert {(0, 20), (1, 20)} <= committed
         assert tracer.of("member_started")
         assert tracer.of("member_closed")
-        # Told what to start, a member of the server design has nothing left to claim.
+        # A START names the partitions, so a member of the server design has nothing left to claim.
         phases = {"join", "resume"} if bench.design == "server" else {"join", "claim", "resume"}
         assert {event["phase"] for event in tracer.of("phase_entered")} >= phases
         assigned = tracer.of("partitions_assigned")[0]
@@ -270,7 +270,7 @@ def test_close_is_idempotent_and_ends_a_consumer_in_any_state(bench: Bench) -> N
     asyncio.run(test())
 
 
-def test_start_without_a_server_says_who_did_not_answer(bench: Bench) -> None:
+def test_start_without_a_server_names_it(bench: Bench) -> None:
     async def test() -> None:
         nowhere = f"127.0.0.1:{free_ports(1)[0]}"
         names = {"zookeeper_connection_timeout_ms", "socket_connection_setup_timeout_ms"}
@@ -283,7 +283,7 @@ def test_start_without_a_server_says_who_did_not_answer(bench: Bench) -> None:
     asyncio.run(test())
 
 
-def test_member_changes_its_topics_or_says_that_it_cannot(bench: Bench) -> None:
+def test_member_changes_its_topics_or_says_that_this_is_unsupported(bench: Bench) -> None:
     async def test() -> None:
         other = f"{bench.topic}-other"
         await bench.create(2)
@@ -302,7 +302,7 @@ def test_member_changes_its_topics_or_says_that_it_cannot(bench: Bench) -> None:
     asyncio.run(test())
 
 
-def test_member_that_unsubscribes_gives_everything_back_and_may_come_again(bench: Bench) -> None:
+def test_member_that_unsubscribes_releases_everything_and_may_subscribe_again(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(2)
         everything = partitions_of(bench.topic, 2)
@@ -328,7 +328,7 @@ def test_member_that_unsubscribes_gives_everything_back_and_may_come_again(bench
     asyncio.run(test())
 
 
-def test_member_with_a_pattern_takes_the_topics_that_match_now_and_later(bench: Bench) -> None:
+def test_member_with_a_pattern_gets_current_and_later_matches(bench: Bench) -> None:
     async def test() -> None:
         now, later, never = (f"{bench.topic}-{name}" for name in ("a", "b", "other"))
         await bench.create(2, topic=now)
@@ -353,7 +353,7 @@ def test_member_with_a_pattern_takes_the_topics_that_match_now_and_later(bench: 
     asyncio.run(test())
 
 
-def test_partitions_that_a_topic_gets_are_taken(bench: Bench) -> None:
+def test_added_partitions_are_assigned(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(2)
         async with members(bench, {bench.topic: 1}, {bench.topic: 1}) as (first, second):

@@ -58,7 +58,7 @@ def no_more_room(process: psutil.Process) -> None:
     process.rlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def test_a_disk_that_fills_ends_the_command_with_one_line_and_no_process_left(
+def test_full_disk_ends_the_command_with_one_line_and_no_process_left(
     crash: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     processes = [psutil.Process(crash.pid), *psutil.Process(crash.pid).children(recursive=True)]
@@ -71,7 +71,7 @@ def test_a_disk_that_fills_ends_the_command_with_one_line_and_no_process_left(
     assert not [process for process in processes if process.is_running()]
 
 
-def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_without_room_says_so(
+def test_member_that_cannot_trace_ends_its_run_and_a_full_disk_fails_the_analysis_clearly(
     crash: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     (trace,) = tmp_path.glob("2*/crash/eager/trace/m1.jsonl")  # with this seed the scenario kills m2

@@ -66,7 +66,7 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_ctrl_c_in_the_middle_ends_without_an_analysis_and_keeps_what_was_measured(
+def test_ctrl_c_during_a_run_ends_without_an_analysis_and_keeps_the_traces(
     comparison: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     until_a_group_runs(tmp_path)
@@ -103,7 +103,7 @@ def test_a_second_ctrl_c_aborts_at_once_and_leaves_no_process(
     wait_until(lambda: all_gone(children), 60, "the children to end with their parent")
 
 
-def test_a_runner_that_is_killed_takes_its_children_along(comparison: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_children_of_a_killed_runner_end(comparison: subprocess.Popen[str], tmp_path: Path) -> None:
     until_a_group_runs(tmp_path)
     children = descendants(comparison)
     comparison.kill()
@@ -111,7 +111,7 @@ def test_a_runner_that_is_killed_takes_its_children_along(comparison: subprocess
     wait_until(lambda: all_gone(children), 60, "the children to end with their parent")
 
 
-def test_a_member_that_dies_by_itself_fails_the_run_and_is_named(
+def test_member_that_dies_unexpectedly_fails_the_run_and_is_named(
     comparison: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     until_a_group_runs(tmp_path)

@@ -101,7 +101,7 @@ FEASIBLE = list({named(row): row for row in (softened(row) if row in REFUSED els
 AT_EVERY_CHANGE = [next(row for row in FEASIBLE if row["design"] == design) for design in ("zookeeper", "eager")]
 
 
-def test_rows_bring_every_two_options_together() -> None:
+def test_rows_cover_every_two_options() -> None:
     for first, second in combinations(OPTIONS, 2):
         met = [(row[first], row[second]) for row in ROWS]
         assert all((a, b) in met for a in OPTIONS[first] for b in OPTIONS[second]), (first, second)
@@ -109,7 +109,7 @@ def test_rows_bring_every_two_options_together() -> None:
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=named)
-def test_options_that_cannot_go_together_are_refused_with_what_to_do(row: dict[str, Any]) -> None:
+def test_incompatible_options_are_refused_with_a_remedy(row: dict[str, Any]) -> None:
     reason = refusal(row)
     assert any(word in reason for word in ("use --", "leave it out", "leave the setting out", "must be below")), reason
 
@@ -118,7 +118,7 @@ def test_options_that_cannot_go_together_are_refused_with_what_to_do(row: dict[s
     "row",
     [pytest.param(row, marks=[] if row in AT_EVERY_CHANGE else pytest.mark.long, id=named(row)) for row in FEASIBLE],
 )
-def test_options_together_end_with_every_verdict_as_expected(
+def test_compatible_options_end_with_every_verdict_as_expected(
     row: dict[str, Any], zookeeper: EmbeddedZooKeeper, spark: SparkSession, tmp_path: Path
 ) -> None:
     address = zookeeper.connect_string if row["zookeeper"] == "running" else "embedded"

@@ -80,7 +80,7 @@ def test_scenario_ends_with_every_verdict_as_expected(
 @pytest.mark.parametrize(
     "scenario", ["pause", pytest.param("crash", marks=pytest.mark.long), pytest.param("join", marks=pytest.mark.long)]
 )
-def test_a_zookeeper_that_runs_elsewhere_is_judged_by_an_observer(
+def test_run_on_an_external_zookeeper_is_judged_by_an_observer(
     scenario: str, zookeeper: EmbeddedZooKeeper, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Its transaction log is out of reach; what it shows of offsets and what members know of theirs is merged."""
@@ -91,7 +91,7 @@ def test_a_zookeeper_that_runs_elsewhere_is_judged_by_an_observer(
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 @pytest.mark.parametrize(("scenario", "design"), RACING, ids=[" ".join(run) for run in RACING])
-def test_races_end_with_every_verdict_as_expected_whatever_the_seed(
+def test_races_end_with_every_verdict_as_expected_under_any_seed(
     scenario: str, design: str, seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     assert not unexpected(spark, tmp_path, scenario, design, seed=seed), f"seed {seed}"

@@ -39,7 +39,7 @@ def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
         pytest.param(1_000_000, 20, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3 * 3600)]),
     ],
 )
-def test_mutated_frames_of_every_version_end_nothing_and_change_nothing(
+def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
     chroot: str, tmp_path: Path, frames: int, seed: int
 ) -> None:
     """First send the invalid requests: the twin's whole state must be equal. Then send those that are valid by chance,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.originals
 
 
-def test_real_broker_answers_bad_batches_as_the_table_says(tmp_path: Path) -> None:
+def test_real_broker_answers_bad_batches_like_the_table(tmp_path: Path) -> None:
     with real_broker("4.1.1", tmp_path) as broker:
         broker.create_topic(TP.topic, 1)
 

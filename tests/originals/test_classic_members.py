@@ -68,7 +68,7 @@ def asked(members: list[Running], api: str) -> int:
 
 
 @pytest.mark.parametrize("design", COSTS)
-def test_join_costs_on_a_real_broker_what_it_costs_stock_members(broker_4_1: RealBroker, design: str) -> None:
+def test_join_on_a_real_broker_costs_the_same_as_for_stock_members(broker_4_1: RealBroker, design: str) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             members: list[Running] = []

@@ -215,7 +215,7 @@ def test_our_members_and_the_originals_make_the_same_requests(version, brokers, 
         asyncio.run(script())
 
 
-def test_originals_that_stand_still_in_a_change_are_waited_for(broker_1_1, host_0_8):
+def test_frozen_originals_are_waited_for(broker_1_1, host_0_8):
     """A busy machine does that to them: their silence was once taken for the end of the change."""
     topic_once(broker_1_1)
     zookeeper = broker_1_1.zookeeper

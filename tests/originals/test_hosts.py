@@ -25,7 +25,7 @@ VALUES = {partition: [b"%d" % n for n in range(20)] for partition in range(2)}
 
 
 @pytest.mark.parametrize("fixture", ["host_0_8", "host_1_1"])
-def test_messages_come_with_where_they_were_and_pause_resume_commit_and_leave_do_so(request, broker_1_1, fixture):
+def test_messages_have_positions_and_pause_resume_commit_and_leave_work(request, broker_1_1, fixture):
     host = request.getfixturevalue(fixture)
     topic, group = f"messages-{fixture}", f"g-{fixture}"
 
@@ -53,7 +53,7 @@ def test_messages_come_with_where_they_were_and_pause_resume_commit_and_leave_do
     asyncio.run(story())
 
 
-def test_a_join_that_fails_says_the_originals_exception_and_leaves_the_member_registered(broker_1_1, host_0_8):
+def test_failed_join_reports_the_originals_exception_and_stays_registered(broker_1_1, host_0_8):
     async def story():
         async with opened(broker_1_1.zookeeper) as ghost:
             await ghost.create(paths.owner("failing", "failing", 0), b"failing_x-0", ephemeral=True, makepath=True)
@@ -146,7 +146,7 @@ def test_a_real_broker_is_killed_and_started_again_with_its_port_and_its_data(tm
         assert asyncio.run(produce_and_fetch(broker)) == [b"x", b"x"]
 
 
-def test_a_broker_that_does_not_start_says_the_end_of_its_log(tmp_path, chroot):
+def test_broker_that_does_not_start_reports_the_end_of_its_log(tmp_path, chroot):
     with (
         pytest.raises(
             EnvironmentFault, match=r"Kafka 1\.1\.1 ended with exit code 1; the end of its log .*broker\.log"

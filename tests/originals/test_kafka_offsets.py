@@ -178,7 +178,7 @@ def bed(broker_1_1, request):
     [(30, 20, KAFKA, 30), (5, 20, KAFKA, 20), (None, 20, KAFKA, 20), (30, 20, ONLY_KAFKA, 20)],
     ids=["30-20-dual", "5-20-dual", "none-20-dual", "30-20-single"],
 )
-def test_a_member_starts_from_what_its_stores_have_and_commits_where_it_should(
+def test_member_starts_from_its_stores_offsets_and_commits_to_the_right_store(
     bed, request, kind, before, kafka, settings, start
 ):
     async def conversation():
@@ -198,7 +198,7 @@ def test_a_member_starts_from_what_its_stores_have_and_commits_where_it_should(
 
 
 @pytest.mark.parametrize(("first", "second"), [(OURS, OLD), (OLD, OURS), (LAST, OURS), (OURS, LAST)])
-def test_each_kind_goes_on_where_the_other_left_off(bed, first, second):
+def test_each_kind_continues_at_the_others_offset(bed, first, second):
     async def conversation():
         async with bed(f"hand-over-{first}-{second}") as made:
             await made.produce(range(10))
@@ -215,7 +215,7 @@ def test_each_kind_goes_on_where_the_other_left_off(bed, first, second):
 
 
 @pytest.mark.parametrize("kind", [OURS, OLD, LAST])
-def test_a_position_that_is_not_known_is_committed_over_one_that_is(bed, kind):
+def test_unknown_position_overwrites_a_known_one(bed, kind):
     """A partition without a leader: the member read "no offset", so its commit writes -1 over what others wrote since.
 
     To ZooKeeper such a position is never written; to Kafka everything is, every time.

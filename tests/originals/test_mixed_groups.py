@@ -56,7 +56,7 @@ def test_joins_leaves_and_kills_of_either_kind_leave_one_owner_by_the_range_rule
         asyncio.run(story(own))
 
 
-def test_static_and_wildcard_members_of_three_kinds_share_topics_that_come_and_grow(
+def test_static_and_wildcard_members_of_three_kinds_share_created_and_grown_topics(
     broker_1_1, host_0_8, host_1_1, tmp_path
 ):
     async def story():
@@ -83,7 +83,7 @@ def test_static_and_wildcard_members_of_three_kinds_share_topics_that_come_and_g
     asyncio.run(story())
 
 
-def test_eleven_threads_of_one_member_come_before_the_second_one_of_another_kind(
+def test_eleven_threads_of_one_member_sort_before_the_second_one_of_another_kind(
     broker_1_1, host_0_8, host_1_1, tmp_path
 ):
     """Thread ids sort as text: -10 comes before -2, for all kinds alike."""
@@ -125,7 +125,7 @@ def test_a_mass_start_of_all_kinds_settles_and_so_does_the_leave_of_half_of_them
     asyncio.run(story())
 
 
-def test_expired_sessions_of_either_kind_come_back_under_their_ids(broker_1_1, host_0_8, host_1_1, tmp_path):
+def test_expired_members_of_either_kind_return_under_their_ids(broker_1_1, host_0_8, host_1_1, tmp_path):
     async def story():
         async with mixed_group(broker_1_1, "expiry", {"expiry": 6}, tmp_path) as group:
             group.load()
@@ -169,7 +169,7 @@ async def round_robin(group: MixedGroup, host, rule, subscriptions, release) -> 
     group.verify()
 
 
-def test_round_robin_of_0_8_2_is_dealt_alike_by_both_kinds(broker_1_1, host_0_8, tmp_path):
+def test_round_robin_of_0_8_2_is_equal_in_both_kinds(broker_1_1, host_0_8, tmp_path):
     async def story():
         topics = {"rr8-a": 4, "rr8-b": 3, "rr8-c": 12}
         async with mixed_group(
@@ -180,7 +180,7 @@ def test_round_robin_of_0_8_2_is_dealt_alike_by_both_kinds(broker_1_1, host_0_8,
     asyncio.run(story())
 
 
-def test_round_robin_of_1_1_is_dealt_alike_by_both_kinds_for_unequal_topics(broker_1_1, host_1_1, tmp_path):
+def test_round_robin_of_1_1_is_equal_in_both_kinds_for_unequal_topics(broker_1_1, host_1_1, tmp_path):
     async def story():
         topics = {"rr1-a": 4, "rr1-b": 3, "rr1-c": 12}
         unequal = [dict.fromkeys(topics, 2), {"rr1-a": 1, "rr1-c": 1}, {"rr1-b": 2, "rr1-c": 3}]

@@ -20,6 +20,6 @@ KEYS = {
 
 
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.1"])
-def test_kafka_knows_offsets_and_groups_and_passes_over_our_own_keys(version: str) -> None:
+def test_kafka_reads_offsets_and_groups_and_skips_our_own_keys(version: str) -> None:
     require(version)
     assert kinds(version, [encode((key, None))[0] for key in KEYS]) == list(KEYS.values())

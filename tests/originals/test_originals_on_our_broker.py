@@ -111,7 +111,7 @@ def test_original_reads_every_record_of_every_codec_in_order(host: OriginalHost,
     on_our_brokers(host, chroot, tmp_path, test)
 
 
-def test_original_goes_on_where_its_group_committed(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+def test_original_continues_at_its_groups_offset(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
     """In the middle of a batch: of a compressed one it gets the whole and drops what it had."""
 
     async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:

@@ -120,7 +120,7 @@ def ours(pattern: str) -> list[bool] | None:
     return [regex.fullmatch(subject) is not None for subject in SUBJECTS]
 
 
-def test_what_we_accept_java_accepts_and_matches_alike(asked, answers):
+def test_accepted_patterns_match_the_same_in_java(asked, answers):
     both = refused_here_only = 0
     for pattern, theirs in zip(asked["patterns"], answers["matches"], strict=True):
         mine = ours(pattern)
@@ -134,7 +134,7 @@ def test_what_we_accept_java_accepts_and_matches_alike(asked, answers):
     assert refused_here_only < both / 5
 
 
-def test_patterns_are_cleaned_up_alike(answers):
+def test_patterns_are_cleaned_up_the_same(answers):
     for raw, theirs in zip(RAW, answers["cleaned"], strict=True):
         try:
             mine = TopicFilter.white(raw).pattern
@@ -143,13 +143,13 @@ def test_patterns_are_cleaned_up_alike(answers):
         assert mine == theirs, raw
 
 
-def test_names_are_escaped_alike(answers):
+def test_names_are_escaped_the_same(answers):
     for text, theirs in zip(TEXTS, answers["escaped"], strict=True):
         payload = registration_payload({text: 1}, 5).decode()
         assert payload == f'{{"version":1,"subscription":{{"{theirs}":1}},"pattern":"static","timestamp":"5"}}'
 
 
-def test_registrations_are_read_or_refused_alike(answers):
+def test_registrations_are_read_or_refused_the_same(answers):
     for text, theirs in zip(REGISTRATIONS, answers["json"], strict=True):
         try:
             mine = dict(parse_registration("/p", text.encode()).subscription)

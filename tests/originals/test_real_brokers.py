@@ -69,7 +69,7 @@ def broker_of(kind: str, chroot: str, folder: Path) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("kind", ["1.1.1", "3.9.1", "ours"])
-def test_members_share_what_a_broker_has_and_lose_nothing(chroot, tmp_path, kind):
+def test_members_share_a_brokers_topics_and_lose_nothing(chroot, tmp_path, kind):
     async def story(broker):
         async with mixed_group(broker, "g", {"t-a": 5}, tmp_path) as group:
             group.load()
@@ -95,9 +95,7 @@ def test_members_share_what_a_broker_has_and_lose_nothing(chroot, tmp_path, kind
 
 
 @pytest.mark.parametrize("stored_as", ["0.8.2", "0.10.2", "1.1"])
-def test_records_of_an_old_producer_are_read_in_each_format_that_a_broker_may_have_kept_them_in(
-    chroot, tmp_path, host_0_8, stored_as
-):
+def test_records_of_an_old_producer_are_read_in_every_stored_format(chroot, tmp_path, host_0_8, stored_as):
     """Message formats 0, 1 and 2: what our fetchers ask for with Fetch 4 and later comes as it is stored."""
 
     async def story(broker):

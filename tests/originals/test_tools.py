@@ -117,7 +117,7 @@ def test_topic_command_that_alters_keeps_the_topic_and_its_records(chroot: str, 
     on_two_brokers(chroot, tmp_path, test)
 
 
-def test_topic_command_that_deletes_deletes_that_topic_alone(chroot: str, tmp_path: Path, version: str) -> None:
+def test_topic_command_that_deletes_deletes_only_that_topic(chroot: str, tmp_path: Path, version: str) -> None:
     async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
         await create_topics(brokers[0], {"other": 2})
         await tool(version, "TopicCommand", chroot, "--delete", "--topic", "other")
@@ -148,7 +148,7 @@ def test_topic_command_that_configures_is_obeyed_by_the_leader(chroot: str, tmp_
     on_two_brokers(chroot, tmp_path, test)
 
 
-def test_preferred_replica_election_is_done(chroot: str, tmp_path: Path, version: str) -> None:
+def test_preferred_replica_election_is_carried_out(chroot: str, tmp_path: Path, version: str) -> None:
     async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
         preferred = brokers[0].cluster.snapshot.topics["t"].partitions[0].replicas[0]
         other = next(broker for broker in brokers if broker.address.node_id != preferred)
@@ -165,7 +165,7 @@ def test_preferred_replica_election_is_done(chroot: str, tmp_path: Path, version
     on_two_brokers(chroot, tmp_path, test)
 
 
-def test_reassignment_is_done(chroot: str, tmp_path: Path, version: str) -> None:
+def test_reassignment_is_carried_out(chroot: str, tmp_path: Path, version: str) -> None:
     plan = {"version": 1, "partitions": [{"topic": "t", "partition": number, "replicas": [2]} for number in (0, 1)]}
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))

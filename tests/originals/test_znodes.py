@@ -149,7 +149,7 @@ def as_0_8(nodes):
     ],
     ids=["0.8.2.2-static", "0.8.2.2-wildcards", "0.8.2.2-escapes", "1.1.1-static", "1.1.1-wildcards"],
 )
-def test_znodes_are_those_of_the_original_at_each_stage(request, filled, tmp_path, version, script):
+def test_znodes_equal_the_originals_at_each_stage(request, filled, tmp_path, version, script):
     host = request.getfixturevalue(HOSTS[version])
     number = request.node.callspec.id.replace(".", "").replace("-", "")
 

@@ -117,7 +117,7 @@ class Wish:
     pattern: str = STATIC
     fence: str = "none"
     stored: Stored = field(default_factory=dict)
-    #: Told (partition, first, next) of everything that the application is handed.
+    #: Called with (partition, first, next) of everything that is delivered to the application.
     handed: Callable[[TopicPartition, int, int], None] = lambda *_: None
 
 

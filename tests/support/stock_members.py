@@ -128,7 +128,7 @@ class Given:
 
 
 class Teller:
-    """Tells the parent of changes, and knows when the parent has had enough."""
+    """Reports changes to the parent, and notices when the parent wants no more."""
 
     def __init__(self) -> None:
         self._owned: list[int] = []

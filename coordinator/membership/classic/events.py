@@ -45,7 +45,7 @@ class RejoinWanted(Event):
 class Joined(Response):
     """JoinGroup succeeded: in a new generation, or in the current one for a static member that came back.
 
-    Only the leader gets `members`; `skip_assignment` tells it that the assignment stands (KIP-814).
+    Only the leader gets `members`; `skip_assignment` says that the old assignment stays (KIP-814).
     """
 
     member_id: str

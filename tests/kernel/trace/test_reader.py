@@ -106,9 +106,9 @@ def test_header_with_a_wrong_field_is_none_and_names_the_field(
 ) -> None:
     path = written(tmp_path, GOOD)
     path.write_bytes(path.read_bytes().replace(old, new, 1))
-    header, reason, told = read_header(path)
+    header, reason, found = read_header(path)
     assert (header, reason) == (None, Reason.NO_HEADER)
-    assert detail in told
+    assert detail in found
     trace = read_trace(path)
     assert (trace.header, trace.events) == (None, ())
     assert all(q.reason is Reason.NO_HEADER and detail in q.detail for q in trace.quarantined)
@@ -130,8 +130,10 @@ def test_files_that_cannot_be_read_are_named_and_do_not_hide_their_siblings(tmp_
     os.mkfifo(tmp_path / "pipe.jsonl")
     traces = {trace.path.name: trace for trace in read_traces(tmp_path)}
     assert len(traces.pop("m0.jsonl").events) == 1
-    told = {name: [(q.file, q.line, q.reason, q.detail) for q in trace.quarantined] for name, trace in traces.items()}
-    assert told == {
+    quarantined = {
+        name: [(q.file, q.line, q.reason, q.detail) for q in trace.quarantined] for name, trace in traces.items()
+    }
+    assert quarantined == {
         name: [(name, 0, Reason.UNREADABLE, why)]
         for name, why in {
             "folder.jsonl": "not a regular file",
@@ -140,7 +142,7 @@ def test_files_that_cannot_be_read_are_named_and_do_not_hide_their_siblings(tmp_
             "pipe.jsonl": "not a regular file",
         }.items()
     }
-    assert {trace.unreadable for trace in traces.values()} == {each[0][3] for each in told.values()}
+    assert {trace.unreadable for trace in traces.values()} == {each[0][3] for each in quarantined.values()}
     assert read_header(tmp_path / "dangling.jsonl") == (None, Reason.UNREADABLE, "No such file or directory")
 
 
