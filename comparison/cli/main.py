@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from comparison.exits import Exit
+from comparison.printable import printable
 from kernel.errors import RebalanceLabError, UserError
 from kernel.lean_imports import leave_out_hypothesis
 
@@ -125,7 +126,7 @@ def _exit_code(arguments: list[str] | None) -> int:
 
 
 def _report(message: str, code: Exit) -> int:
-    click.echo(f"rebalance-lab: {' '.join(message.split())}", err=True)
+    click.echo(f"rebalance-lab: {printable(' '.join(message.split()))}", err=True)
     return code
 
 

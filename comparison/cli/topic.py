@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.topic_admin import TopicAdmin
 from kernel.client.client import ClusterClient
@@ -99,7 +100,7 @@ def list_topics(form: str, bootstrap: str | None) -> None:
         click.echo(msgspec.json.encode([{"topic": name, "partitions": size} for name, size in found.items()]))
         return
     for name, size in found.items():
-        click.echo(f"{name}: {_plural(size, 'partition')}")
+        click.echo(f"{printable(name)}: {_plural(size, 'partition')}")
     if not found:
         click.echo("no topics; create one with `rebalance-lab topic create NAME`", err=True)
 
@@ -127,7 +128,7 @@ def delete(name: str, bootstrap: str | None) -> None:
 
 
 def _show(found: TopicDescription) -> None:
-    summary = f"{found.name}: {_plural(len(found.partitions), 'partition')}"
+    summary = f"{printable(found.name)}: {_plural(len(found.partitions), 'partition')}"
     click.echo(summary + (f", id {found.topic_id}" if found.topic_id else ""))
     for each in found.partitions:
         leader = f"leader {each.leader}" if each.leader >= 0 else "no leader"
@@ -141,7 +142,7 @@ def _show(found: TopicDescription) -> None:
 
 
 def _setting_text(setting: SettingDescription) -> str:
-    return f"{setting.name}={setting.value}" + (f" ({setting.note})" if setting.note else "")
+    return printable(f"{setting.name}={setting.value}") + (f" ({setting.note})" if setting.note else "")
 
 
 def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from comparison.cli.clients import Printer
 from comparison.cli.diagram import diagram
+from comparison.cli.main import main
 from comparison.printable import printable, printable_all
+from comparison.topic_admin import SettingDescription, TopicAdmin, TopicDescription, TopicRefused
 from kernel.values import Batch, Record
 
 RECORDED = Path(__file__).parents[1] / "report" / "crash"
@@ -41,6 +43,32 @@ def test_a_record_cannot_forge_another_line(capsys: pytest.CaptureFixture[str]) 
     assert shown.count("\n") == 1
     assert shown.rstrip("\n").isprintable()
     assert "\\x1b[2J" in shown
+
+
+def test_a_brokers_topics_settings_and_errors_have_no_control_characters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = TopicDescription(HOSTILE, None, False, (), (SettingDescription(HOSTILE, HOSTILE, ""),))
+
+    async def listing(_admin: TopicAdmin) -> dict[str, int]:
+        return {HOSTILE: 1}
+
+    async def describe(_admin: TopicAdmin, _name: str) -> TopicDescription:
+        return described
+
+    async def refused(_admin: TopicAdmin, name: str) -> None:
+        raise TopicRefused(f"topic {name!r} was not deleted: UNKNOWN_SERVER_ERROR ({HOSTILE})")
+
+    for name, answer in (("list", listing), ("describe", describe), ("delete", refused)):
+        monkeypatch.setattr(TopicAdmin, name, answer)
+    for arguments in (["list"], ["describe", "t"], ["delete", "t"]):
+        with pytest.raises(SystemExit):
+            main(["topic", *arguments, "--bootstrap-server", "127.0.0.1:1"])
+        captured = capsys.readouterr()
+        shown = captured.out + captured.err
+        assert "forged" in shown
+        assert "\nrecord: t-0 @99 forged" not in shown
+        assert not set(shown) & set("\x1b\x07"), arguments
 
 
 @pytest.fixture
