@@ -1,0 +1,176 @@
+"""Commits and deliveries held against the authority, the slow way: each looks again at all before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.measured import Acting, CommitTotals, FinalOffsets, Takeover
+from tests.support.oracle_intervals import Groups, in_time, is_the_owner, namings, of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.support.oracle_intervals import Event, Key
+
+FENCING_ERRORS = (
+    "ILLEGAL_GENERATION",
+    "UNKNOWN_MEMBER_ID",
+    "FENCED_INSTANCE_ID",
+    "FENCED_MEMBER_EPOCH",
+    "STALE_MEMBER_EPOCH",
+    "UNKNOWN_CONSUMER",
+    "PARTITION_NOT_ASSIGNED",
+)
+BETWEEN_GENERATIONS = ("PreparingRebalance", "CompletingRebalance")
+IN_FLIGHT_NS = 100_000_000
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def commit_totals(events: list[Event], tolerance_ns: int) -> CommitTotals | None:
+    """None without commits, deliveries or starts of deliveries."""
+    written, refused = of(events, "offset_written"), of(events, "offset_refused")
+    delivered, started = of(events, "records_delivered"), of(events, "position_started")
+    if not (written or refused or delivered or started):
+        return None
+    groups = Groups(events)
+    named = of(events, "authority_named", "authority_cleared")
+    back = [moved_back_by(event, written) for event in written]
+    return CommitTotals(
+        written=len(written),
+        stale_writes=sum(is_stale_write(event, named) for event in written),
+        moved_back=sum(1 for each in back if each > 0),
+        moved_back_records=sum(back),
+        old_accepted=sum(is_old(event, events) for event in written),
+        refused=len(refused),
+        fenced=sum(is_fenced(event, events) for event in refused),
+        stale_delivered=sum(
+            event["last"] - event["first"] + 1
+            for event in delivered
+            if is_stale_delivery(event, groups.key_of(event), named, tolerance_ns)
+        ),
+        started_behind=sum(starts_behind(event, groups.key_of(event), written) for event in started),
+    )
+
+
+def _key(event: Event) -> Key:
+    return event["group"], event["topic"], event["partition"]
+
+
+def _before(event: Event, others: Iterable[Event]) -> list[Event]:
+    """The others that come before the event in the run's order."""
+    ordered = in_time([event, *(each for each in others if each is not event)])
+    return ordered[: next(number for number, each in enumerate(ordered) if each is event)]
+
+
+def is_stale_write(event: Event, named: list[Event]) -> bool:
+    """Whether another member is the owner by then. While there is none, nothing is stale."""
+    moves = _before(event, namings(named, _key(event)))
+    if not moves or moves[-1]["kind"] == "authority_cleared" or not event["by"]:
+        return False
+    return not is_the_owner(moves[-1]["owner"], event["by"])
+
+
+def is_stale_delivery(event: Event, key: Key, named: list[Event], tolerance_ns: int) -> bool:
+    """Whether another member is the owner at that moment, and the deliverer was not within the tolerance.
+
+    What the authority says at the very moment of a poll counts as said before it.
+    """
+    member, t_ns = event["member"], event["t_ns"]
+    moves = namings(named, key)
+    past = [move for move in moves if move["t_ns"] <= t_ns]
+    if not member or not past or past[-1]["kind"] == "authority_cleared":
+        return False
+    at_first = [move for move in moves if move["t_ns"] <= t_ns - tolerance_ns][-1:]
+    since = [move for move in moves if t_ns - tolerance_ns < move["t_ns"] <= t_ns + tolerance_ns]
+    return not any(
+        move["kind"] == "authority_named" and is_the_owner(move["owner"], member) for move in (*at_first, *since)
+    )
+
+
+def moved_back_by(event: Event, written: list[Event]) -> int:
+    """By how many records a commit moved the committed offset back; 0 if it did not."""
+    before = _before(event, [each for each in written if _key(each) == _key(event)])
+    return max(0, before[-1]["offset"] - event["offset"]) if before else 0
+
+
+def starts_behind(event: Event, key: Key, written: list[Event]) -> bool:
+    """Whether delivery starts behind the offset that was committed last, but for commits in flight."""
+    accepted = [each for each in in_time(written) if _key(each) == key and each["t_ns"] <= event["t_ns"] - IN_FLIGHT_NS]
+    return bool(accepted) and event["offset"] < accepted[-1]["offset"]
+
+
+def is_old(event: Event, events: list[Event]) -> bool:
+    """Whether an accepted commit carries an older generation than the group's, but for commits in flight."""
+    later = [
+        each | {"t_ns": each["t_ns"] + IN_FLIGHT_NS}
+        for each in of(events, "group_changed")
+        if each["group"] == event["group"]
+    ]
+    begun = _before(event, later)
+    return bool(begun) and event["epoch"] >= 0 and event["epoch"] < begun[-1]["generation"]
+
+
+def is_fenced(event: Event, events: list[Event]) -> bool:
+    """Whether a commit was refused because of its sender; a member between two generations is only early."""
+    in_group = [each for each in events if each.get("group") == event["group"]]
+    states = _before(event, of(in_group, "group_changed"))
+    comings = [each for each in of(in_group, "group_member_joined", "group_member_left") if each["id"] == event["by"]]
+    known = _before(event, comings)
+    is_known = bool(known) and known[-1]["kind"] == "group_member_joined"
+    is_between = bool(states) and states[-1]["state"] in BETWEEN_GENERATIONS
+    return event["error"] in FENCING_ERRORS and not (is_known and is_between)
+
+
+def final_offsets(events: list[Event]) -> FinalOffsets | None:
+    """None if no committed offset was read at the end."""
+    read, written = in_time(of(events, "final_offset")), in_time(of(events, "offset_written"))
+    keys = {_key(event) for event in read}
+    behind = beyond = 0
+    for key in keys:
+        final = [event for event in read if _key(event) == key][-1]
+        accepted = [each for each in written if _key(each) == key and each["t_ns"] <= final["t_ns"] - IN_FLIGHT_NS]
+        behind += bool(accepted) and final["committed"] < accepted[-1]["offset"]
+        beyond += final["committed"] > final["end"]
+    return FinalOffsets(read=len(keys), behind=behind, beyond=beyond) if keys else None
+
+
+def takeovers(events: list[Event]) -> list[Takeover]:
+    """Every time a broker took a partition of the offsets topic; its own id is the first leader that it traces."""
+    changed = [event for event in in_time(of(events, "leader_changed")) if event["leader"] >= 0]
+    found = []
+    for event in changed:
+        own = next(each["leader"] for each in changed if each["process"] == event["process"])
+        if event["topic"] == OFFSETS_TOPIC and event["leader"] == own:
+            found.append(
+                Takeover(
+                    t_ns=event["t_ns"],
+                    process=event["process"],
+                    partition=event["partition"],
+                    leader_epoch=event["leader_epoch"],
+                )
+            )
+    return found
+
+
+def acting(events: list[Event]) -> list[Acting]:
+    """Stretches in which one broker alone accepted commits and named owners for a group."""
+    accepted = [
+        event for event in in_time(of(events, "offset_written", "authority_named")) if event["role"] == "broker"
+    ]
+    stretches: list[list[Event]] = []
+    for group in sorted({event["group"] for event in accepted}):
+        of_group = [event for event in accepted if event["group"] == group]
+        for number, event in enumerate(of_group):
+            if number == 0 or of_group[number - 1]["process"] != event["process"]:
+                stretches.append([])
+            stretches[-1].append(event)
+    return [
+        Acting(
+            group=stretch[0]["group"],
+            process=stretch[0]["process"],
+            from_ns=stretch[0]["t_ns"],
+            until_ns=stretch[-1]["t_ns"],
+            commits=len(of(stretch, "offset_written")),
+        )
+        for stretch in stretches
+    ]

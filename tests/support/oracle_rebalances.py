@@ -1,0 +1,127 @@
+"""Rebalances, the slow way: phases of members, rounds of the group, and what goes on in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline.measured import KeptThrough, MemberPhase, Round
+from tests.support.oracle_intervals import in_process, in_time, of, owner_of
+
+if TYPE_CHECKING:
+    from tests.support.oracle_intervals import Event, Interval
+
+
+def phases_of(events: list[Event]) -> list[MemberPhase]:
+    """A phase lasts until the member's next event of a rebalance; a whole rebalance until it ends."""
+    kinds = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
+    relevant = of(events, *kinds)
+    found = []
+    for event in relevant:
+        member = _next_member(event, relevant)
+        later = [
+            each
+            for each in in_process(relevant)
+            if each["process"] == event["process"]
+            and each["seq"] > event["seq"]
+            and _next_member(each, relevant) == member
+        ]
+        if event["kind"] == "rebalance_started":
+            phase, ends = "rebalance", [each["t_ns"] for each in of(later, "rebalance_ended")]
+        elif event["kind"] == "phase_entered":
+            phase, ends = event["phase"], [each["t_ns"] for each in later]
+        else:
+            continue
+        if ends:
+            found.append(
+                MemberPhase(
+                    process=event["process"], member=member, phase=phase, from_ns=event["t_ns"], until_ns=ends[0]
+                )
+            )
+    return found
+
+
+def _next_member(event: Event, relevant: list[Event]) -> Any:
+    """The event's member; what a stream did before it received an id counts for its next one."""
+    from_here = [
+        each["member"]
+        for each in in_process(relevant)
+        if (each["process"], each["stream"]) == (event["process"], event["stream"])
+        and each["seq"] >= event["seq"]
+        and each["member"] is not None
+    ]
+    return from_here[0] if from_here else None
+
+
+def rounds_of(events: list[Event], phases: list[MemberPhase]) -> list[Round]:
+    """A coordinator's generations, or, without one, stretches in which members' rebalances overlap."""
+    changed = in_time(event for event in of(events, "group_changed") if event["role"] == "broker")
+    if not changed:
+        return _stretches(phases)
+    found = []
+    for group in {event["group"] for event in changed}:
+        found += _generations([event for event in changed if event["group"] == group])
+    return sorted(found, key=lambda each: each.from_ns)
+
+
+def _stretches(phases: list[MemberPhase]) -> list[Round]:
+    whole = sorted((each.from_ns, each.until_ns) for each in phases if each.phase == "rebalance")
+    found: list[tuple[int, int]] = []
+    for begin, end in whole:
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return [Round(begin, end) for begin, end in found]
+
+
+def _generations(changed: list[Event]) -> list[Round]:
+    """A round begins when a group without one prepares or completes, is gathered when it completes, and ends when it is
+    prepared anew after that, or in another state; only gathered ones are told of.
+    """
+    found: list[Round] = []
+    begun: int | None = None
+    gathered: Event | None = None
+    for event in changed:
+        state = event["state"]
+        if state == "PreparingRebalance":
+            if gathered is not None:
+                found.append(_round(begun, gathered, event["t_ns"]))
+                begun, gathered = event["t_ns"], None
+            elif begun is None:
+                begun = event["t_ns"]
+        elif state == "CompletingRebalance":
+            begun = event["t_ns"] if begun is None else begun
+            gathered = event
+        else:
+            if gathered is not None:
+                found.append(_round(begun, gathered, event["t_ns"] if state == "Stable" else None))
+            begun, gathered = None, None
+    if gathered is not None:
+        found.append(_round(begun, gathered, None))
+    return found
+
+
+def _round(begun: int | None, gathered: Event, until_ns: int | None) -> Round:
+    return Round(begun or 0, until_ns, gathered["t_ns"], gathered["generation"], gathered["members"])
+
+
+def kept_through(events: list[Event], believed: list[Interval], rounds: list[Round]) -> dict[int, KeptThrough]:
+    """Partitions that one stream had from before a round until after it, and those of them that it delivered from."""
+    found = {}
+    for number, each in enumerate(rounds):
+        if each.until_ns is None:
+            continue
+        through = [
+            interval
+            for interval in believed
+            if interval.from_ns <= each.from_ns and (interval.until_ns is None or interval.until_ns > each.until_ns)
+        ]
+        meanwhile = {
+            (owner_of(event), event["topic"], event["partition"])
+            for event in of(events, "records_delivered")
+            if each.from_ns <= event["t_ns"] < each.until_ns
+        }
+        if through:
+            delivered = sum((interval.owner, *interval.key[1:]) in meanwhile for interval in through)
+            found[number] = KeptThrough(kept=len(through), delivered=delivered)
+    return found

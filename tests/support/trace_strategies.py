@@ -1,0 +1,442 @@
+"""Small runs in which everything happens, for hypothesis: `traces()` draws steps, and a play makes a trace of them.
+
+A trace is valid by the schema and possible by its order: `seq` counts in each process's file, a process's times never
+go back, one that has ended is silent, and two processes of the authority never speak at the same moment. Beyond that
+anything goes: partitions are assigned to several members, records are delivered by anybody, repeatedly, with gaps and
+without serial numbers, owners are named at the moment of a poll, commits are old.
+
+A step is (how long after the one before, what, a number, another number), so that hypothesis can leave steps out; a
+number picks one of whatever there is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from tests.support.oracle import numbered
+from tests.support.traces import MS, e
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Step = tuple[int, str, int, int]
+
+#: Times between steps, in nanoseconds: ties, and both sides of every limit.
+PAUSES_NS = (
+    0,
+    0,
+    0,
+    1,
+    MS - 1,
+    MS,
+    MS + 1,
+    3 * MS,
+    20 * MS,
+    50 * MS,
+    50 * MS + 1,
+    100 * MS,
+    100 * MS + 1,
+    400 * MS,
+    1_000 * MS,
+    1_000 * MS + 1,
+)
+PARTITIONS = (("t", 0), ("t", 1), ("u", 0))
+_ERRORS = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_CONSUMER")
+_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty")
+_PATHS = ("/consumers/g/owners/t/0", "/x/consumers/g/offsets/t/0", "/brokers/ids", "/brokers/topics/t", "/", "/admin")
+_OPERATIONS = ("getData", "create", "sync", "setData", "getChildren")
+_SERIALS_AHEAD = 100
+
+
+@dataclass(eq=False)
+class _Member:
+    """One member in a process of its own."""
+
+    process: str
+    id: str
+    group: str
+    streams: int
+    is_over: bool = False
+    positions: dict[tuple[int, str, int], int] = field(default_factory=lambda: defaultdict(int))
+
+
+class _Play:
+    """Makes the trace: each verb is a method, which picks by its two numbers."""
+
+    def __init__(self, *, authorities: Sequence[str], groups: Sequence[str]) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._now_ns = 0
+        self._authorities, self._groups = authorities, groups
+        self._authority = 0
+        self._spoke = ""
+        self._members: list[_Member] = []
+        self._ends: dict[tuple[str, int], int] = defaultdict(int)
+        self._generations: dict[str, int] = defaultdict(int)
+        self._epochs = 0
+        self._changes = self._labels = 0
+
+    def step(self, step: Step) -> None:
+        pause_ns, verb, a, b = step
+        self._now_ns += pause_ns
+        VERBS[verb](self, a, b)
+
+    def emit(self, process: str, kind: str, **fields: Any) -> None:
+        self.events.append(e(0, process, kind, **fields) | {"t_ns": self._now_ns, "ns": self._now_ns})
+
+    def _by_authority(self, kind: str, **fields: Any) -> None:
+        process = self._authorities[self._authority % len(self._authorities)]
+        if self._spoke not in ("", process):
+            self._now_ns += 1  # the order of two processes at one moment means nothing
+        self._spoke = process
+        self.emit(process, kind, **fields)
+
+    def _alive(self, a: int) -> _Member | None:
+        alive = [member for member in self._members if not member.is_over]
+        return alive[a % len(alive)] if alive else None
+
+    def _by_stream(self, member: _Member, number: int, kind: str, **fields: Any) -> None:
+        self.emit(member.process, kind, member=member.id, stream=number % member.streams, **fields)
+
+    @property
+    def _is_zookeeper(self) -> bool:
+        return self._authorities[0] == "observer"
+
+    # -- members ---------------------------------------------------------------------------------------------------
+
+    def join(self, a: int, b: int) -> None:
+        """A new process, or another life of one that has ended."""
+        over = [member.process for member in self._members if member.is_over]
+        base = over[a % len(over)].partition(".")[0] if over and b % 2 else f"m{1 + len(self._members)}"
+        lives = sum(member.process.partition(".")[0] == base for member in self._members)
+        process = f"{base}.{lives + 1}" if lives else base
+        group = self._groups[a % len(self._groups)]
+        member = _Member(process, f"{group}_{process}", group, 1 + b % 2)
+        self._members.append(member)
+        if not self._is_zookeeper and a % 2:  # it does not know its id yet
+            self.emit(process, "rebalance_started", stream=0, trigger="join")
+            self.emit(process, "phase_entered", stream=0, phase="join", attempt=1)
+        self.emit(process, "member_started", member=member.id, group=group)
+
+    def come(self, a: int, b: int) -> None:
+        """The authority learns of a member, or removes it."""
+        if (member := self._alive(a)) is not None:
+            if b % 3:
+                self._by_authority("group_member_joined", group=member.group, id=member.id)
+            else:
+                self._by_authority("group_member_left", group=member.group, id=member.id, reason="session")
+
+    def leave(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            member.is_over = True
+            self.emit(member.process, "member_closed", member=member.id, group=member.group)
+            if b % 2:
+                self.emit("runner", "process_ended", target=member.process, how="leave")
+
+    def kill(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            member.is_over = True
+            self.emit("runner", "process_ended", target=member.process, how="kill" if b else "itself")
+
+    def fail(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            self.emit(member.process, "member_failed", member=member.id, error=f"error {b}")
+
+    def assign(self, a: int, b: int) -> None:
+        self._tell("assigned", a, b)
+
+    def revoke(self, a: int, b: int) -> None:
+        self._tell("revoked", a, b)
+
+    def lose(self, a: int, b: int) -> None:
+        self._tell("lost", a, b)
+
+    def _tell(self, what: str, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            named = PARTITIONS[b % 3 :][: 1 + b // 6]
+            self._by_stream(member, a // 4, f"partitions_{what}", t=" ".join(f"{t}{p}" for t, p in named))
+
+    def rebalance(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            step: tuple[str, dict[str, Any]] = (
+                ("rebalance_started", {"trigger": "children"}),
+                ("phase_entered", {"phase": "join", "attempt": 1}),
+                ("phase_entered", {"phase": "claim", "attempt": 1}),
+                ("attempt_ended", {"attempt": 1, "outcome": "conflict"}),
+                ("rebalance_ended", {"outcome": "ok"}),
+            )[b % 5]
+            self._by_stream(member, 0, step[0], **step[1])
+
+    # -- records ---------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, a: int, b: int) -> None:
+        topic, partition = PARTITIONS[a % 3]
+        first, last = self._ends[topic, partition], self._ends[topic, partition] + b
+        self._ends[topic, partition] = last + 1
+        serials = {"serial_first": first + _SERIALS_AHEAD, "serial_last": last + _SERIALS_AHEAD}
+        self.emit("runner", "records_acked", topic=topic, partition=partition, first=first, last=last, **serials)
+
+    def deliver(self, a: int, b: int) -> None:
+        """The next records, mostly; sometimes some are left out, repeated, or have no serial numbers."""
+        if (member := self._alive(a)) is None:
+            return
+        topic, partition = PARTITIONS[(a // 3) % 3]
+        place = (0 if member.streams == 1 else (a // 4) % member.streams, topic, partition)
+        first = max(0, member.positions[place] + (0, 0, 0, 0, 0, 2, -2, -5)[b])
+        last = first + (b * 3) % 5
+        member.positions[place] = last + 1
+        serials: dict[str, Any] = {"serial_first": first + _SERIALS_AHEAD, "serial_last": last + _SERIALS_AHEAD}
+        if b == 4:
+            serials = {"serial_first": None, "serial_last": None}
+        numbers = {"topic": topic, "partition": partition, "first": first, "last": last, **serials}
+        self._by_stream(member, place[0], "records_delivered", **numbers)
+
+    def start(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            topic, partition = PARTITIONS[(a // 3) % 3]
+            place = (0 if member.streams == 1 else (a // 4) % member.streams, topic, partition)
+            member.positions[place] = b * 2
+            self._by_stream(member, place[0], "position_started", topic=topic, partition=partition, offset=b * 2)
+
+    # -- the authority ---------------------------------------------------------------------------------------------
+
+    def _named(self, member: _Member | None) -> str:
+        if member is None:
+            return "somebody"
+        return f"{member.id}-0" if self._is_zookeeper else member.id
+
+    def _where(self, member: _Member | None, b: int) -> dict[str, Any]:
+        group = member.group if member is not None else self._groups[0]
+        topic, partition = PARTITIONS[b % 3]
+        return {"group": group, "topic": topic, "partition": partition}
+
+    def name(self, a: int, b: int) -> None:
+        member = self._alive(a)
+        self._epochs += 1
+        self._by_authority("authority_named", **self._where(member, b), owner=self._named(member), epoch=self._epochs)
+
+    def clear(self, a: int, b: int) -> None:
+        member = self._alive(a)
+        fields = {"owner": self._named(member), "epoch": self._epochs, "reason": "session" if b % 2 else "delete"}
+        self._by_authority("authority_cleared", **self._where(member, b), **fields)
+
+    def commit(self, a: int, b: int) -> None:
+        member = self._alive(a)
+        by = "" if member is None or a == b == 0 else member.id
+        where = self._where(member, b)
+        epoch = self._generations[where["group"]] - b // 3 if not self._is_zookeeper else b
+        self._by_authority("offset_written", **where, offset=(a * 5 + b) % 13, by=by, epoch=epoch)
+
+    def refuse(self, a: int, b: int) -> None:
+        member = self._alive(a)
+        by = member.id if member is not None else "tool"
+        self._by_authority("offset_refused", **self._where(member, b), offset=1, by=by, epoch=0, error=_ERRORS[b % 4])
+
+    def change_group(self, a: int, b: int) -> None:
+        group = self._groups[a % len(self._groups)]
+        state = _STATES[b % 4]
+        self._generations[group] += state == "CompletingRebalance"
+        fields = {"state": state, "generation": self._generations[group], "members": a, "reason": ""}
+        self._by_authority("group_changed", group=group, **fields)
+
+    def take_over(self, a: int, b: int) -> None:
+        """Another broker coordinates, or one leads some partition of a topic."""
+        if self._is_zookeeper:
+            return
+        self._authority += a % 2
+        topic = "__consumer_offsets" if b % 3 else "t"
+        own = int(self._authorities[self._authority % len(self._authorities)].partition("-")[2])
+        leader = (own, own, 3 - own, -1)[b % 4]
+        self._by_authority("leader_changed", topic=topic, partition=a % 2, leader=leader, leader_epoch=self._epochs)
+
+    # -- the runner and its surroundings ---------------------------------------------------------------------------
+
+    def stage(self, a: int, b: int) -> None:
+        del b
+        self.emit("runner", "stage_entered", stage=("steady", "fault", "heal", "drain")[a % 4])
+
+    def change(self, a: int, b: int) -> None:
+        """A change begins or has settled; sometimes another one than began last settles."""
+        if b % 2:
+            self._changes += 1
+            kind, detail = "change_started", {"detail": {"target": "m1"}} if a % 2 else {}
+        else:
+            kind, detail = "change_settled", {}
+        name = ("join", "leave", "form")[a % 3]
+        self.emit("runner", kind, change=name, round=1 + (b // 2) % 2, members=1 + a, **detail)
+
+    def fault(self, a: int, b: int) -> None:
+        fault, target = ("freeze", "cut", "kill")[a % 3], f"m{1 + b % 3}"
+        self.emit("runner", "fault_started" if b % 2 else "fault_ended", fault=fault, target=target)
+
+    def want(self, a: int, b: int) -> None:
+        self.emit("runner", "topic_wanted", topic="t" if a % 2 else "u", wanted=b % 3)
+
+    def count(self, a: int, b: int) -> None:
+        """A reading of a server's counters; pairs come of it by luck."""
+        when = "after" if b % 2 else "before"
+        self._labels += when == "before" and a == 0
+        label = f"c{self._labels}:{when}"
+        server = f"s{1 + b // 6}"
+        self.emit("runner", "counters_read", server=server, namespace="consumers", reads=a, writes=b, at=label)
+
+    def operate(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            path, op = _PATHS[b % 6], _OPERATIONS[(a + b) % 5]
+            error = {"error": "NoNode"} if a % 3 else {}
+            ok = {"ok": b % 3 > 0, **({} if b % 3 else error)}
+            self.emit(member.process, "zk_op", member=member.id, op=op, path=path, step=f"R{b}", **ok)
+
+    def answer(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            api, error = ("Fetch", "Heartbeat", "JoinGroup")[a % 3], "NOT_COORDINATOR" if b == 1 else ""
+            fields = {"api": api, "version": 0, "correlation": a, "broker": 1, "error": error}
+            self.emit(member.process, "request_answered", member=member.id, **fields)
+
+    def finish(self, a: int, b: int) -> None:
+        """The last reading of offsets; only the play itself ends with it."""
+        self.emit("runner", "stage_entered", stage="final")
+        self._now_ns += PAUSES_NS[-1 - a]
+        for group in self._groups:
+            for number, (topic, partition) in enumerate(PARTITIONS[: b % 4]):
+                where = {"group": group, "topic": topic, "partition": partition}
+                self.emit(
+                    "runner", "final_offset", **where, committed=(a + 3 * number) % 13, end=self._ends[topic, partition]
+                )
+        self.emit("runner", "run_ended", outcome="complete")
+
+    # -- what takes several steps by luck --------------------------------------------------------------------------
+
+    def pass_on(self, a: int, b: int) -> None:
+        """A partition goes from one member to the next: assigned, named, delivered by both for a while, revoked."""
+        old, new = self._alive(a), self._alive(a + 1)
+        if old is None or new is None:
+            return
+        self.assign(a, b)
+        self.name(a, b)
+        self.deliver(a + 3 * (b % 3), 0)
+        for member, pause_ns in ((a + 1, PAUSES_NS[b]), (a + 2, PAUSES_NS[2 * b])):
+            self.assign(member, b)
+            self.name(member, b)
+            for wait_ns in (0, pause_ns):
+                self._now_ns += wait_ns
+                for who in (a, member):
+                    self._by_stream(self._alive(who) or new, 0, "records_delivered", **self._polled(b))
+            self.commit(member - b % 2, b)
+            self.revoke(member if a % 2 else a, b)
+        self.revoke(a, b)
+
+    def _polled(self, b: int) -> dict[str, Any]:
+        topic, partition = PARTITIONS[b % 3]
+        numbers = {"first": b, "last": b + 2, "serial_first": None, "serial_last": None}
+        return {"topic": topic, "partition": partition, **numbers}
+
+    def change_and_settle(self, a: int, b: int) -> None:
+        name, number = ("join", "leave", "crash")[a % 3], 1 + b % 2
+        self.emit("runner", "change_started", change=name, round=number, members=2, detail={})
+        self.pass_on(a, b)
+        self.emit("runner", "change_settled", change=name, round=number, members=2)
+
+    def suffer(self, a: int, b: int) -> None:
+        """A fault that heals, with a rebalance in it."""
+        self.emit("runner", "fault_started", fault="freeze", target=f"m{a}")
+        self.rebalance(b, 0)
+        self._now_ns += PAUSES_NS[2 * a]
+        self.lose(a, b)
+        self.assign(a, b)
+        self.rebalance(b, 4)
+        self.emit("runner", "fault_ended", fault="freeze", target=f"m{a}")
+
+    def rebalance_on(self, a: int, b: int) -> None:
+        """A round of the group in which one member keeps a partition and goes on."""
+        if (member := self._alive(a)) is None:
+            return
+        self.assign(a, b)
+        self._now_ns += PAUSES_NS[b]
+        states: tuple[int | None, ...] = (None,) if self._is_zookeeper else (0, 1, 2)
+        for number, state in enumerate(states):
+            if state is not None:
+                self.change_group(self._groups.index(member.group), state)
+            else:
+                self.rebalance(a, 0)
+            self._now_ns += PAUSES_NS[2 * b]
+            if number < len(states) - 1 or state is None:
+                self._by_stream(member, a // 4, "records_delivered", **self._polled(b))
+        self._now_ns += PAUSES_NS[b]
+        self.rebalance(a, 4)
+        self._now_ns += PAUSES_NS[b]
+        self.revoke(a, b)
+
+    def read_counters(self, a: int, b: int) -> None:
+        self._labels += 1
+        for when in ("before", "after"):
+            for server in ("s1", "s2")[: 1 + a % 2]:
+                fields = {"server": server, "namespace": "consumers", "reads": a, "writes": b}
+                self.emit("runner", "counters_read", **fields, at=f"c{self._labels}:{when}")
+            for number in range(3 if when == "before" else 1):
+                self._now_ns += PAUSES_NS[2 * b]
+                self.operate(a + number, b + number)
+
+
+#: What a step can be, each with two numbers that pick what to do it to.
+VERBS: dict[str, Callable[[_Play, int, int], None]] = {
+    verb.__name__: verb
+    for verb in (
+        _Play.join,
+        _Play.come,
+        _Play.leave,
+        _Play.kill,
+        _Play.fail,
+        _Play.assign,
+        _Play.revoke,
+        _Play.lose,
+        _Play.rebalance,
+        _Play.acknowledge,
+        _Play.deliver,
+        _Play.start,
+        _Play.name,
+        _Play.clear,
+        _Play.commit,
+        _Play.refuse,
+        _Play.change_group,
+        _Play.take_over,
+        _Play.stage,
+        _Play.change,
+        _Play.fault,
+        _Play.want,
+        _Play.count,
+        _Play.operate,
+        _Play.answer,
+        _Play.pass_on,
+        _Play.change_and_settle,
+        _Play.suffer,
+        _Play.rebalance_on,
+        _Play.read_counters,
+    )
+}
+#: What happens most.
+_OFTEN = ("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start")
+_NUMBERS = st.integers(0, 7)
+_STEP = st.tuples(st.sampled_from(PAUSES_NS), st.sampled_from([*VERBS, *_OFTEN]), _NUMBERS, _NUMBERS)
+_STEPS_MAX = 40
+
+
+@st.composite
+def traces(draw: st.DrawFn, *, groups_max: int = 2) -> list[dict[str, Any]]:
+    """The events of a run, in order, as `tests.support.traces.e` makes them, with `seq` and `file` by process."""
+    authorities = draw(st.sampled_from((("observer",), ("broker-1",), ("broker-1", "broker-2"))))
+    groups = draw(st.sampled_from((("g",), ("g", "h"))[:groups_max]))
+    play = _Play(authorities=authorities, groups=groups)
+    play.emit("runner", "run_started", parameters={"members": 2})
+    for number in range(draw(st.integers(0, 4))):
+        play.join(number // 2, number)
+    # A list of any length would mostly be short.
+    steps = draw(st.integers(0, _STEPS_MAX))
+    for step in draw(st.lists(_STEP, min_size=steps, max_size=steps)):
+        play.step(step)
+    if draw(st.booleans()):
+        play.finish(draw(_NUMBERS), draw(_NUMBERS))
+    return numbered(play.events)
