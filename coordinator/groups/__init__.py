@@ -17,5 +17,5 @@ An answer that promises durability (a commit's, an assignment's) is therefore am
     effects = machine.handle(request, now)
     for write in effects.writes:
         await log.upsert(...)
-        effects = machine.stored(write, now)
+        effects = machine.step(write.stored, now)
 """

@@ -52,7 +52,7 @@ from kernel.values import NO_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from coordinator.groups.effects import Effects, Moment, Write
+    from coordinator.groups.effects import Effects, Moment
     from coordinator.groups.limits import Limits
     from coordinator.groups.records import GroupRecord, ProducerRecord, ServerChange, StoredChange, TransactionRecord
     from coordinator.groups.requests import Request, TransactionRequest
@@ -70,8 +70,8 @@ _RETENTION = TimerKey(TimerKind.RETENTION, "")
 class Machine:
     """For one leader epoch; thrown away after `unload`. Each event is one call that returns all its effects.
 
-    `handle` takes requests, `timer_fired`, `stored` and `not_stored` what the doing side reports, and `step` every
-    other event: a method of one of the parts that takes a turn.
+    `handle` takes requests, `timer_fired` the timers, and `step` every other event: a method that takes a turn, of a
+    write (`stored`) or of one of the parts.
     """
 
     def __init__(self, limits: Limits, settings: AssignmentSettings, size_of: Callable[[str], int]) -> None:
@@ -208,7 +208,7 @@ class Machine:
         elif self.offsets.delete_group(request, turn):
             self.server.delete(group_id, None, turn)  # the deletion of the offsets answers
 
-    # -- reports of the doing side ----------------------------------------------------------------------------------
+    # -- timers ----------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, now: Moment) -> Effects:
         """A timer that was set and not cancelled is due."""
@@ -227,16 +227,6 @@ class Machine:
 
     def _expire_later(self, turn: Turn) -> None:
         turn.set_timer(_RETENTION, turn.now.ms + self.limits.retention_check_ms)
-
-    def stored(self, write: Write, now: Moment) -> Effects:
-        turn = Turn(now, self.limits)
-        write.stored(turn)
-        return turn.effects()
-
-    def not_stored(self, write: Write, error: Error, now: Moment) -> Effects:
-        turn = Turn(now, self.limits)
-        write.not_stored(error, turn)
-        return turn.effects()
 
     # -- inspection -------------------------------------------------------------------------------------------------
 

@@ -97,9 +97,9 @@ class LedPartition:
         self._stop_log = services.storage.stop_log
         self._failure: LogStopped | None = None
 
-    def stop(self, mistake: BaseException) -> None:
+    def stop(self, bug: BaseException) -> None:
         """After a bug: answer waiting requests and have the partition given up."""
-        failure = log_stopped(f"the coordinator of {self._log.topic_partition}", mistake)
+        failure = log_stopped(f"the coordinator of {self._log.topic_partition}", bug)
         if self._failure is None:
             self._failure = failure
             self.unload()
@@ -156,8 +156,8 @@ class LedPartition:
                     self._perform(effects, replies=replies)
                 return later
             self._perform(effects, replies=())
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            self.stop(mistake)
+        except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            self.stop(bug)
             return failed_response()
         return translate(replies[0].answer)
 
@@ -204,8 +204,8 @@ class LedPartition:
         """Perform the effects of an event that no caller waits for."""
         try:
             self._perform(event())
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            self.stop(mistake)
+        except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            self.stop(bug)
 
     def _perform(self, effects: Effects, *, replies: Iterable[Reply] | None = None) -> None:
         """In the order of `coordinator.groups`; `replies` replaces those of the effects, if given."""
@@ -223,7 +223,6 @@ class LedPartition:
             self._writes += effects.writes
             if self._writer is None:
                 self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
-
         for watch in effects.watches:
             self._watch(watch, self)
         for decision in effects.decisions:
@@ -236,8 +235,8 @@ class LedPartition:
     async def _deliver_marker(self, marker: Marker) -> None:
         try:
             await self._deliver(marker)
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            self.stop(mistake)
+        except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            self.stop(bug)
         if not self.closed:
             self._performed(lambda: self.machine.step(partial(self.machine.transactions.marked, marker), self._now()))
 
@@ -252,8 +251,8 @@ class LedPartition:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
                 try:
                     errors = await self._store(writes)
-                except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-                    self.stop(mistake)
+                except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+                    self.stop(bug)
                     errors = [Error.UNKNOWN_SERVER_ERROR] * len(writes)
                 await in_pieces(self._report(writes, errors))
                 if Error.NOT_COORDINATOR in errors:
@@ -302,10 +301,8 @@ class LedPartition:
             if type(write) is Write:
                 continue
             # A failed report must not stop the others: requests wait for them.
-            if error is None:
-                self._performed(partial(self.machine.stored, write, self._now()))
-            else:
-                self._performed(partial(self.machine.not_stored, write, error, self._now()))
+            event = write.stored if error is None else partial(write.not_stored, error)
+            self._performed(partial(self.machine.step, event, self._now()))
 
     async def _write(self, pairs: list[tuple[bytes, bytes | None]]) -> Error | None:
         try:

@@ -229,5 +229,5 @@ class MemberWatches:
 
 def _report_mistake(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
     """The task handles expected errors: an exception that ends it is a bug (`internal_errors`)."""
-    if not task.cancelled() and (mistake := task.exception()) is not None:
-        failed(mistake)
+    if not task.cancelled() and (bug := task.exception()) is not None:
+        failed(bug)

@@ -56,9 +56,9 @@ class Watcher:
 
     def _stop_all_on_mistake(self, task: asyncio.Task[None]) -> None:
         """After a bug no partition would be notified of topics any more (`internal_errors`)."""
-        if not task.cancelled() and (mistake := task.exception()) is not None:
+        if not task.cancelled() and (bug := task.exception()) is not None:
             for partition in self._every_led():
-                partition.stop(mistake)
+                partition.stop(bug)
 
     async def _follow_topics(self) -> None:
         while True:

@@ -72,8 +72,8 @@ class MemoryStorage:
     async def take_over_pairs(self, tp: TopicPartition, topic_id: uuid.UUID, leader_epoch: int) -> MemoryLog:
         return self.logs.setdefault(tp, MemoryLog(tp))
 
-    def stop_log(self, tp: TopicPartition, mistake: LogStopped) -> None:
-        self.stopped[tp] = mistake
+    def stop_log(self, tp: TopicPartition, failure: LogStopped) -> None:
+        self.stopped[tp] = failure
 
     def resign(self, tp: TopicPartition) -> None: ...
 

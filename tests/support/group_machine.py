@@ -244,7 +244,7 @@ class Machine:
         """Everything that is on its way is refused."""
         self.holding = False
         while self.writes:
-            self._perform(self.subject.not_stored(self.writes.popleft(), error, self.now))
+            self._perform(self.subject.step(partial(self.writes.popleft().not_stored, error), self.now))
 
     def unload(self) -> None:
         self._perform(self.subject.unload(self.now))
@@ -317,7 +317,7 @@ class Machine:
                     self.log.pop(key, None)
                 else:
                     self.log[key] = value
-            self._perform(self.subject.stored(write, self.now))
+            self._perform(self.subject.step(write.stored, self.now))
 
 
 _TELLS_AN_ID = {Error.NONE, Error.MEMBER_ID_REQUIRED}

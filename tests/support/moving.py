@@ -96,8 +96,8 @@ class FencedStorage:
             raise self.broken.pop(0)
         return FencedLog(self._shared, leader_epoch, self.gate)
 
-    def stop_log(self, tp: TopicPartition, mistake: StorageError) -> None:
-        raise AssertionError(f"{tp} has stopped: {mistake}")
+    def stop_log(self, tp: TopicPartition, failure: StorageError) -> None:
+        raise AssertionError(f"{tp} has stopped: {failure}")
 
     def resign(self, tp: TopicPartition) -> None: ...
 

@@ -307,6 +307,6 @@ class Served:
                 if value is not None:
                     self.log[key] = value
         if error is None:
-            self._perform(self.machine.stored(write, self.now))
+            self._perform(self.machine.step(write.stored, self.now))
         else:
-            self._perform(self.machine.not_stored(write, error, self.now))
+            self._perform(self.machine.step(partial(write.not_stored, error), self.now))

@@ -210,7 +210,7 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
         for outcome in outcomes:
             assert all(getattr(answer, "command", None) is not Command.START for _, answer in outcome.replies)
             now = self.world.now
-            outcomes += [zombie.not_stored(write, Error.NOT_COORDINATOR, now) for write in outcome.writes]
+            outcomes += [zombie.step(partial(write.not_stored, Error.NOT_COORDINATOR), now) for write in outcome.writes]
 
     def _settle_commits(self) -> None:
         for question, tp, offset in self.commits:

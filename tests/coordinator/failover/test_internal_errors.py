@@ -12,6 +12,7 @@ import pytest
 
 from coordinator.groups.effects import WatchIds
 from coordinator.groups.machine import Machine
+from coordinator.groups.offsets.committed_offsets import CommitWrite
 from coordinator.groups.placement import partition_of
 from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
@@ -43,7 +44,7 @@ SICK = "sick"
 #: Groups of the same partition, and one of another.
 NEAR, BESIDE = [n for n in map("near-{}".format, range(99)) if partition_of(n, 4) == partition_of(SICK, 4)][:2]
 SOUND = next(name for name in map("sound-{}".format, range(99)) if partition_of(name, 4) != partition_of(SICK, 4))
-MISTAKES = [MemoryError(), sqlite3.ProgrammingError("closed"), struct.error("argument out of range")]
+BUGS = [MemoryError(), sqlite3.ProgrammingError("closed"), struct.error("argument out of range")]
 SESSION_MS = 1_000
 
 
@@ -120,10 +121,10 @@ def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:
     return [r.exc_info[1] for r in caplog.records if r.levelno == logging.CRITICAL and r.exc_info and r.exc_info[1]]
 
 
-def failing(instead_of: Callable[..., Any], mistake: BaseException, when: Callable[..., bool]) -> Callable[..., Any]:
+def failing(instead_of: Callable[..., Any], bug: BaseException, when: Callable[..., bool]) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
         if when(*arguments, **named):
-            raise mistake
+            raise bug
         return instead_of(*arguments, **named)
 
     return call
@@ -134,13 +135,13 @@ def is_of(group: str) -> Callable[..., bool]:
     return lambda *arguments: any(repr(group) in repr(argument) for argument in arguments)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
 def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_are_answered(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     async def body(scene: Scene) -> None:
         parked = await scene.parked(NEAR)
-        monkeypatch.setattr(partition_module, "encode", failing(partition_module.encode, mistake, is_of(SICK)))
+        monkeypatch.setattr(partition_module, "encode", failing(partition_module.encode, bug, is_of(SICK)))
         before = scene.sizes()
         commits = [scene.commit(SICK), scene.commit(BESIDE), scene.commit(SOUND)]
         assert await asyncio.gather(*commits) == ["unknown_server_error", "unknown_server_error", "none"]
@@ -150,20 +151,20 @@ def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_ar
         number = partition_of(SICK, 4)
         assert scene.sizes()[number] == before[number]
         assert await scene.give_up_what_has_stopped() == {number}
-        assert tracebacks(caplog) == [mistake]
+        assert tracebacks(caplog) == [bug]
 
     play(body)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
 def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     async def body(scene: Scene) -> None:
         await scene.member(SICK)
         parked = await scene.parked(NEAR)
         await scene.member(SOUND)
-        monkeypatch.setattr(Machine, "timer_fired", failing(Machine.timer_fired, mistake, is_of(SICK)))
+        monkeypatch.setattr(Machine, "timer_fired", failing(Machine.timer_fired, bug, is_of(SICK)))
         answer = await asyncio.wait_for(parked, 10)
         assert answer.error_code.name == "not_coordinator"
         await asyncio.sleep(2 * SESSION_MS / 1000)
@@ -171,7 +172,7 @@ def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
         described = await connection.call(Api.DescribeGroups, 5, groups=[SOUND])
         assert described.groups[0].group_state == "Empty", "its member's session has ended"
         assert await scene.give_up_what_has_stopped() == {partition_of(SICK, 4)}
-        assert tracebacks(caplog) == [mistake]
+        assert tracebacks(caplog) == [bug]
 
     play(body)
 
@@ -207,7 +208,7 @@ def test_failing_report_of_a_write_stops_the_partition_and_others_of_the_batch_a
     """The machine cannot answer the one that fails; its connection is closed."""
 
     async def body(scene: Scene) -> None:
-        monkeypatch.setattr(Machine, "stored", failing(Machine.stored, KeyError("lost"), is_of(SICK)))
+        monkeypatch.setattr(CommitWrite, "stored", failing(CommitWrite.stored, KeyError("lost"), is_of(SICK)))
         lost = asyncio.create_task(scene.commit(SICK))
         assert await scene.commit(NEAR) == "none", "it was stored"
         assert await scene.give_up_what_has_stopped() == {partition_of(SICK, 4)}
@@ -299,8 +300,8 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
         class Partition:
             met: BaseException | None = None
 
-            def stop(self, mistake: BaseException) -> None:
-                self.met = mistake
+            def stop(self, bug: BaseException) -> None:
+                self.met = bug
 
         partition: Any = Partition()
         monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
