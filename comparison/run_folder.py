@@ -3,8 +3,8 @@
 With --repeat, each repeat has a folder below that: `seed-<seed>/`.
 
 `command.json` lists the runs of the command. Each run's folder has `run.json` (the full command, versions,
-configuration, machine baseline, seed) and `trace/*.jsonl`, which is all that an analysis needs. `runs/latest` is a
-link to the newest.
+configuration, machine baseline, seed, and the trace files that were opened) and `trace/*.jsonl`, which is all that an
+analysis needs. `runs/latest` is a link to the newest.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kernel.errors import EnvironmentFault
+from kernel.errors import EnvironmentFault, UserError
+from kernel.trace.listed_file import ListedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-RUN_SCHEMA_VERSION = 1
+    from kernel.trace.events import Role
+
+#: 2: `run.json` lists the trace files.
+RUN_SCHEMA_VERSION = 2
+RUN_FILE = "run.json"
 LATEST = "latest"
 #: The largest file that a run and its analysis may need.
 ROOM_BYTES = 32 * 1024 * 1024
@@ -108,11 +113,62 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
         raise unwritable(path, error) from error
 
 
+class RunRecord:
+    """The `run.json` of a run, written again with each change: it is true even if the runner is killed."""
+
+    def __init__(self, run_dir: Path, about: Mapping[str, object]) -> None:
+        """Write it with what is known before the run."""
+        self._path = run_dir / RUN_FILE
+        self._about = about
+        self._traces: list[ListedFile] = []
+        self._write({})
+
+    def add_traces(self, role: Role, processes: Iterable[str]) -> None:
+        """List the trace files of these processes; before they are opened, or right after it."""
+        self._traces += [ListedFile(f"{process}.jsonl", process, str(role)) for process in processes]
+        self._write({})
+
+    def end(self, outcome: Mapping[str, object]) -> None:
+        """Add how the run ended."""
+        self._write(outcome)
+
+    def _write(self, outcome: Mapping[str, object]) -> None:
+        traces = [each._asdict() for each in self._traces]
+        write_json(self._path, {**self._about, "traces": traces, **outcome})
+
+
+def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
+    """The trace files that a run's `run.json` lists; None without a list: nothing is known then.
+
+    Raises `UserError` if the file is there but cannot be read, or is damaged.
+    """
+    path = run_dir / RUN_FILE
+    try:
+        traces = msgspec.json.decode(path.read_bytes(), type=_Listing).traces
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path} is damaged: {error}") from error
+    return None if traces is None else tuple(ListedFile(each.file, each.process, each.role) for each in traces)
+
+
+class _ListedTrace(msgspec.Struct):
+    file: str
+    process: str
+    role: str
+
+
+class _Listing(msgspec.Struct):
+    traces: tuple[_ListedTrace, ...] | None = None
+
+
 def run_dirs_in(folder: Path) -> list[Path]:
     """The run folders in a bundle, in a scenario's folder, or the run's own folder; sorted by name."""
     if not folder.is_dir():
         raise EnvironmentFault(f"{folder} is not a folder: give one that `run` or `compare` created")
-    found = sorted(path.parent for path in folder.rglob("run.json"))
+    found = sorted(path.parent for path in folder.rglob(RUN_FILE))
     if not found:
         raise EnvironmentFault(f"no run in {folder} (no run.json): give a folder that `run` or `compare` created")
     return found

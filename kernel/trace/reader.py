@@ -79,7 +79,9 @@ class Trace:
     header: Mapping[str, Any] | None
     events: tuple[dict[str, Any], ...] = ()
     quarantined: tuple[Quarantined, ...] = field(default=())
-    end: EndMarker | None = None
+    end: EndMarker | None = None  #: the first one
+    lines: int = 0  #: non-empty ones, header and end marker included
+    after_end: int = 0  #: lines that follow the end marker
 
     @property
     def missing(self) -> int:
@@ -103,16 +105,18 @@ def read_trace(path: Path) -> Trace:
     try:
         lines = list(lines_of(path))
     except OSError as error:
-        return Trace(path, None, quarantined=(_unreadable(path, error),))
+        whole = _unreadable(path, error)
+        return Trace(path, None, quarantined=(whole,))
     first = header_of(lines[0]) if lines else HeaderLine(None)
     events: list[dict[str, Any]] = []
     quarantined: list[Quarantined] = []
-    end = None
+    end, ended_at = None, len(lines)
     for number, line in enumerate(lines, start=1):
         if number == 1 and first.header is not None:
             continue
         if first.header is not None and (marker := end_of(line)) is not None:
-            end = marker
+            if end is None:
+                end, ended_at = marker, number
             continue
         event, reason, wrong = event_of(line)
         if first.header is None:
@@ -122,7 +126,7 @@ def read_trace(path: Path) -> Trace:
             quarantined.append(Quarantined(number, reason, shown, "; ".join(wrong), path.name))
         elif event is not None:
             events.append(event)
-    return Trace(path, first.header, tuple(events), tuple(quarantined), end)
+    return Trace(path, first.header, tuple(events), tuple(quarantined), end, len(lines), len(lines) - ended_at)
 
 
 def read_header(path: Path) -> HeaderLine:

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.run_folder import new_bundle, provenance, run_dir_of, run_dirs_in, write_json
-from kernel.errors import EnvironmentFault
+from comparison.run_folder import (
+    RunRecord,
+    listed_traces,
+    new_bundle,
+    provenance,
+    run_dir_of,
+    run_dirs_in,
+    write_json,
+)
+from kernel.errors import EnvironmentFault, UserError
+from kernel.trace.events import Role
+from kernel.trace.listed_file import ListedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,3 +89,37 @@ def test_provenance_names_command_versions_and_machine() -> None:
     assert about["command"] == ["rebalance-lab", "compare"]
     assert set(about["versions"]) >= {"python", "pyspark", "kazoo", "rebalance-lab"}  # type: ignore[call-overload]  # a plain JSON object
     assert about["machine"]["cores"] >= 1  # type: ignore[index]  # a plain JSON object
+
+
+def test_trace_files_are_listed_as_soon_as_they_are_added(tmp_path: Path) -> None:
+    record = RunRecord(tmp_path, {"run": "r"})
+    assert listed_traces(tmp_path) == ()
+    record.add_traces(Role.RUNNER, ["runner"])
+    record.add_traces(Role.MEMBER, ["m1", "m1.2"])
+    expected = (
+        ListedFile("runner.jsonl", "runner", "runner"),
+        ListedFile("m1.jsonl", "m1", "member"),
+        ListedFile("m1.2.jsonl", "m1.2", "member"),
+    )
+    assert listed_traces(tmp_path) == expected
+    record.end({"outcome": "complete"})
+    assert listed_traces(tmp_path) == expected
+    assert json.loads((tmp_path / "run.json").read_text()) == {
+        "run": "r",
+        "traces": [each._asdict() for each in expected],
+        "outcome": "complete",
+    }
+    assert list(tmp_path.iterdir()) == [tmp_path / "run.json"]
+
+
+def test_nothing_is_known_of_a_run_without_a_list(tmp_path: Path) -> None:
+    assert listed_traces(tmp_path) is None
+    (tmp_path / "run.json").write_text('{"schema": 1, "outcome": "complete"}')
+    assert listed_traces(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"traces": [{"file": 1}]}', '{"traces": 5}', "[" * 10_000])
+def test_a_damaged_list_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(UserError, match=r"run\.json is damaged: "):
+        listed_traces(tmp_path)

@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from comparison.run_folder import UNWRITABLE, unwritable, write_json
+from comparison.run_folder import UNWRITABLE, RunRecord, unwritable
 from comparison.scenarios.plan.vocabulary import Form, JoinOne, RestartEach, SlowOwner
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
@@ -49,20 +49,24 @@ class RunOutcome:
 class Run:
     """Performs one request; create one for each."""
 
-    def __init__(self, request: RunRequest, fork_server: ForkServer, on_stage: Callable[[str], None]) -> None:
+    def __init__(
+        self, request: RunRequest, fork_server: ForkServer, on_stage: Callable[[str], None], record: RunRecord
+    ) -> None:
         self._request = request
+        self._record = record
         self._on_stage = on_stage
         #: Until the run has ended: the outcome of one that was aborted.
         self.outcome = RunOutcome(outcome="failed", error="the run was aborted", seconds=0.0, baseline={})
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
-        self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer)
+        self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record)
         self._members = GroupMembers(
             self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
         )
         self._nemesis = Nemesis(self._testbed, self._members, self._enter)
 
     def _writer(self, role: Role, process: str) -> TraceWriter:
+        self._record.add_traces(role, [process])
         path = self._request.run_dir / "trace" / f"{process}.jsonl"
         return TraceWriter(path, self._request.trace_identity(role, process))
 
@@ -204,7 +208,7 @@ async def perform(
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> RunOutcome:
-    """Perform one run and write its `run.json`: before it with the plan, and after it with the outcome."""
+    """Perform one run and write its `run.json`: the plan before it, the trace files in it, the outcome after it."""
     about = {
         **provenance,
         "run": request.run,
@@ -215,13 +219,13 @@ async def perform(
         "configuration": asdict(request.configuration),
         "warnings": list(request.warnings),
     }
-    write_json(request.run_dir / "run.json", about)
-    run = Run(request, fork_server, on_stage)
+    record = RunRecord(request.run_dir, about)
+    run = Run(request, fork_server, on_stage, record)
     try:
         return await run.perform(interrupted)
     finally:
         with contextlib.suppress(EnvironmentFault) if run.outcome.outcome == "failed" else contextlib.nullcontext():
-            write_json(request.run_dir / "run.json", {**about, **asdict(run.outcome)})
+            record.end(asdict(run.outcome))
 
 
 def _error_text(caught: BaseException | None) -> str:

@@ -15,10 +15,11 @@ from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.testbed.group_view import GroupView
 from kernel.designs import DESIGNS
+from kernel.trace.events import Role
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.testbed.testbed import Testbed
@@ -69,12 +70,19 @@ class GroupMembers:
 
     def join(self, count: int, settings: Mapping[str, str] | None = None) -> None:
         """Let `count` more members join at once, with `settings` over the design's own."""
-        for _ in range(count):
-            place = self.places[self.joined % len(self.places)]
+        places = [self.places[number % len(self.places)] for number in range(self.joined, self.joined + count)]
+        self._list_traces(places)
+        for place in places:
             if settings:
                 self._settings[place] = settings
             self._join(place)
             self.joined += 1
+
+    def _list_traces(self, places: Iterable[str]) -> None:
+        """List the trace files of processes that are not configured yet: all at once, so that nobody joins later."""
+        names = dict.fromkeys(self._living[place] for place in places)
+        if new := [name for name in names if name not in self._configured]:
+            self._testbed.record.add_traces(Role.MEMBER, new)
 
     def _join(self, place: str) -> None:
         name = self._living[place]
@@ -167,6 +175,7 @@ class GroupMembers:
             self._settings[place] = settings
         if topics:
             self._topics[place] = tuple(topics)
+        self._list_traces([place])
         await self._spawn(name)
         self._join(place)
 

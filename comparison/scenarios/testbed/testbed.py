@@ -15,12 +15,14 @@ from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.designs import DESIGNS
 from kernel.errors import Unavailable
 from kernel.ports import free_ports
+from kernel.trace.events import Role
 from kernel.values import TopicPartition
 from kernel.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.processes.fork_server import ForkServer
     from kernel.trace.writer import Tracer
@@ -61,11 +63,14 @@ class BrokerChild:
 class Testbed:
     """All parts of a run except its members."""
 
-    def __init__(self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, proxy_tracer: Tracer) -> None:
+    def __init__(
+        self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, proxy_tracer: Tracer, record: RunRecord
+    ) -> None:
         self.request = request
+        self.record = record
         self._fork_server = fork_server
         self.tracer = tracer
-        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer)
+        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer, record)
         self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
         self.partitions = tuple(
             TopicPartition(topic, number)
@@ -181,6 +186,7 @@ class Testbed:
             real = free_ports(1)[0]
             port = await self.coordinator_proxy.start(real)
             settings |= {"port": str(real), "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}"}
+        self.record.add_traces(Role.BROKER, [broker.name])
         broker.child.send(
             {
                 **self.request.identity(broker.name),

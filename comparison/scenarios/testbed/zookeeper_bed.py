@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
@@ -45,7 +46,8 @@ Opened = TypeVar("Opened")
 class ZooKeeperBed:
     """Starts, cuts, heals and stops ZooKeeper, reads its counters, and writes the observer's trace."""
 
-    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer) -> None:
+    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer, record: RunRecord) -> None:
+        self._record = record
         self._request = request
         self._tracer = tracer
         self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
@@ -138,6 +140,7 @@ class ZooKeeperBed:
         """Start observing a group in a ZooKeeper whose transaction log cannot be read."""
         if self.servers or DESIGNS[self._request.design].coordinator:
             return
+        self._record.add_traces(Role.OBSERVER, ["observer"])
         self._observer_trace = TraceWriter(self._observations, self._identity())
         self._observer = LiveObserver(self.connect_string, group, partitions, self._observer_trace)
         await self._observer.start()
@@ -204,6 +207,7 @@ class ZooKeeperBed:
         """
         if not self.servers:
             if self._observer is not None:
+                self._record.add_traces(Role.OBSERVER, ["observer-offsets"])
                 identity = self._request.trace_identity(Role.OBSERVER, "observer-offsets")
                 path = self._observations.with_name("observer-offsets.jsonl")
                 write_offsets(self._offset_writes(self._observer), path, identity, self._observer.group)
@@ -213,6 +217,7 @@ class ZooKeeperBed:
             transactions = list(read_ensemble([server.data_dir for server in self.servers]))
         except FileNotFoundError:
             return  # ended before the first transaction
+        self._record.add_traces(Role.OBSERVER, ["observer"])
         write_observed(
             transactions,
             self._observations,

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from comparison.pipeline.analysis import analyze
-from comparison.run_folder import run_dir_of
+from comparison.run_folder import listed_traces, run_dir_of
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
@@ -100,6 +100,10 @@ def broken(folder: Path) -> None:
 def assert_failed(run_dir: Path, reason: str) -> None:
     written = json.loads((run_dir / "run.json").read_text())
     assert (written["outcome"], written["error"]) == ("failed", reason)
+    listed = listed_traces(run_dir)
+    assert listed is not None
+    assert {("runner.jsonl", "runner", "runner"), ("proxy.jsonl", "proxy", "proxy")} <= set(listed)
+    assert {each.file for each in listed} == {path.name for path in (run_dir / "trace").iterdir()}
     ends = [json.loads(line) for line in (run_dir / "trace/runner.jsonl").read_text().splitlines()]
     assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [
         ("failed", reason)

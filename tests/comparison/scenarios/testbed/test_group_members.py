@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from comparison.run_folder import RunRecord, listed_traces
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
@@ -62,6 +63,7 @@ class Group:
             bootstrap="localhost:1",
             zookeeper=SimpleNamespace(connect_for_member=lambda **_: "localhost:2"),
             check=lambda: None,
+            record=RunRecord(folder, {}),
         )
         self.children: dict[str, Child] = {}
         self.members = GroupMembers(testbed, None, members)  # type: ignore[arg-type]  # as much as is used of both
@@ -82,7 +84,7 @@ def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("group", [("rolling-restart", "static", 2)], indirect=True)
-def test_a_restarted_process_is_another_one_at_the_same_place(group: Group) -> None:
+def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_path: Path) -> None:
     async def scenario() -> None:
         members = group.members
         await members.warm_up()
@@ -96,6 +98,8 @@ def test_a_restarted_process_is_another_one_at_the_same_place(group: Group) -> N
         await members.come_back("m1")
 
     asyncio.run(scenario())
+    listed = listed_traces(tmp_path)
+    assert listed == tuple((f"{name}.jsonl", name, "member") for name in ("m1", "m2", "m1.2", "m1.3"))
     for name in ("m1", "m1.2", "m1.3"):
         configuration = group.configured(name)
         assert (configuration["process"], configuration["place"]) == (name, "m1")
