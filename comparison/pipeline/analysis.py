@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.pipeline import result as shape
-from comparison.pipeline.assemble import assemble
-from comparison.pipeline.collect import measure
-from comparison.pipeline.ingest import find_runs, ingest
-from comparison.pipeline.repeats import repeated
-from comparison.pipeline.verdicts import judge
+from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.figures.repeats import repeated
+from comparison.pipeline.jobs import analyse
+from comparison.pipeline.written import discard, publish, staging, write_results
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 
@@ -43,20 +43,24 @@ def analyze(
 ) -> dict[str, Any]:
     """Analyse every run at or below the folders given, and return the result as result.json has it.
 
-    The events stay as Parquet in `output` (default: the common parent of the run folders). Raises NothingToAnalyse
-    if there is no trace.
+    The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
+    the place of an earlier analysis's. Raises NothingToAnalyse if there is no trace.
     """
     runs = find_runs(run_dirs)
     if not runs:
         looked = ", ".join(str(folder) for folder in run_dirs) or "no folder"
         raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
-    folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve() / "events.parquet"
-    progress("reading the traces")
-    events = ingest(spark, runs, folder)
-    measured = measure(spark, events, {run.number: str(run.header.get("design", "")) for run in runs}, progress)
-    progress("verdicts")
-    judged = [judge(assemble(run, measured[run.number])) for run in runs]
-    return shape.as_mapping(compose(sorted(judged, key=_place), _not_applicable(folder.parent)))
+    folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve()
+    progress(f"analysing {len(runs)} runs" if len(runs) > 1 else "analysing the run")
+    tables = staging(folder)
+    try:
+        analysed, _ = analyse(spark, runs, parts_of(runs, spark.sparkContext.defaultParallelism), tables)
+        write_results(tables, [(run, analysed[number]) for number, run in enumerate(runs)])
+        publish(folder)
+    except BaseException:
+        discard(folder)
+        raise
+    return shape.as_mapping(compose(sorted(analysed.values(), key=_place), _not_applicable(folder)))
 
 
 def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:

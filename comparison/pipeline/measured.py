@@ -1,16 +1,19 @@
 """What Spark measured of one run, as typed values: everything after the edge works on these.
 
-`comparison.pipeline.collect` makes them from Spark's rows and checks every field's type on the way. Times are
+`comparison.pipeline.gold.run` puts them together. Times are
 nanoseconds on the run's clock. A *window* is the number of the window that a value belongs to
-(`comparison.pipeline.windows`).
+(`comparison.pipeline.silver.windows`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from comparison.pipeline.result import FileIntegrity
 
 
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +53,12 @@ class FaultStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """A process ended."""
+    """A process ended; `how` is leave, kill, stop or itself."""
 
     t_ns: int
     target: str
+    how: str = ""
+    code: int | None = None
 
 
 class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +221,6 @@ class DeliveryBin(msgspec.Struct, frozen=True, kw_only=True):
 
     bin: int | None
     records: int
-    out_of_order: int
 
 
 class TracedOperations(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,6 +268,11 @@ class Round:
 class Measured:
     """Everything that was measured of one run; by window where it has one."""
 
+    events: int = 0
+    unusable: dict[str, int] = field(default_factory=dict)  #: lines by the reason why they are no events
+    missing: int = 0  #: numbers absent from the files
+    files: list[FileIntegrity] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  #: why the trace may not show everything, file by file
     runner: list[RunnerEvent] = field(default_factory=list)
     failures: list[MemberFailed] = field(default_factory=list)
     span: RunSpan | None = None
@@ -279,6 +288,7 @@ class Measured:
     rounds: list[Round] = field(default_factory=list)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     delivered: list[DeliveryBin] = field(default_factory=list)
+    out_of_order: int = 0  #: polls of a stream that began before the end of its previous one
     operations: list[TracedOperations] = field(default_factory=list)
     takeovers: list[Takeover] = field(default_factory=list)
     acting: list[Acting] = field(default_factory=list)

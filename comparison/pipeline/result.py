@@ -17,7 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
@@ -114,7 +114,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     converge_ms: float | None  #: by the members' own events, since the change; None: not within the window
     takeover_ms: float | None  #: until the authority first named a new owner
     target: str  #: the process that was changed or had the fault, if any
-    rounds: int  #: rebalances of the whole group; see comparison.pipeline.rounds
+    rounds: int  #: rebalances of the whole group; see comparison.pipeline.silver.rounds
     unowned_partition_s: float
     unowned_longest_s: float  #: of a single partition
     two_delivering_partition_s: float
@@ -164,12 +164,34 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     late: bool  #: it accepted one after its successor had taken over
 
 
+class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):
+    """One trace file, and whether it is whole; see kernel.trace.integrity."""
+
+    file: str
+    process: str  #: as the header names it, like `role` and `run`; '' without a usable header
+    role: str
+    run: str
+    lines: int
+    events: int
+    quarantined: dict[str, int]  #: unusable lines by reason
+    seq_distinct: int
+    seq_doubled: int
+    seq_missing: int
+    backwards: int  #: how often time goes backwards
+    backwards_ns: int
+    ended: bool  #: has an end marker
+    announced: int | None  #: the number of events in the end marker
+    problems: list[str]
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One scenario under one design."""
 
     path: str
+    run_id: str = ""  #: as in the tables and in the trace's headers
     scenario: str
     design: str
+    repeat: int = 1  #: of several runs that differ in the seed
     implementations: list[str]
     seed: int
     outcome: str  #: complete, interrupted, failed, or '' if the trace does not say
@@ -181,6 +203,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     quarantined: dict[str, int]  #: unusable lines, by reason
     missing_events: int  #: sequence numbers missing from the files
+    files: list[FileIntegrity] = []
+    problems: list[str] = []  #: of the trace files: while there is one, nothing can be concluded
     metrics: dict[str, float | None]  #: see METRICS; None: cannot be measured from this trace
     requests: dict[str, int]
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`

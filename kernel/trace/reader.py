@@ -1,7 +1,7 @@
 """Read traces in plain Python: for the report, `doctor` and tests. The pipeline has its own ingest.
 
-No line is dropped silently: an unusable one becomes a `Quarantined` with a reason. `comparison.pipeline.ingest` uses
-the same reasons.
+No line is dropped silently: an unusable one becomes a `Quarantined` with a reason. The pipeline
+(`comparison.pipeline.bronze.decode`) uses the same reasons.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ producer that numbers its records; a folder of its own for each run.
 
 Steps: those of `comparison.scenarios.plan.catalogue`; then drain, final reads, stop.
 
-Expectation per failure type: `comparison.pipeline.verdicts`, each of which must be `as expected`. A run that
+Expectation per failure type: `comparison.pipeline.figures.verdicts`, each of which must be `as expected`. A run that
 does not come to its end is a failure of the test, not an `unknown`.
 """
 

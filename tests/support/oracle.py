@@ -87,7 +87,7 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
     found.phases = oracle_rebalances.phases_of(usable)
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
-    found.delivered = oracle_runs.bins_of(usable, span)
+    found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
     found.operations = oracle_runs.operations_of(usable, oracle_runs.readings_of(usable))
     return found
 

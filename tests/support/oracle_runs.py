@@ -201,7 +201,7 @@ def readings_of(events: list[Event]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def bins_of(events: list[Event], span: RunSpan) -> list[DeliveryBin]:
+def bins_of(events: list[Event], span: RunSpan) -> tuple[list[DeliveryBin], int]:
     """What the group delivered in each bin of time, and the polls that began before the end of the previous one."""
     polls = of(events, "records_delivered", "position_started")
     found: dict[int | None, list[int]] = {}
@@ -216,7 +216,9 @@ def bins_of(events: list[Event], span: RunSpan) -> list[DeliveryBin]:
                 place[1] += before is not None and event["first"] <= before
             # Where delivery has just started, the next poll may begin anywhere.
             before = event["last"] if event["kind"] == "records_delivered" else None
-    return [DeliveryBin(bin=place, records=each[0], out_of_order=each[1]) for place, each in found.items()]
+    return [DeliveryBin(bin=place, records=each[0]) for place, each in found.items()], sum(
+        each[1] for each in found.values()
+    )
 
 
 def owners_around(authority: list[Interval], begin: int, end: int) -> list[PartitionOwners]:

@@ -1,20 +1,29 @@
-"""Hand-written traces: `e` makes an event in one line, `frame` a table of them, `write_run` the files of a run."""
+"""Hand-written traces: `e` makes an event in one line, `tables` the tables of them, `write_run` the files of a run."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.ingest import EVENTS_SCHEMA
-from kernel.trace.events import Role
+import msgspec
+import pyarrow as pa
+
+from comparison.pipeline.bronze.decode import decode
+from comparison.pipeline.bronze.runs import TOLERANCE_NS, TraceFile, TraceRun
+from comparison.pipeline.bronze.tables import joined, tables_of
+from comparison.pipeline.silver.context import bounds_of, context_of, groups_of
+from kernel.trace.events import COMMON_FIELDS, KINDS, Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.manual_clock import ManualClock
 from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.context import Context
 
 MS = 1_000_000
 
@@ -41,12 +50,54 @@ def _role_of(process: str) -> str:
     return first if first in {Role.BROKER, Role.RUNNER, Role.OBSERVER, Role.PROXY} else Role.MEMBER
 
 
-def frame(spark: SparkSession, events: Iterable[dict[str, Any]]) -> DataFrame:
-    """Events as the pipeline's table; `seq` counts in the given order."""
-    rows = [{**event, "seq": seq} for seq, event in enumerate(events)]
-    return spark.createDataFrame(
-        [tuple(row.get(name) for name in EVENTS_SCHEMA.fieldNames()) for row in rows], EVENTS_SCHEMA
+def lines_of(events: Iterable[dict[str, Any]]) -> bytes:
+    """The lines of events, as a file has them."""
+    return b"".join(
+        msgspec.json.encode(
+            {name: event[name] for name in event if name in (*COMMON_FIELDS, *KINDS[event["kind"]].fields)}
+        )
+        + b"\n"
+        for event in events
     )
+
+
+def tables(events: Iterable[dict[str, Any]], *, numbered: bool = False) -> Tables:
+    """Events of one run as the pipeline's tables, by way of their lines.
+
+    `seq` counts in the given order, unless the events are `numbered` already.
+    """
+    by_process: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for seq, event in enumerate(events):
+        own = event["seq"] if numbered else seq
+        by_process[event["process"], event["role"]].append({**event, "seq": own, "ns": event["t_ns"]})
+    pieces = []
+    for (process, role), mine in sorted(by_process.items()):
+        decoded = decode(lines_of(mine))
+        assert not decoded.unusable
+        pieces.append(tables_of(decoded, TraceFile(Path(f"{process}.jsonl"), 0, role=role, process=process)))
+    return joined(pieces)
+
+
+def traced_run(design: str = "zookeeper", *, scenario: str = "crash", tolerance_ns: int = TOLERANCE_NS) -> TraceRun:
+    """A run without files, for what is measured of hand-written events."""
+    return TraceRun("run", Path("run"), scenario, design, 1, (), tolerance_ns)
+
+
+def context(found: Tables, run: TraceRun | None = None) -> Context:
+    """The context of a run's tables."""
+    return context_of(run or traced_run(), found, bounds_of(found), groups_of(found))
+
+
+def staged(
+    cases: Mapping[str, Sequence[dict[str, Any]]], stage: Callable[[Tables, Context], Any]
+) -> dict[str, list[Any]]:
+    """A stage's rows for several traces, each a run of its own: {case: rows}."""
+    return {name: rows(stage(found := tables(events), context(found))) for name, events in cases.items()}
+
+
+def rows(found: Any) -> list[Any]:
+    """The rows of a table, with their columns as attributes; what is no table is returned as a list."""
+    return [SimpleNamespace(**row) for row in found.to_pylist()] if isinstance(found, pa.Table) else list(found)
 
 
 def write_run(
@@ -70,15 +121,3 @@ def write_run(
     for writer in writers.values():
         writer.close()
     return folder
-
-
-def staged(
-    spark: SparkSession, cases: Mapping[str, Sequence[dict[str, Any]]], stage: Callable[[DataFrame], DataFrame]
-) -> dict[str, list[Row]]:
-    """A stage's rows for several traces, each a separate run, in one Spark job: {case: rows}."""
-    names = list(cases)
-    rows: dict[str, list[Row]] = {name: [] for name in names}
-    events = [{**event, "run": run} for run, name in enumerate(names) for event in cases[name]]
-    for row in stage(frame(spark, events)).collect():
-        rows[names[row.run]].append(row)
-    return rows

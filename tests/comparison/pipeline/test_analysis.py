@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions
 
+from comparison.pipeline import analysis
 from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
-from comparison.pipeline.ingest import find_runs, ingest
+from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.result import METRICS, SCHEMA_PATH, Result, VerdictOutcome, schema
 from comparison.pipeline.synthetic import write_synthetic
 from tests.support.results import run
@@ -171,54 +174,52 @@ CLUSTER = """
 import sys
 from pathlib import Path
 import msgspec
-from comparison.pipeline import ingest
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.session import spark_session
-from tests.comparison.pipeline.test_analysis import by_process
-ingest._WITHOUT_TASKS_BYTES_MAX = 0  # so that executors read the traces
-with spark_session(sys.argv[3]) as spark:
-    found = {}(spark, Path(sys.argv[1]), Path(sys.argv[2]))
+with spark_session("local-cluster[2,1,1024]") as spark:
+    found = analyze(spark, [Path(sys.argv[1])], output=Path(sys.argv[2]))
 sys.stdout.buffer.write(msgspec.json.encode(found))
 """
 
 
-def by_process(spark: SparkSession, source: Path, output: Path) -> list[list]:
-    """The events read of each process: how many, when, and why some are unusable."""
-    events = ingest(spark, find_runs([source]), output / "events.parquet")
-    columns = [
-        functions.count("*"),
-        functions.sum("seq"),
-        functions.min("t_ns"),
-        functions.max("t_ns"),
-        functions.count("problem"),
-        functions.sum(functions.hash(*events.columns)),
-    ]
-    rows = events.groupBy("run", "role", "process").agg(*columns).collect()
-    return sorted(list(row) for row in rows)
-
-
-def on_a_cluster(found: str, source: Path, output: Path, *, executors: int) -> object:
-    master = f"local-cluster[{executors},{2 // executors},1024]"
-    arguments = [sys.executable, "-c", CLUSTER.replace("{}", found), str(source), str(output), master]
-    root = Path(__file__).parents[3]
-    return json.loads(subprocess.run(arguments, cwd=root, capture_output=True, timeout=540, check=True).stdout)
-
-
-def test_executors_in_other_processes_read_the_same_events(spark: SparkSession, tmp_path: Path) -> None:
-    """The only code of ours that an executor runs: it gets paths of files and writes some files of the table."""
-    write_synthetic(tmp_path / "run", events_min=2_000)
-    (tmp_path / "run" / "trace" / "m9.jsonl").write_text("garbage\n")
-    there = on_a_cluster("by_process", tmp_path / "run", tmp_path / "there", executors=1)
-    assert there == by_process(spark, tmp_path / "run", tmp_path / "here")
-    assert len(list((tmp_path / "there" / "events.parquet").glob("*.parquet"))) > 1  # several tasks took part
-
-
-@pytest.mark.long
 def test_cluster_computes_the_same_result_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
     write_synthetic(tmp_path / "run", events_min=2_000)
-    whole = "(lambda spark, source, output: analyze(spark, [source], output=output))"
-    there = on_a_cluster(whole, tmp_path / "run", tmp_path / "out", executors=2)
-    assert there == analyze(spark, [tmp_path / "run"])
+    (tmp_path / "run" / "trace" / "m9.jsonl").write_text("garbage\n")
+    arguments = [sys.executable, "-c", CLUSTER, str(tmp_path / "run"), str(tmp_path / "there")]
+    root = Path(__file__).parents[3]
+    there = subprocess.run(arguments, cwd=root, capture_output=True, timeout=540, check=True).stdout
+    assert json.loads(there) == analyze(spark, [tmp_path / "run"], output=tmp_path / "here")
+
+
+def test_run_in_many_parts_is_analysed_as_one_that_is_whole(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_synthetic(tmp_path / "run", events_min=12_000, seed=5)
+    whole = analyze(spark, [tmp_path / "run"], output=tmp_path / "whole")
+    monkeypatch.setattr(analysis, "parts_of", functools.partial(parts_of, chunk_bytes=100_000, whole_bytes=0))
+    assert analyze(spark, [tmp_path / "run"], output=tmp_path / "cut") == whole
+    for name in ("ownership", "segments"):
+        assert _rows(tmp_path / "cut", name) == _rows(tmp_path / "whole", name)
+    assert len(list((tmp_path / "cut" / "tables" / "events" / "kind=records_delivered").iterdir())) > 4
+
+
+def _rows(folder: Path, name: str) -> Counter[str]:
+    return Counter(map(str, pq.read_table(folder / "tables" / name).to_pylist()))
+
+
+def test_tables_say_which_run_a_row_is_of(spark: SparkSession, tmp_path: Path) -> None:
+    write_run(tmp_path / "bundle", PAUSE, scenario="pause")
+    (found,) = analyze(spark, [tmp_path], output=tmp_path / "out")["runs"]
+    tables = tmp_path / "out" / "tables"
+    for path in sorted(tables.rglob("*.parquet")):
+        table = pq.read_table(path, partitioning=None)
+        assert table.column_names[:5] == ["run_id", "scenario", "design", "seed", "repeat"]
+        assert {tuple(row.values()) for row in table.select(range(5)).to_pylist()} <= {
+            ("bundle", "pause", "zookeeper", 1, 1)
+        }
+    metrics = {row["metric"]: row["value"] for row in pq.read_table(tables / "metrics.parquet").to_pylist()}
+    assert metrics == found["metrics"]
+    assert not list((tmp_path / "out").glob(".tables*"))
 
 
 def test_analysis_without_traces_fails_and_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:

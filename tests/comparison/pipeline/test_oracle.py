@@ -348,7 +348,7 @@ def figures(found: Measured) -> dict[str, int]:
         "delivered": offsets.held,
         "duplicates": offsets.doubled,
         "lost": serials.gap,
-        "out_of_order": sum(each.out_of_order for each in found.delivered),
+        "out_of_order": found.out_of_order,
         "double_owned_ms": believed.doubled // MS,
         "double_owned_longest_ms": (believed.doubled_longest or 0) // MS,
         "unowned_ms": believed.gap // MS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.pipeline.ingest import find_runs
+from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
 from kernel.trace.reader import Reason, Trace
 from tests.support.tracers import read_traces

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from comparison.pipeline.group_model import GroupSetting, predict
+from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.coordinator_tables import TABLES, changes, restarts
 from docs.draw import COMMANDS, DOCS, Runs, fillings

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.analysis import compose
+from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Counted, Delivery, Overlap, VerdictOutcome, as_mapping
-from comparison.pipeline.verdicts import judge
 from comparison.report.page import page
 from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, counted, run, six_designs

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from comparison.pipeline.analysis import compose
+from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Overlap, Run, as_mapping
-from comparison.pipeline.verdicts import judge
 from comparison.report.terminal import render
 from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, counted, run, six_designs

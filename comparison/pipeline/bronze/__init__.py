@@ -1,0 +1,1 @@
+"""Bronze: from trace files to typed tables of events, one for each kind, with nothing dropped."""

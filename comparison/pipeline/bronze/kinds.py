@@ -1,0 +1,94 @@
+"""The columns of the event tables, and the typed event of each kind that a line is decoded to.
+
+Both are made from the one table of kinds (`kernel.trace.events.KINDS`), so that the writer, the decoder and the tables
+agree.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from kernel.trace.events import COMMON_FIELDS, KINDS, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The table for events of kinds that this version does not know: their common fields.
+UNKNOWN_KIND = "unknown"
+_NULLABLE_COMMON = frozenset({"member", "stream"})
+
+_Int = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+#: Times are added to other times (kernel.trace.check.is_time).
+_Ns = Annotated[int, msgspec.Meta(gt=-(1 << 61), lt=1 << 61)]
+
+
+class _Partition(msgspec.Struct, frozen=True, gc=False):
+    topic: str
+    partition: _Int
+
+
+_PYTHON_TYPES: Mapping[Type, Any] = MappingProxyType(
+    {Type.TEXT: str, Type.INT: _Int, Type.FLAG: bool, Type.PARTITIONS: list[_Partition], Type.DETAIL: dict}
+)
+_ARROW_TYPES: Mapping[Type, pa.DataType] = MappingProxyType(
+    {
+        Type.TEXT: pa.string(),
+        Type.INT: pa.int64(),
+        Type.FLAG: pa.bool_(),
+        Type.PARTITIONS: pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int64())])),
+        Type.DETAIL: pa.string(),  # as JSON
+    }
+)
+
+
+def _event_type(name: str) -> type[msgspec.Struct]:
+    kind = KINDS[name]
+    fields: list[Any] = []
+    for field, type_ in {**COMMON_FIELDS, **kind.fields}.items():
+        if field == "kind":
+            continue
+        shape = _Ns if field == "ns" else _PYTHON_TYPES[type_]
+        if field in kind.optional:
+            fields.append((field, shape | None, None))
+        elif field in _NULLABLE_COMMON:
+            fields.append((field, shape | None))
+        else:
+            fields.append((field, shape))
+    return msgspec.defstruct(name, fields, tag=name, tag_field="kind", kw_only=True, frozen=True, gc=False)
+
+
+#: The event of each kind; the decoder checks every field that the table of kinds names, and its type.
+EVENT_TYPES: Mapping[str, type[msgspec.Struct]] = MappingProxyType({name: _event_type(name) for name in KINDS})
+ANY_EVENT = reduce(or_, EVENT_TYPES.values())
+
+#: The first columns of every table: which run, as result.json and the folders name it.
+RUN_COLUMNS = (
+    pa.field("run_id", pa.string()),
+    pa.field("scenario", pa.string()),
+    pa.field("design", pa.string()),
+    pa.field("seed", pa.int64()),
+    pa.field("repeat", pa.int64()),
+)
+_PLACE_COLUMNS = (
+    pa.field("file", pa.string()),
+    pa.field("role", pa.string()),
+    pa.field("seq", pa.int64()),
+    pa.field("t_ns", pa.int64()),
+    *(pa.field(name, _ARROW_TYPES[COMMON_FIELDS[name]]) for name in ("process", "member", "stream", "cause")),
+)
+#: The columns of a run's events by kind, without those of the run.
+EVENT_SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        **{
+            name: pa.schema([*_PLACE_COLUMNS, *((field, _ARROW_TYPES[type_]) for field, type_ in kind.fields.items())])
+            for name, kind in KINDS.items()
+        },
+        UNKNOWN_KIND: pa.schema([*_PLACE_COLUMNS, ("kind", pa.string())]),
+    }
+)

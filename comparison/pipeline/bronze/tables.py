@@ -1,0 +1,116 @@
+"""Events as Arrow tables, one for each kind, and as Parquet: `events/kind=<kind>/part-<number>.parquet`."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS
+from kernel.trace.events import KINDS, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from comparison.pipeline.bronze.decode import Decoded
+    from comparison.pipeline.bronze.runs import TraceFile, TraceRun
+
+#: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
+Tables = dict[str, pa.Table]
+
+_PLACE = ("seq", "ns", "process", "member", "stream", "cause")
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def tables_of(decoded: Decoded, file: TraceFile) -> Tables:
+    """A chunk of one file as tables; times are moved to the run's clock."""
+    return {kind: _table(kind, events, file) for kind, events in decoded.events.items()}
+
+
+def _table(kind: str, events: Sequence[Any], file: TraceFile) -> pa.Table:
+    schema = EVENT_SCHEMAS[kind]
+    names = (*_PLACE, *schema.names[len(_PLACE) + 2 :])
+    values = dict(zip(names, zip(*map(attrgetter(*names), events), strict=True), strict=True))
+    values["t_ns"] = pa.array(values.pop("ns"), pa.int64())
+    if file.offset_ns:
+        values["t_ns"] = pa.compute.add(values["t_ns"], file.offset_ns)
+    values["file"], values["role"] = _constant(file.path.name, len(events)), _constant(file.role, len(events))
+    for name, type_ in KINDS[kind].fields.items() if kind in KINDS else ():
+        if type_ is Type.DETAIL:
+            values[name] = [None if each is None else _ENCODE(each).decode() for each in values[name]]
+        elif type_ is Type.PARTITIONS:
+            values[name] = [[(one.topic, one.partition) for one in each] for each in values[name]]
+    return pa.table([_column(values[field.name], field.type) for field in schema], schema=schema)
+
+
+def _column(values: Any, type_: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, type_)
+
+
+def _constant(value: Any, count: int, type_: pa.DataType | None = None) -> pa.Array:
+    return pa.repeat(pa.scalar(value, type_ or pa.string()), count)
+
+
+def joined(parts: Iterable[Tables]) -> Tables:
+    """Several tables of each kind, one behind the other."""
+    found: dict[str, list[pa.Table]] = {}
+    for part in parts:
+        for kind, table in part.items():
+            found.setdefault(kind, []).append(table)
+    return {kind: pa.concat_tables(tables) for kind, tables in found.items()}
+
+
+def labelled(run: TraceRun, tables: Tables) -> Tables:
+    """The tables with the columns that say which run it is."""
+    return {kind: with_run(run, table) for kind, table in tables.items()}
+
+
+def with_run(run: TraceRun, table: pa.Table) -> pa.Table:
+    values = (run.run_id, run.scenario, run.design, run.seed, run.repeat)
+    for place, (column, value) in enumerate(zip(RUN_COLUMNS, values, strict=True)):
+        table = table.add_column(place, column, _constant(value, len(table), column.type))
+    return table
+
+
+def write_part(folder: Path, number: int, tables: Tables) -> None:
+    """Write one part of every kind that it has; writing it again replaces it."""
+    for kind, table in tables.items():
+        write_table(folder / f"kind={kind}" / f"part-{number:05}.parquet", table)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write one file of a table, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".writing")
+    pq.write_table(table, temporary, compression="zstd")
+    temporary.replace(path)
+
+
+def read_part(folder: Path, number: int, kinds: Iterable[str] = EVENT_SCHEMAS) -> Tables:
+    """One part of the given kinds, with the columns that say which run it is."""
+    found = {}
+    for kind in kinds:
+        path = folder / f"kind={kind}" / f"part-{number:05}.parquet"
+        if path.exists():
+            found[kind] = pq.read_table(path, partitioning=None)
+    return found
+
+
+def unlabelled(tables: Tables) -> Tables:
+    """The tables of one run without the columns that say which it is."""
+    return {kind: table.drop_columns([column.name for column in RUN_COLUMNS]) for kind, table in tables.items()}
+
+
+def rows_of(tables: Tables, *kinds: str) -> list[dict[str, Any]]:
+    """The events of some kinds as mappings with their `kind`, in the order of their times."""
+    rows: list[dict[str, Any]] = []
+    for kind in kinds:
+        if kind in tables:
+            rows += [{"kind": kind, **row} for row in tables[kind].to_pylist()]
+    rows.sort(key=lambda row: (row["t_ns"], row["seq"]))
+    return rows

@@ -1,0 +1,1 @@
+"""From what was measured of a run to its figures and verdicts; plain Python."""

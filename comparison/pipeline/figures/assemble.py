@@ -1,0 +1,200 @@
+"""Assemble one run's figures from the measured values; plain Python, no Spark.
+
+A figure that the trace does not show is None, never 0: `lost` without numbered records, `stale_writes` without a
+traced authority.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline.figures.coordinators import terms
+from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_of
+from comparison.pipeline.figures.server_counters import compare_counters
+from comparison.pipeline.figures.waits import phase_times, waits_of
+from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
+from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
+from comparison.pipeline.measured import ProcessEnded, RunEnded, RunStarted, StageEntered
+from comparison.pipeline.result import Change, Overlap, Run, VerdictOutcome
+from comparison.pipeline.silver.windows import FORMING, WHOLE_RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.measured import Coverage, Measured
+
+_NS_PER_MS = 1_000_000
+_NS_PER_S = 1_000_000_000
+_GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
+#: Kafka's name for the error.
+NOT_COORDINATOR = "NOT_COORDINATOR"
+
+
+def assemble(run: TraceRun, measured: Measured) -> Run:
+    """The run's figures; until they are judged, `verdicts` is empty and `verdict` is unknown."""
+    by_window = counts_by_window(measured)
+    whole = by_window[WHOLE_RUN]
+    parameters = _parameters(measured)
+    kind = RunKind(run.scenario, run.design, parameters)
+    changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]
+    ended = next((event for event in measured.runner if isinstance(event, RunEnded)), None)
+    return Run(
+        path=str(run.folder),
+        run_id=run.run_id,
+        repeat=run.repeat,
+        scenario=run.scenario,
+        design=run.design,
+        implementations=sorted(run.implementations),
+        seed=run.seed,
+        outcome=ended.outcome if ended else "",
+        error=(ended.error or "") if ended else "",
+        drained=any(isinstance(event, StageEntered) and event.stage == "final" for event in measured.runner),
+        parameters=parameters,
+        duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0),
+        tolerance_ms=run.tolerance_ns / _NS_PER_MS,
+        events=measured.events,
+        quarantined=measured.unusable,
+        missing_events=measured.missing,
+        files=measured.files,
+        problems=measured.problems,
+        metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),
+        requests=whole.by("request_answered", lambda count: count.name),
+        zk_operations=whole.by(
+            "zk_op", lambda count: count.name if count.outcome == "ok" else f"{count.name} ({count.outcome})"
+        ),
+        phases=phase_times(measured.phases),
+        changes=changes,
+        waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
+        delivery=delivery_of(measured),
+        counters=compare_counters(measured.runner, measured.operations),
+        coordinators=terms(measured.takeovers, measured.acting),
+        overlaps=[
+            overlap
+            for view in (DELIVERING, BELIEVED)
+            if (overlap := _overlap(measured.coverage.get((WHOLE_RUN, view)), view)) is not None
+        ],
+        failures=[f"{failure.process}: {failure.error}" for failure in measured.failures],
+        verdicts=[],
+        verdict=VerdictOutcome.UNKNOWN,
+    )
+
+
+def _ended(measured: Measured) -> dict[str, int]:
+    return {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
+
+
+def _parameters(measured: Measured) -> dict[str, Any]:
+    started = next((event for event in measured.runner if isinstance(event, RunStarted)), None)
+    return started.parameters if started else {}
+
+
+def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> dict[str, float | None]:
+    converged = [change.converge_ms for change in changes]
+    moved = [(change.moved, change.moved_minimum) for change in changes]
+    all_known = bool(moved) and all(pair[0] is not None for pair in moved)
+    return {
+        "converge_ms": max((ms for ms in converged if ms is not None), default=None)
+        if all(ms is not None for ms in converged)
+        else None,
+        "rounds": sum(change.rounds for change in changes) if changes else None,
+        "rebalances": whole.sum("rebalance_started"),
+        "attempts": whole.sum("attempt_ended"),
+        "attempts_failed": whole.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
+        "notifications": whole.sum("zk_notified"),
+        "zk_reads": whole.operations(reads=True, ok=True),
+        "zk_writes": whole.operations(reads=False, ok=True),
+        "zk_reads_failed": whole.operations(reads=True, ok=False),
+        "zk_writes_failed": whole.operations(reads=False, ok=False),
+        "group_requests": whole.sum("request_answered", where=lambda count: count.name in _GROUP_REQUESTS),
+        "heartbeats": whole.sum("request_answered", where=lambda count: count.name == "Heartbeat"),
+        "commit_requests": whole.sum("request_answered", where=lambda count: count.name == "OffsetCommit")
+        + whole.operations(reads=False, commits=True),
+        "fetches": whole.sum("request_answered", where=lambda count: count.name == "Fetch"),
+        **_ownership_metrics(measured),
+        "stalled_s": _sum_of_known(change.stalled_s for change in changes),
+        "moved": sum(pair[0] or 0 for pair in moved) if all_known else None,
+        "moved_minimum": sum(pair[1] or 0 for pair in moved) if all_known else None,
+        "stopped": sum(change.stopped for change in changes) if changes else None,
+        "stopped_kept": sum(change.stopped_kept for change in changes) if changes else None,
+        **_delivery_metrics(measured),
+        **_commit_metrics(measured, whole),
+    }
+
+
+def _sum_of_known(values: Iterable[float | None]) -> float | None:
+    """The sum; None if no value is known."""
+    known = [value for value in values if value is not None]
+    return round(sum(known), 3) if known else None
+
+
+def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
+    believed, authority, delivering = (
+        measured.coverage.get((WHOLE_RUN, view)) for view in (BELIEVED, AUTHORITY, DELIVERING)
+    )
+    delivered_at_all = (WHOLE_RUN, OFFSETS) in measured.coverage
+    authority_traced = any(count.kind == "authority_named" for count in measured.counts)
+    doubled = delivering.doubled if delivering is not None else 0
+    doubled_longest = (delivering.doubled_longest or 0) if delivering is not None else 0
+    return {
+        "unowned_partition_s": _s(believed.gap) if believed is not None else None,
+        "unowned_authority_partition_s": _s(authority.gap) if authority is not None and authority_traced else None,
+        "double_owned_partition_s": _s(believed.doubled) if believed is not None else None,
+        "two_delivering_partition_s": _s(doubled) if delivered_at_all else None,
+        "two_delivering_longest_s": _s(doubled_longest) if delivered_at_all else None,
+    }
+
+
+def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
+    serials, offsets = (measured.coverage.get((WHOLE_RUN, view)) for view in (SERIALS, OFFSETS))
+    numbered = serials is not None and serials.held > 0
+    return {
+        "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
+        "duplicates": offsets.doubled if offsets is not None else None,
+        "lost": serials.gap if serials is not None and numbered else None,
+        "out_of_order": measured.out_of_order if measured.delivered else None,
+    }
+
+
+def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float | None]:
+    commits, final = measured.commits, measured.final_offsets
+    authority_traced = whole.first_ns("authority_named") is not None
+    written = commits if commits is not None and commits.written + commits.refused > 0 else None
+    return {
+        "stale_deliveries": commits.stale_delivered if commits is not None and authority_traced else None,
+        "commits": written.written if written is not None else None,
+        "stale_writes": written.stale_writes if written is not None and authority_traced else None,
+        "moved_back": written.moved_back if written is not None else None,
+        "moved_back_records": written.moved_back_records if written is not None else None,
+        "old_accepted": written.old_accepted if written is not None else None,
+        "refused": written.refused if written is not None else None,
+        "fenced": written.fenced if written is not None else None,
+        "started_behind": written.started_behind if written is not None else None,
+        "final_read": final.read if final is not None else None,
+        "final_behind": final.behind if final is not None else None,
+        "final_beyond": final.beyond if final is not None else None,
+        "misdirected": whole.sum("request_answered", where=lambda count: count.outcome == NOT_COORDINATOR),
+        "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
+    }
+
+
+def _overlap(coverage: Coverage | None, view: str) -> Overlap | None:
+    if coverage is None or coverage.doubled_first is None:
+        return None
+    first = coverage.doubled_first
+    return Overlap(
+        view=view,
+        topic=first.topic,
+        partition=first.partition,
+        from_ms=_ms(first.low),
+        until_ms=_ms(first.high),
+        owners=sorted({first.owner, first.other}),
+    )
+
+
+def _ms(ns: int) -> float:
+    return round(ns / _NS_PER_MS, 3)
+
+
+def _s(ns: int) -> float:
+    return round(ns / _NS_PER_S, 3)

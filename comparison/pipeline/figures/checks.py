@@ -1,0 +1,283 @@
+"""Decide each check of comparison.pipeline.figures.verdicts: a run's figures in, an outcome and its reason out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.figures.model import RESTART
+from comparison.pipeline.result import VerdictOutcome
+from comparison.pipeline.silver.windows import FORMING
+from kernel.designs import COORDINATED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.pipeline.result import Change, Counted, Run, Term
+
+#: None: the check does not apply to the run.
+CheckResult = tuple[VerdictOutcome, str] | None
+
+EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.NOT_EXPECTED
+
+#: The share of a cut, less the takeover, in which two members must be seen delivering.
+TWO_DELIVERING_SHARE_MIN = 0.5
+#: The originals made 3 to 6 stale writes in a cut, one or two per partition of the member that was cut off.
+STALE_WRITES_IN_A_CUT_MIN = 2
+
+
+def counted_noun(count: float, what: str, several: str = "") -> str:
+    """`1 commit`, `2 commits`; `several` is the plural where an s is not enough."""
+    return f"{count:g} {what if count == 1 else several or what + 's'}"
+
+
+def no_record_lost(run: Run) -> CheckResult:
+    """Every acknowledged record was delivered to some member.
+
+    With auto-commit the 0.8 consumer commits a record when it delivers it, so a crash may lose the one in hand.
+    """
+    lost = run.metrics["lost"]
+    if lost is None:
+        return UNKNOWN, "no numbered record was both acknowledged and delivered"
+    delivered = run.metrics["delivered"]
+    if lost == 0:
+        return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats"
+    in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.scenario) == ("zookeeper", "crash") else 0
+    if lost <= in_hand:
+        return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
+    if not run.drained:
+        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered: the run ended before the log was drained"
+    if run.quarantined or run.missing_events:
+        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered, but the trace is incomplete"
+    return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost, {delivered:g} delivered"
+
+
+def settles(run: Run) -> CheckResult:
+    """Every partition has one owner again after each change and each fault."""
+    measured = [change for change in run.changes if change.change != FORMING]
+    if not measured:
+        return UNKNOWN, "no change was made in this run"
+    open_ones = [named(change) for change in measured if change.converge_ms is None]
+    if open_ones:
+        return NOT_EXPECTED, f"partitions stayed unowned or claimed by two members after {', '.join(open_ones)}"
+    slowest = max(measured, key=lambda change: change.converge_ms or 0.0)
+    return EXPECTED, f"within {slowest.converge_ms:.0f} ms (slowest: {named(slowest)})"
+
+
+def no_offset_moved_back(run: Run) -> CheckResult:
+    moved_back = run.metrics["moved_back"]
+    if moved_back is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    if moved_back:
+        records = counted_noun(run.metrics["moved_back_records"] or 0, "record")
+        return NOT_EXPECTED, f"{counted_noun(moved_back, 'offset')} moved back, by {records}"
+    return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
+
+
+def final_offsets_kept(run: Run) -> CheckResult:
+    """No committed offset is lost: at the end each one is as last committed, and within its log."""
+    read = run.metrics["final_read"]
+    if read is None:
+        return None
+    behind, beyond = run.metrics["final_behind"] or 0, run.metrics["final_beyond"] or 0
+    if behind or beyond:
+        return NOT_EXPECTED, (
+            f"of {counted_noun(read, 'final offset')}, {behind:g} behind the last accepted commit, "
+            f"{beyond:g} beyond the end of the log"
+        )
+    if run.metrics["commits"] is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    return EXPECTED, f"{counted_noun(read, 'final offset')}, each as last committed and within its log"
+
+
+def no_stale_write(run: Run) -> CheckResult:
+    stale = run.metrics["stale_writes"]
+    if stale is None:
+        return UNKNOWN, "no commit or no owner was traced at the authority"
+    if stale:
+        return NOT_EXPECTED, f"{counted_noun(stale, 'commit')} accepted from a member that was not the owner"
+    commits = counted_noun(run.metrics["commits"] or 0, "commit")
+    return EXPECTED, f"{commits}, each from the owner or while the partition had no owner"
+
+
+def old_commits_refused(run: Run) -> CheckResult:
+    """No commit with an old generation or member id is accepted, and at least one is tried."""
+    old = run.metrics["old_accepted"]
+    if old is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    if old:
+        return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
+    fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
+    summary = f"0 old commits accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
+    if not fenced + dropped:
+        return UNKNOWN, f"{summary}; none was tried"
+    return EXPECTED, summary
+
+
+def old_coordinator_silenced(run: Run) -> CheckResult:
+    """During the cut another broker takes over the group, and the old one acknowledges nothing more."""
+    if not run.coordinators:
+        return UNKNOWN, "no takeover of the group's partition was traced"
+    if late := [term for term in run.coordinators if term.late]:
+        return NOT_EXPECTED, f"{_named_term(late[0])} was still accepting after another broker took over"
+    if old := run.metrics["old_accepted"]:
+        return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
+    cut = next((change for change in run.changes if change.change == "cut"), None)
+    if cut is None or cut.healed_ms is None:
+        return UNKNOWN, "the trace does not show the cut from start to heal"
+    moves = [
+        (before, after)
+        for before, after in pairwise(run.coordinators)
+        if before.group == after.group
+        and before.broker != after.broker
+        and cut.from_ms <= after.from_ms <= cut.from_ms + cut.healed_ms
+    ]
+    if not moves:
+        return UNKNOWN, f"{_named_term(run.coordinators[-1])} kept the group during the cut; no broker replaced it"
+    before, after = moves[-1]
+    summary = (
+        f"{_named_term(after)} took over from {before.broker} after {(after.from_ms - cut.from_ms) / 1000:.1f} s "
+        f"and accepted {counted_noun(after.commits, 'commit')}"
+    )
+    if not after.commits:
+        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{summary}; the group made no progress"
+    refused = run.metrics["misdirected"] or 0
+    return (
+        EXPECTED,
+        f"{summary}, {before.broker} none after that; {counted_noun(refused, 'misdirected request')} refused",
+    )
+
+
+def _named_term(term: Term) -> str:
+    return f"{term.broker} (leader epoch {term.leader_epoch})"
+
+
+def zombie_commits(run: Run) -> CheckResult:
+    return _zombie_commits(run, stale_min=1)
+
+
+def zombie_commits_after_a_cut(run: Run) -> CheckResult:
+    return _zombie_commits(run, stale_min=STALE_WRITES_IN_A_CUT_MIN)
+
+
+def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
+    """The replaced member's offset writes are accepted, and one of them moves the offset back.
+
+    A write after the new owner's release (because the old one is back) does not count as stale but moves the offset
+    back all the same. How many writes precede the release is a race that a busy machine loses.
+    """
+    stale, moved_back = run.metrics["stale_writes"], run.metrics["moved_back"]
+    if stale is None or moved_back is None:
+        return UNKNOWN, "no commit or no owner was traced at the authority"
+    summary = (
+        f"{counted_noun(stale, 'commit')} accepted from a non-owner, {counted_noun(moved_back, 'offset')} moved back"
+    )
+    if min(stale, moved_back) >= 1 and max(stale, moved_back) >= stale_min:
+        return EXPECTED, f"{summary}; nothing fences them"
+    return NOT_EXPECTED, f"{summary}; the original consumer shows at least {stale_min} and 1"
+
+
+def two_deliver_after_a_pause(run: Run) -> CheckResult:
+    """The zombie keeps delivering until it notices, and so does the new owner."""
+    seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
+    if seconds is None:
+        return UNKNOWN, "no delivery was traced"
+    summary = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} delivered by a non-owner"
+    return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), summary
+
+
+def two_deliver_during_a_cut(run: Run) -> CheckResult:
+    """The member that is cut off delivers throughout the cut, its successor from the takeover on."""
+    longest = run.metrics["two_delivering_longest_s"]
+    cut = next((change for change in run.changes if change.change == "cut"), None)
+    if longest is None:
+        return UNKNOWN, "no delivery was traced"
+    if cut is None or cut.healed_ms is None or cut.takeover_ms is None:
+        return UNKNOWN, "the trace does not show the cut from start to takeover and heal"
+    possible_s = (cut.healed_ms - cut.takeover_ms) / 1000
+    summary = (
+        f"two members delivered one partition for {longest:.1f} s; the cut lasted {cut.healed_ms / 1000:.1f} s, "
+        f"the takeover came after {cut.takeover_ms / 1000:.1f} s"
+    )
+    if possible_s <= 0:
+        return UNKNOWN, f"{summary}; the cut was too short for two members to deliver"
+    return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), summary
+
+
+def counts_equal_the_model(run: Run) -> CheckResult:
+    """Every count of every change equals its formula exactly.
+
+    Under a coordinator, members with several streams have no formula: see comparison.pipeline.figures.predictions.
+    """
+    if run.design in COORDINATED and int(run.parameters.get("streams", 1)) > 1:
+        return None
+    counted = [(change, count) for change in run.changes for count in change.counted]
+    known = [(change, count) for change, count in counted if None not in (count.measured, count.model)]
+    if not known:
+        return UNKNOWN, "the model covers no change of this run"
+    wrong = [(change, count) for change, count in known if count.measured != count.model]
+    if wrong:
+        summary = ", ".join(f"{named(change)}: {_mismatch(count)}" for change, count in wrong)
+        return NOT_EXPECTED, f"{summary} ({wrong[0][1].formula})"
+    restarts = [change for change in run.changes if change.counted and change.change == RESTART]
+    others = [change for change in run.changes if change.counted and change not in restarts]
+    parts = [f"{named(change)}: {_all_of(change)}" for change in others]
+    return EXPECTED, "; ".join([*parts, *([_together(restarts)] if restarts else [])])
+
+
+def _together(changes: Sequence[Change]) -> str:
+    """The summed counts of changes of one name; a count not predicted for all of them says for how many."""
+    sums: Counter[str] = Counter()
+    times: Counter[str] = Counter()
+    for count in (count for change in changes for count in change.counted):
+        sums[count.what] += count.measured or 0
+        times[count.what] += 1
+    summary = ", ".join(
+        f"{_with_noun(count, what)}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
+        for what, count in sums.items()
+    )
+    return f"{len(changes)} {changes[0].change}s: {summary}"
+
+
+def _all_of(change: Change) -> str:
+    failed = f", {counted_noun(change.attempts_failed, 'attempt')} failed" if change.attempts_failed else ""
+    return ", ".join(_with_noun(count.measured or 0, count.what) for count in change.counted) + failed
+
+
+def _with_noun(count: int, what: str) -> str:
+    """The count with its noun, which is given in the plural."""
+    return f"{count} {what.removesuffix('s') if count == 1 else what}"
+
+
+def _mismatch(count: Counted) -> str:
+    return f"{_with_noun(count.measured or 0, count.what)} instead of {count.model}"
+
+
+def counters_equal_the_trace(run: Run) -> CheckResult:
+    """The servers counted exactly the traced operations, except for those in progress at a reading.
+
+    Foreign servers also count the observer that such a run needs, so they are not checked.
+    """
+    if run.parameters.get("observed") == "live":
+        return None
+    if not run.counters:
+        return UNKNOWN, "the servers' counters were not read"
+    wrong = [c for c in run.counters if not c.traced_min <= c.server <= c.traced_max]
+    if wrong:
+        summary = ", ".join(
+            f"{c.label} {c.namespace} {'reads' if c.reads else 'writes'}: {c.server} counted, {c.traced} traced"
+            for c in wrong
+        )
+        return NOT_EXPECTED, summary
+    reads, writes = (sum(c.server for c in run.counters if c.reads is kind) for kind in (True, False))
+    apart = sum(abs(c.server - c.traced) for c in run.counters)
+    under_way = f" except for {apart} in progress at a reading" if apart else ""
+    return EXPECTED, f"{reads} reads and {writes} writes, as traced{under_way}"
+
+
+def named(change: Change) -> str:
+    """A short name of a change: `join to 5`, `restart 2`, or the fault's name."""
+    if change.change == RESTART:
+        return f"restart {change.round}"
+    return f"{change.change} to {change.members}" if change.members is not None else change.change

@@ -1,0 +1,181 @@
+"""Decide the checks on the group as a whole: who waits, what goes on, what survives a coordinator.
+
+As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
+from comparison.pipeline.figures.model import CRASH, LEAVE
+from comparison.pipeline.silver.windows import FORMING
+
+if TYPE_CHECKING:
+    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.result import Change, Run, Term, Wait
+
+SLOW, FAILOVER = "slow", "failover"
+#: The share of the wait for a slow member in which nothing is delivered: at least, where all partitions are revoked
+#: first; at most, where kept partitions go on.
+STALLED_SHARE_MIN, STALLED_SHARE_MAX = 0.5, 0.25
+#: A wait shorter than this is an ordinary round.
+WAIT_MS_MIN = 1_000.0
+#: How much too early one of our timers may seem to fire, and how late rounds may be on a busy machine.
+DELAY_EARLY_SHARE, DELAY_LATE_S = 0.05, 5.0
+
+
+def kept_goes_on(run: Run) -> CheckResult:
+    """A kept partition never stops, and is delivered in the middle of the rebalance."""
+    changes = [change for change in run.changes if change.change != FORMING]
+    stopped = [change for change in changes if change.stopped_kept]
+    if stopped:
+        worst = max(stopped, key=lambda change: change.stopped_kept)
+        return NOT_EXPECTED, f"{counted_noun(worst.stopped_kept, 'partition')} stopped and given back ({named(worst)})"
+    kept, shown, delivered = (
+        sum(getattr(change, name) or 0 for change in changes) for name in ("kept", "kept_shown", "kept_delivered")
+    )
+    if not kept:
+        return UNKNOWN, "no partition was kept through a rebalance"
+    summary = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped and moved; {kept} kept"
+    if delivered < shown:
+        return NOT_EXPECTED, f"{summary}; {shown - delivered} of {shown} delivered nothing during a long rebalance"
+    if not shown:
+        return EXPECTED, f"{summary}; the rebalances were too short to show deliveries"
+    return EXPECTED, f"{summary}; all {shown} in long rebalances went on delivering"
+
+
+def never_owned_by_two(run: Run) -> CheckResult:
+    seconds = run.metrics["double_owned_partition_s"]
+    if seconds is None:
+        return UNKNOWN, "no ownership was traced"
+    if seconds:
+        return NOT_EXPECTED, f"{seconds:g} partition-seconds claimed by two members"
+    return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none claimed by two members"
+
+
+def delay_honoured(run: Run) -> CheckResult:
+    """A lost member's partitions stay unowned for the delay; not if the leader was lost, which knew of the delay."""
+    delay_s = _timer_s(run, "delay_ms")
+    change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
+    if change is None or delay_s is None:
+        return UNKNOWN, "the trace does not show a member leaving, or the configured delay"
+    if change.stopped:
+        return NOT_EXPECTED, f"{counted_noun(change.stopped, 'partition')} taken from members that stayed"
+    longest_s, rounds = change.unowned_longest_s, change.rounds
+    summary = f"unowned for up to {longest_s:.1f} s, the delay is {delay_s:g} s; no other partition stopped"
+    if rounds < 2:
+        return UNKNOWN, f"one rebalance only, as when the leader or a member without partitions leaves; {summary}"
+    latest_s = (_timer_s(run, "session_ms") or 0.0) + delay_s + DELAY_LATE_S
+    within = delay_s * (1 - DELAY_EARLY_SHARE) <= longest_s <= latest_s
+    return (EXPECTED if within else NOT_EXPECTED), summary
+
+
+def _timer_s(run: Run, name: str) -> float | None:
+    timers = run.parameters.get("timers", {})
+    value = timers.get(name) if isinstance(timers, dict) else None
+    return float(value) / 1000 if value else None
+
+
+def generation_kept(run: Run) -> CheckResult:
+    """The group goes on under another coordinator, and no member has to rejoin."""
+    change = _failover(run)
+    if change is None:
+        return UNKNOWN, "no coordinator was killed"
+    successor = _successor(run, change)
+    summary = f"{successor.broker} took over the group" if successor else "no broker was seen taking over the group"
+    if change.rounds:
+        began = f"{counted_noun(change.rounds, 'new generation')} began"
+        if successor and (too_late := _after_sessions(run, (successor.from_ms - change.from_ms) / 1000)):
+            return UNKNOWN, f"{summary} {too_late}: {began}; use a longer --session-timeout"
+        return NOT_EXPECTED, f"{summary}; {began}, {counted_noun(change.stopped, 'partition')} stopped"
+    if not successor:
+        return UNKNOWN, f"{summary}; no new generation began"
+    return EXPECTED, f"{summary}; no new generation began, no partition stopped"
+
+
+def acknowledged_commits_kept(run: Run) -> CheckResult:
+    """Deliveries and commits continue from what the old coordinator had acknowledged."""
+    change = _failover(run)
+    behind, moved_back, final = (run.metrics[name] for name in ("started_behind", "moved_back", "final_behind"))
+    if behind is None or moved_back is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    if behind or moved_back or final:
+        return NOT_EXPECTED, (
+            f"{counted_noun(behind, 'delivery', 'deliveries')} started behind an accepted commit, "
+            f"{counted_noun(moved_back, 'offset')} moved back, {counted_noun(final or 0, 'final offset')} behind"
+        )
+    if change is None or not _successor(run, change):
+        return UNKNOWN, "no broker was seen taking over the group"
+    return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')} accepted, none lost in the takeover"
+
+
+def _failover(run: Run) -> Change | None:
+    return next((change for change in run.changes if change.change == FAILOVER), None)
+
+
+def _successor(run: Run, change: Change) -> Term | None:
+    """The term of the broker that accepted commits for the group after another one was killed; None if none did."""
+    after = [term for term in run.coordinators if term.broker != change.target and term.commits]
+    late = [term for term in after if term.last_ms is not None and term.last_ms > change.from_ms]
+    return late[-1] if late else None
+
+
+def _after_sessions(run: Run, away_s: float) -> str:
+    """How long the group had no coordinator, if members' own session timers can have ended meanwhile; '' if not.
+
+    A member's timer started at its last answered heartbeat, up to an interval before the kill. Members without
+    heartbeats (server) have their sessions with ZooKeeper.
+    """
+    session_s, heartbeat_s = _timer_s(run, "session_ms"), _timer_s(run, "heartbeat_ms")
+    if session_s is None or heartbeat_s is None or away_s < session_s - heartbeat_s:
+        return ""
+    return f"after {away_s:.1f} s, and members with sessions of {session_s:g} s may have given up before"
+
+
+def waits_for_the_slow_member(run: Run) -> CheckResult:
+    """All members revoke everything and wait: the whole group stands still until its slowest member joins."""
+    found = _slow_wait(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    wait, change, slow = found
+    summary = _wait_summary(wait, change)
+    if wait.waited_for != slow or change.stalled_s is None:
+        return NOT_EXPECTED, f"{summary}, but {slow} was the slow member"
+    enough = change.stalled_s * 1000 >= STALLED_SHARE_MIN * wait.longest_ms and wait.longest_ms >= WAIT_MS_MIN
+    return (EXPECTED if enough else NOT_EXPECTED), summary
+
+
+def goes_on_while_it_waits(run: Run) -> CheckResult:
+    """The group waits for its slow member, and goes on delivering what it keeps."""
+    found = _slow_wait(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    wait, change, _ = found
+    summary = _wait_summary(wait, change)
+    if change.stopped_kept:
+        return NOT_EXPECTED, f"{summary}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
+    if wait.longest_ms < WAIT_MS_MIN or change.stalled_s is None:
+        return UNKNOWN, f"{summary}; too short to show anything"
+    return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), summary
+
+
+def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
+    """The longest wait after a member was slowed down, the change that was held up, and the slow member."""
+    slow = next((change for change in run.changes if change.change == SLOW), None)
+    if slow is None:
+        return "no member was slowed down"
+    later = [wait for wait in run.waits if wait.from_ms >= slow.from_ms]
+    if not later:
+        return "no generation began after a member was slowed down"
+    wait = max(later, key=lambda each: each.longest_ms)
+    held_up = [change for change in run.changes if change.from_ms <= wait.from_ms]
+    return wait, held_up[-1], slow.target
+
+
+def _wait_summary(wait: Wait, change: Change) -> str:
+    why = "which never joined" if wait.gone else "which joined last"
+    return (
+        f"{counted_noun(wait.waiting, 'member')} waited up to {wait.longest_ms / 1000:.1f} s for {wait.waited_for}, "
+        f"{why}; nothing was delivered for {change.stalled_s or 0:.1f} s"
+    )

@@ -1,0 +1,211 @@
+"""What each change of a run cost, from the measured values; plain Python, no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from comparison.pipeline.figures import model
+from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
+from comparison.pipeline.figures.waits import deciders
+from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
+from comparison.pipeline.measured import ChangeStarted, FaultStarted, ProcessEnded, StageEntered
+from comparison.pipeline.result import Change, Delivery
+from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.pipeline.figures.window_counts import WindowCounts
+    from comparison.pipeline.measured import ChangeWindow, Coverage, Measured, PartitionOwners, RunSpan
+
+_NS_PER_MS = 1_000_000
+_NS_PER_S = 1_000_000_000
+#: A shorter round, or one in which a partition gets fewer records, does not show whether kept partitions deliver.
+ROUND_NS_MIN = 500_000_000
+RECORDS_A_ROUND_MIN = 4
+
+
+#: Scenarios in which more happens than the change itself, so that no counts are predicted.
+NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change")
+
+
+class RunKind(NamedTuple):
+    """The kind of a run: its scenario, design and parameters."""
+
+    scenario: str
+    design: str
+    parameters: Mapping[str, Any]
+
+
+def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: WindowCounts) -> Change:
+    """The figures of one change or fault."""
+    believed = measured.coverage.get((window.window, BELIEVED))
+    delivering = measured.coverage.get((window.window, DELIVERING))
+    turnover = measured.turnover.get(window.window)
+    owners = measured.owners.get(window.window)
+    named_ns = counts.first_ns("authority_named")
+    rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
+    moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
+    kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
+    target = _target(measured, window)
+    observed = ObservedChange(
+        change=window.change,
+        members=window.members,
+        rounds=len(rounds),
+        stopped=stopped,
+        moved=moved,
+        owners=owners,
+        leader_went=_leader_before(measured, window) == target != "",
+    )
+    return Change(
+        change=window.change,
+        round=window.round,
+        members=window.members,
+        from_ms=_ms(window.from_ns),
+        settled_ms=_ms(window.settled_ns - window.from_ns) if window.settled_ns is not None else None,
+        healed_ms=_ms(window.healed_ns - window.from_ns) if window.healed_ns is not None else None,
+        converge_ms=_converged_ms(window, believed, measured.span),
+        takeover_ms=_ms(named_ns - window.from_ns) if named_ns is not None else None,
+        target=target,
+        rounds=len(rounds),
+        unowned_partition_s=_s(believed.gap) if believed is not None else 0.0,
+        unowned_longest_s=_s(believed.gap_longest or 0) if believed is not None else 0.0,
+        two_delivering_partition_s=_s(delivering.doubled) if delivering is not None else 0.0,
+        moved=moved if owners else None,
+        moved_minimum=_moved_minimum(measured, window, owners),
+        stopped=stopped,
+        stopped_kept=turnover.stopped_kept if turnover is not None else 0,
+        kept=kept,
+        kept_shown=kept_shown,
+        kept_delivered=kept_delivered,
+        stalled_s=_stalled_s(measured, window),
+        attempts=counts.sum("attempt_ended"),
+        attempts_failed=counts.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
+        notifications=counts.sum("zk_notified"),
+        zk_reads=counts.operations(reads=True),
+        zk_writes=counts.operations(reads=False, commits=False),
+        zk_commits=counts.operations(reads=False, commits=True),
+        requests=counts.by("request_answered", lambda count: count.name),
+        counted=compare_counts(run.design, observed, counts, run.parameters)
+        if run.scenario not in NOT_PREDICTED
+        else [],
+    )
+
+
+def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[PartitionOwners] | None) -> int | None:
+    if not owners:
+        return None
+    if window.change == model.RESTART:
+        return 0  # a restarted member could keep its partitions
+    names = _names(measured, owners)
+
+    def process(owner: str | None) -> str | None:
+        return names.get(owner, owner) if owner is not None else None
+
+    pairs = [(process(each.before), process(each.after)) for each in owners]
+    return model.moved_minimum(pairs, window.members or len({after for _, after in pairs if after}))
+
+
+def _names(measured: Measured, owners: list[PartitionOwners]) -> dict[str, str]:
+    """Processes by member id, so that a restarted member counts as the same one; empty where several members share a
+    process.
+    """
+    process_of = {phase.member: phase.process for phase in measured.phases if phase.member}
+    for side in ({each.before for each in owners}, {each.after for each in owners}):
+        homes = [process_of[owner] for owner in side if owner in process_of]
+        if len(set(homes)) < len(homes):
+            return {}
+    return process_of
+
+
+def _target(measured: Measured, window: ChangeWindow) -> str:
+    """The process that was changed: as the runner says, else the first one that ended or had a fault."""
+    for event in measured.runner:
+        if isinstance(event, ChangeStarted) and event.t_ns == window.from_ns and event.detail:
+            target = event.detail.get("target")
+            if isinstance(target, str):
+                return target
+        if isinstance(event, FaultStarted | ProcessEnded) and window.from_ns <= event.t_ns < window.until_ns:
+            return event.target
+    return ""
+
+
+def _leader_before(measured: Measured, window: ChangeWindow) -> str:
+    """The process that computed the assignment in force before the change."""
+    return next((process for ns, process in reversed(deciders(measured.phases)) if ns < window.from_ns), "")
+
+
+def _kept(
+    measured: Measured, rounds: list[int], parameters: Mapping[str, Any]
+) -> tuple[int | None, int | None, int | None]:
+    """Partitions kept through the change's rounds: in all rounds, in long ones, and delivered during long ones."""
+    partitions = int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0))
+    rate = float(parameters.get("rate", 0)) or 1.0
+    least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * _NS_PER_S))
+    examined = {number: measured.kept[number] for number in rounds if number in measured.kept}
+    if not examined:
+        return None, None, None
+    lasted = [
+        kept
+        for number, kept in examined.items()
+        if (measured.rounds[number].until_ns or 0) - measured.rounds[number].from_ns >= least_ns
+    ]
+    return (
+        sum(kept.kept for kept in examined.values()),
+        sum(kept.kept for kept in lasted),
+        sum(kept.delivered for kept in lasted),
+    )
+
+
+def delivery_of(measured: Measured) -> Delivery | None:
+    """The group's records in each bin, from the start of the measured span to the end of the load."""
+    by_bin = {each.bin: each.records for each in measured.delivered if each.bin is not None}
+    if not by_bin or measured.span is None:
+        return None
+    end = (_drained_ns(measured, measured.span) - measured.span.start_ns) // BIN_NS
+    return Delivery(
+        from_ms=_ms(measured.span.start_ns),
+        bin_ms=BIN_NS / _NS_PER_MS,
+        records=[by_bin.get(number, 0) for number in range(min(end, max(by_bin) + 1))],
+    )
+
+
+def _drained_ns(measured: Measured, span: RunSpan) -> int:
+    """When the load ended."""
+    stages = (event for event in measured.runner if isinstance(event, StageEntered))
+    return min((event.t_ns for event in stages if event.stage in ("drain", "final")), default=span.end_ns)
+
+
+def _stalled_s(measured: Measured, window: ChangeWindow) -> float | None:
+    """Seconds in the window without a delivered record, in whole bins, while there was load."""
+    if measured.span is None or not measured.delivered:
+        return None
+    start_ns = measured.span.start_ns
+    until_ns = min(
+        window.until_ns, _drained_ns(measured, measured.span), measured.span.end_ns, start_ns + BINNED_NS_MAX
+    )
+    first, end = -(-(window.from_ns - start_ns) // BIN_NS), (until_ns - start_ns) // BIN_NS
+    if first < 0 or first >= end:
+        return None
+    delivered = {each.bin for each in measured.delivered}
+    return sum(1 for number in range(first, end) if number not in delivered) * BIN_NS / _NS_PER_S
+
+
+def _converged_ms(window: ChangeWindow, believed: Coverage | None, span: RunSpan | None) -> float | None:
+    """Time until every partition had one owner; None if that did not happen within the window, or nothing was owned."""
+    if window.from_ns >= window.until_ns:
+        return 0.0  # the next change followed immediately, so nothing is measured here
+    if believed is None or span is None:
+        return None
+    if believed.unsettled_until is None:
+        return 0.0
+    end_ns = min(window.until_ns, span.end_ns)
+    return _ms(believed.unsettled_until - window.from_ns) if believed.unsettled_until < end_ns else None
+
+
+def _ms(ns: int) -> float:
+    return round(ns / _NS_PER_MS, 3)
+
+
+def _s(ns: int) -> float:
+    return round(ns / _NS_PER_S, 3)

@@ -1,0 +1,179 @@
+"""The verdicts: a table of the checks on each run, comparable with what the original consumers did.
+
+There are three kinds of check, because a failure means something else in each:
+
+- *promise*: what the design promises under all circumstances. A broken promise is a bug of ours.
+- *history*: a fault that the historical design is known for. If it does not show, we have not rebuilt it faithfully.
+- *model*: an exact count.
+
+What no design promises is measured and shown, but not judged: that two members never deliver at once in the broker
+designs (the client wins that race narrowly), that nothing is delivered twice, what a mass start costs, and which design
+settles faster.
+
+A fix that is switched on (`fix.*` of the zookeeper design) changes a check: the historical fault must then not
+happen, or is not judged where the fix only makes it rarer. Counts are predicted only without fixes.
+
+A check that could not run is unknown, never a pass. A run that was cut short, or lost part of its trace, is judged
+only by what it shows. A promise that it seems to have kept is unknown, and so is anything that did not happen before
+the run ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.pipeline.figures import checks as c
+from comparison.pipeline.figures import group_checks as g
+from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
+from kernel.designs import ALL_AT_ONCE, COORDINATED, DELAYED, DESIGN_NAMES, INCREMENTAL, ZOOKEEPER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ALL = ("*",)
+ENSEMBLE = ("split-brain-ensemble",)
+CUTS = ("split-brain", *ENSEMBLE)
+COUNTED = ("herd", "join", "leave", "crash")
+#: Designs in which the counts of a restart can be predicted.
+RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
+SLOW = ("slow-member",)
+FAILOVER = ("coordinator-failover",)
+ROLLING = ("rolling-restart",)
+#: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.
+PLANNED = (*ROLLING, "scale-out", "partition-increase", "subscription-change", "protocol-migration")
+KEEPING = ("herd", "join", "leave", "crash", "scale-out", "partition-increase", *ROLLING)
+
+
+def _always(_: Mapping[str, str]) -> bool:
+    return True
+
+
+def _fenced(settings: Mapping[str, str]) -> bool:
+    return settings.get("fix.commit.fence", "none") != "none"
+
+
+def _unfenced(settings: Mapping[str, str]) -> bool:
+    return not _fenced(settings)
+
+
+def _fetching_on(settings: Mapping[str, str]) -> bool:
+    return settings.get("fix.stop.on.disconnect", "false") != "true"
+
+
+def _unfixed(settings: Mapping[str, str]) -> bool:
+    return all(value in ("false", "none", "0") for name, value in settings.items() if name.startswith("fix."))
+
+
+class Failing(Enum):
+    """What makes a check fail."""
+
+    SEEN = "something happened that must not happen"
+    MISSED = "something did not happen often enough, which only the whole trace of a complete run shows"
+
+
+SEEN, MISSED = Failing.SEEN, Failing.MISSED
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of the table: where it applies, and the function that decides it."""
+
+    name: str
+    kind: Kind
+    designs: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    failing: Failing
+    decide: Callable[[Run], c.CheckResult]
+    given: Callable[[Mapping[str, str]], bool] = _always  #: for which of the run's settings
+
+    def covers(self, run: Run) -> bool:
+        among = _among(run.design, self.designs) and _among(run.scenario, self.scenarios)
+        return among and self.given(run.parameters.get("settings", {}))
+
+
+def _among(name: str, names: tuple[str, ...]) -> bool:
+    return names == ALL or name in names
+
+
+#: Checked against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
+CHECKS: tuple[Check, ...] = (
+    # name                      kind            designs         scenarios                  fails by, decided by, given
+    Check("no record lost", Kind.PROMISE, ALL, ALL, SEEN, c.no_record_lost),
+    Check("final offsets", Kind.PROMISE, ALL, ALL, SEEN, c.final_offsets_kept),
+    Check("settles", Kind.PROMISE, ALL, ALL, MISSED, c.settles),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("crash",), SEEN, c.no_offset_moved_back),
+    Check("no offset moved back", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_offset_moved_back),
+    Check("no stale write", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_stale_write),
+    Check("old commits refused", Kind.PROMISE, COORDINATED, ("pause", "split-brain"), SEEN, c.old_commits_refused),
+    Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, c.old_coordinator_silenced),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, c.zombie_commits, _unfenced),
+    Check(
+        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, c.two_deliver_after_a_pause, _fetching_on
+    ),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.zombie_commits_after_a_cut, _unfenced),
+    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, c.no_stale_write, _fenced),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, c.no_offset_moved_back, _fenced),
+    Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
+    Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
+    Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
+    Check("delay honoured", Kind.PROMISE, (DELAYED,), ("leave", "crash"), MISSED, g.delay_honoured),
+    Check("generation kept", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.generation_kept),
+    Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),
+    Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
+    Check("delivers while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
+    Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
+    Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),
+    Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),
+)
+
+
+def judge(run: Run) -> Run:
+    """The run with its verdicts; unknown if no check covers it."""
+    checked = [_verdict(check, run) for check in CHECKS if check.covers(run)]
+    verdicts = [verdict for verdict in checked if verdict is not None]
+    return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
+
+
+def _verdict(check: Check, run: Run) -> Verdict | None:
+    result = check.decide(run)
+    if result is None:
+        return None
+    outcome, reason = result
+    if run.problems:
+        return Verdict(
+            check=check.name,
+            kind=check.kind,
+            outcome=VerdictOutcome.UNKNOWN,
+            reason=f"{_first_problem(run)}; as recorded: {reason}",
+        )
+    open_ = {
+        VerdictOutcome.EXPECTED: check.kind is not Kind.HISTORY,
+        VerdictOutcome.NOT_EXPECTED: check.failing is MISSED,
+    }
+    if open_.get(outcome, False) and (doubt := _doubt(run)):
+        outcome, reason = VerdictOutcome.UNKNOWN, f"{doubt}; as recorded: {reason}"
+    return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
+
+
+_ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
+
+
+def _first_problem(run: Run) -> str:
+    """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
+    first, *more = run.problems
+    return f"{first} (and {len(more)} more problems of the trace)" if more else first
+
+
+def _doubt(run: Run) -> str:
+    """Why the trace may not show everything that happened; '' if it is complete."""
+    if run.outcome != "complete":
+        how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
+        return f"{how} ({run.error})" if run.error else how
+    if run.quarantined:
+        total = sum(run.quarantined.values())
+        return f"{total} lines of the trace are unusable ({', '.join(sorted(run.quarantined))})"
+    return f"{run.missing_events} events are missing from the trace" if run.missing_events else ""

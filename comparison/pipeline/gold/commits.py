@@ -1,0 +1,232 @@
+"""Commits with the partition's owner, in the order in which the authority saw them.
+
+Every commit gets the owner at that moment by the authority, the group's generation, and whether the sender was known. A
+write while the partition has no owner is not stale, but it may still move an offset back.
+
+There are two kinds of refusal. A commit is *fenced* if it carries an old generation or an unknown member id. The
+refusal of a member of the group between two generations is the protocol's ordinary "not now".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from comparison.pipeline.measured import Acting, FinalOffsets
+from comparison.pipeline.silver.arrays import (
+    NOWHERE,
+    as_of,
+    codes,
+    integers,
+    previous,
+    running,
+    starts,
+    taken,
+    together,
+)
+from comparison.pipeline.silver.naming import Names, is_another, keys_of
+from comparison.pipeline.silver.offsets import FINAL, REFUSED, STARTED, WRITTEN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from comparison.pipeline.silver.context import Context, GroupMoment
+
+#: Errors for a sender that may not, or no longer, commit: Kafka's names, and those of `server`.
+FENCING_ERRORS = frozenset(
+    {
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+        "FENCED_MEMBER_EPOCH",
+        "STALE_MEMBER_EPOCH",
+        "UNKNOWN_CONSUMER",
+        "PARTITION_NOT_ASSIGNED",
+    }
+)
+#: The states of a group between two generations.
+BETWEEN_GENERATIONS = frozenset({"PreparingRebalance", "CompletingRebalance"})
+#: A commit is judged when it arrives and recorded when it is durable, so a generation that began less than this before
+#: the record does not make it old.
+IN_FLIGHT_NS = 100_000_000
+
+_NO_EPOCH = -1
+
+
+@dataclass(slots=True)
+class CommitCounts:
+    """What the commits of some partitions come to; they add up."""
+
+    written: int = 0
+    stale_writes: int = 0
+    moved_back: int = 0
+    moved_back_records: int = 0
+    old_accepted: int = 0
+    refused: int = 0
+    fenced: int = 0
+    started_behind: int = 0
+
+    def __add__(self, other: CommitCounts) -> CommitCounts:
+        return CommitCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The commits and starts of deliveries of some partitions, in order, with what was true of each."""
+
+    rows: pa.Table  #: OFFSET_SCHEMA, without the final ones
+    owner: list[str | None]  #: None: nobody
+    is_stale: NDArray[np.bool_]
+    moved_back_by: NDArray[np.int64]  #: 0: it did not move back
+    is_old: NDArray[np.bool_]
+    is_fenced: NDArray[np.bool_]
+    starts_behind: NDArray[np.bool_]
+
+    def counts(self) -> CommitCounts:
+        kinds = np.array(self.rows["kind"].to_pylist(), dtype=object)
+        written = kinds == WRITTEN
+        return CommitCounts(
+            written=int(written.sum()),
+            stale_writes=int((written & self.is_stale).sum()),
+            moved_back=int((self.moved_back_by > 0).sum()),
+            moved_back_records=int(self.moved_back_by.sum()),
+            old_accepted=int(self.is_old.sum()),
+            refused=int((kinds == REFUSED).sum()),
+            fenced=int(self.is_fenced.sum()),
+            started_behind=int(self.starts_behind.sum()),
+        )
+
+
+def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
+    """Judge every commit and every start of deliveries; `offsets` and `naming` are those of some partitions, whole."""
+    offsets = offsets.filter(pa.compute.not_equal(offsets["kind"], FINAL))
+    both = pa.concat_tables([table.select(["group", "topic", "partition"]) for table in (offsets, naming)])
+    keys, _ = keys_of(both)
+    mine, named_keys = keys[: len(offsets)], keys[len(offsets) :]
+    order = np.lexsort((integers(offsets["seq"]), integers(offsets["t_ns"]), mine))
+    offsets, mine = offsets.take(order), mine[order]
+    t_ns, seq = integers(offsets["t_ns"]), integers(offsets["seq"])
+    kinds = np.array(offsets["kind"].to_pylist(), dtype=object)
+    written = kinds == WRITTEN
+    named = as_of((mine, t_ns, seq), (named_keys, integers(naming["t_ns"]), integers(naming["seq"])))
+    owner_names = naming["owner"].to_pylist()
+    owner = [(owner_names[row] or None) if row != NOWHERE else None for row in named.tolist()]
+    by = offsets["by"].to_pylist()
+    offset = integers(offsets["offset"])
+    of_group = _GroupHistory(context.moments, offsets, t_ns, seq)
+    epoch = integers(offsets["epoch"], null=_NO_EPOCH)
+    fencing = np.array([error in FENCING_ERRORS for error in offsets["error"].to_pylist()], dtype=np.bool_)
+    return Judged(
+        rows=offsets,
+        owner=owner,
+        is_stale=np.array([is_another(*pair) for pair in zip(owner, by, strict=True)], dtype=np.bool_),
+        moved_back_by=_moved_back_by(mine, offset, written),
+        is_old=written & (epoch >= 0) & (epoch < of_group.generation),
+        is_fenced=(kinds == REFUSED) & fencing & ~(of_group.sender_is_known & of_group.is_between),
+        starts_behind=(kinds == STARTED) & (offset < _accepted_before(mine, t_ns, offset, written)),
+    )
+
+
+def _moved_back_by(keys: NDArray[np.int64], offset: NDArray[np.int64], written: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """By how many records each commit moved the committed offset back; rows are in order."""
+    rows = np.flatnonzero(written)
+    before = previous(starts(keys[rows]))
+    back = np.zeros(len(keys), dtype=np.int64)
+    back[rows] = np.where(before == NOWHERE, 0, np.maximum(0, offset[rows][before] - offset[rows]))
+    return back
+
+
+def _accepted_before(
+    keys: NDArray[np.int64], t_ns: NDArray[np.int64], offset: NDArray[np.int64], written: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """The offset committed last before each row. A commit accepted shortly before may have come after it was read."""
+    rows = np.flatnonzero(written)
+    found = as_of((keys, t_ns - IN_FLIGHT_NS), (keys[rows], t_ns[rows]))
+    return taken(offset[rows], found, np.iinfo(np.int64).min)
+
+
+class _GroupHistory:
+    """The state of the group, and of the sender, at each of some rows."""
+
+    def __init__(
+        self, moments: Sequence[GroupMoment], rows: pa.Table, t_ns: NDArray[np.int64], seq: NDArray[np.int64]
+    ) -> None:
+        names = Names()
+        groups, senders = names.column(rows["group"]), names.column(rows["by"])
+        changed = [each for each in moments if each.state is not None]
+        members = [each for each in moments if each.member is not None]
+        at = _column([each.t_ns for each in changed])
+        order = _column([each.seq for each in changed])
+        of_group = names.numbers([each.group for each in changed])
+        # A new generation counts only after the commits in flight at its start.
+        later = as_of((groups, t_ns, seq), (of_group, at + IN_FLIGHT_NS, order))
+        self.generation = taken(_column([each.generation or 0 for each in changed]), later, np.iinfo(np.int64).min)
+        between = np.array([each.state in BETWEEN_GENERATIONS for each in changed], dtype=np.bool_)
+        self.is_between = taken(between, as_of((groups, t_ns, seq), (of_group, at, order)), otherwise=False)
+        known = np.array([each.member_is_known for each in members], dtype=np.bool_)
+        whose = names.numbers([each.group for each in members]), names.numbers([each.member for each in members])
+        count = len(rows)
+        both = together(*(np.concatenate(pair) for pair in zip((groups, senders), whose, strict=True)))
+        when = (_column([each.t_ns for each in members]), _column([each.seq for each in members]))
+        self.sender_is_known = taken(known, as_of((both[:count], t_ns, seq), (both[count:], *when)), otherwise=False)
+
+
+def _column(values: Sequence[int]) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)
+
+
+def final_offsets(offsets: pa.Table) -> FinalOffsets | None:
+    """Partitions whose committed offset was read at the end, how many of them were behind the last commit accepted by
+    then, and how many beyond the end of their log; None if none was read.
+    """
+    keys, _ = keys_of(offsets)
+    order = np.lexsort((integers(offsets["seq"]), integers(offsets["t_ns"]), keys))
+    offsets, keys = offsets.take(order), keys[order]
+    kinds = np.array(offsets["kind"].to_pylist(), dtype=object)
+    t_ns, offset, end = integers(offsets["t_ns"]), integers(offsets["offset"]), integers(offsets["end"])
+    final, written = np.flatnonzero(kinds == FINAL), np.flatnonzero(kinds == WRITTEN)
+    final = final[np.append(keys[final][1:] != keys[final][:-1], True)] if len(final) else final  # the last one of each
+    if not len(final):
+        return None
+    # A commit this shortly before the reading may have come after it.
+    found = as_of((keys[final], t_ns[final] - IN_FLIGHT_NS), (keys[written], t_ns[written]))
+    accepted = taken(offset[written], found, np.iinfo(np.int64).min)
+    return FinalOffsets(
+        read=len(final), behind=int((offset[final] < accepted).sum()), beyond=int((offset[final] > end[final]).sum())
+    )
+
+
+def acting_of(offsets: pa.Table, naming_by: pa.Table) -> list[Acting]:
+    """Stretches in which one broker alone accepted what belongs to a group; both ends are moments of acceptance.
+
+    `naming_by` has group, process, t_ns and seq of the owners that brokers named.
+    """
+    writes = offsets.filter(
+        pa.compute.and_(pa.compute.equal(offsets["kind"], WRITTEN), pa.compute.equal(offsets["role"], "broker"))
+    )
+    columns = ["group", "process", "t_ns", "seq"]
+    rows = pa.concat_tables([writes.select(columns), naming_by.select(columns)])
+    groups, group_names = codes(rows["group"])
+    processes, process_names = codes(rows["process"])
+    is_write = np.arange(len(rows)) < len(writes)
+    order = np.lexsort((integers(rows["seq"]), integers(rows["t_ns"]), groups))
+    groups, processes, t_ns = groups[order], processes[order], integers(rows["t_ns"])[order]
+    first = starts(groups, processes)
+    commits = running(is_write[order].astype(np.int64), first)
+    begins = np.flatnonzero(first)
+    ends = np.append(begins[1:], len(order)) - 1 if len(begins) else begins
+    return [
+        Acting(
+            group=str(group_names[groups[begin]]),
+            process=str(process_names[processes[begin]]),
+            from_ns=int(t_ns[begin]),
+            until_ns=int(t_ns[end]),
+            commits=int(commits[end]),
+        )
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+    ]

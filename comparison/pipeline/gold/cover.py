@@ -1,0 +1,252 @@
+"""One sweep that answers every question of the form "how many at once".
+
+Owners over time, and records over their numbers, are the same problem: ranges [low, high) on a line, some of
+them *held* (an owner has the partition; a record was delivered), some of them *wanted* (the group should own it;
+the producer's record was acknowledged). Sweeping over the ends of the ranges gives, for each stretch of the line,
+how many hold it and whether it is wanted:
+
+    wanted and not held    a gap:    unowned time, lost records
+    held more than once    doubled:  double ownership, duplicated records
+
+Ends come before beginnings at the same place, so that ranges which touch do not overlap. An *overlap* is a maximal
+stretch that is held more than once, whoever comes and goes within it; in time it counts only when the whole of it is
+longer than the tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from comparison.pipeline.measured import Coverage, FirstOverlap
+from comparison.pipeline.silver.arrays import following, numbers, running, starts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from comparison.pipeline.silver.context import Window
+    from comparison.pipeline.silver.naming import Key
+
+#: The five lines that are swept: three of ownership over time, two of records over their numbers.
+BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
+SERIALS, OFFSETS = "serials", "offsets"
+OVER_TIME = (BELIEVED, AUTHORITY, DELIVERING)
+
+#: Stretches of one view, as a table for others.
+SEGMENT_SCHEMA = pa.schema(
+    [
+        ("view", pa.string()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+        ("holders", pa.int64()),
+        ("is_wanted", pa.bool_()),
+        ("counts_as_overlap", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges [low, high) of one view, by partition; `owners` holds numbers, and is None for wanted ranges."""
+
+    keys: NDArray[np.int64]
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    owners: NDArray[np.int64] | None = None
+
+    @classmethod
+    def none(cls) -> Ranges:
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, empty, empty, empty)
+
+    def not_empty(self) -> Ranges:
+        """Without those that have no length."""
+        kept = self.lows < self.highs
+        owners = self.owners[kept] if self.owners is not None else None
+        return Ranges(self.keys[kept], self.lows[kept], self.highs[kept], owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The stretches between neighbouring ends of one view's ranges, in order."""
+
+    keys: NDArray[np.int64]
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    holders: NDArray[np.int64]
+    is_wanted: NDArray[np.bool_]
+    overlap: NDArray[np.int64]  #: the number of the maximal overlap that it is part of, from 0; -1: of none
+
+
+def segments_of(held: Ranges, wanted: Ranges) -> Segments:
+    """Sweep one view."""
+    held, wanted = held.not_empty(), wanted.not_empty()
+    keys = np.concatenate([held.keys, held.keys, wanted.keys, wanted.keys])
+    at = np.concatenate([held.lows, held.highs, wanted.lows, wanted.highs])
+    holding = np.repeat(np.array([1, -1, 0, 0]), [len(held.keys)] * 2 + [len(wanted.keys)] * 2)
+    wanting = np.repeat(np.array([0, 0, 1, -1]), [len(held.keys)] * 2 + [len(wanted.keys)] * 2)
+    order = np.lexsort((at, keys))
+    keys, at = keys[order], at[order]
+    first = starts(keys)
+    holders, wants = running(holding[order], first), running(wanting[order], first)
+    behind = following(first)
+    # Of several ends at one place only the last one begins a stretch: everything there has been counted by then.
+    kept = (behind != -1) & (at < at[behind])
+    keys, lows, highs, holders = keys[kept], at[kept], at[behind][kept], holders[kept]
+    doubled = holders > 1
+    begins = doubled & starts(keys, doubled)
+    return Segments(keys, lows, highs, holders, wants[kept] > 0, np.where(doubled, numbers(begins), -1))
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """The maximal overlaps of one view, in order of partitions and places; `counts` leaves out those too short."""
+
+    keys: NDArray[np.int64]
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    counts: NDArray[np.bool_]
+
+
+def overlaps_of(segments: Segments, tolerance: int) -> Overlaps:
+    rows = np.flatnonzero(segments.overlap >= 0)
+    first = starts(segments.overlap[rows])
+    lows = segments.lows[rows][first]
+    highs = np.maximum.reduceat(segments.highs[rows], np.flatnonzero(first)) if len(rows) else lows
+    return Overlaps(segments.keys[rows][first], lows, highs, highs - lows > tolerance)
+
+
+def coverage_of(
+    view: str,
+    segments: Segments,
+    overlaps: Overlaps,
+    held: Ranges,
+    windows: Sequence[Window],
+    keys: Sequence[Key],
+    owners: Sequence[str],
+) -> dict[tuple[int, str], Coverage]:
+    """What each window has of the view; a window that no stretch reaches is left out.
+
+    Lengths are in the view's own unit: nanoseconds, or records. Record numbers are not times, so they belong to the
+    first window only, which is the whole run.
+    """
+    found = {}
+    counting = _counting(segments, overlaps)
+    for window in windows if view in OVER_TIME else windows[:1]:
+        low, high = (window.from_ns, window.until_ns) if view in OVER_TIME else (-(1 << 62), 1 << 62)
+        inside = (segments.lows < high) & (segments.highs > low)
+        if not inside.any():
+            continue
+        lengths = np.minimum(segments.highs, high) - np.maximum(segments.lows, low)
+        gap = inside & segments.is_wanted & (segments.holders == 0)
+        doubled = inside & counting
+        unsettled = gap | (doubled & segments.is_wanted)
+        stretches = overlaps.counts & (overlaps.lows < high) & (overlaps.highs > low)
+        longest = np.minimum(overlaps.highs, high) - np.maximum(overlaps.lows, low)
+        found[window.number, view] = Coverage(
+            held=int(lengths[inside & (segments.holders > 0)].sum()),
+            gap=int(lengths[gap].sum()),
+            gap_longest=_max(lengths[gap]),
+            doubled=int((lengths * (segments.holders - 1))[doubled].sum()),
+            doubled_longest=_max(longest[stretches]),
+            unsettled_until=_max(segments.highs[unsettled]),
+            doubled_first=_first(overlaps, stretches, held, keys, owners),
+        )
+    return found
+
+
+def _counting(segments: Segments, overlaps: Overlaps) -> NDArray[np.bool_]:
+    """Which stretches are part of an overlap that counts."""
+    counting = np.zeros(len(segments.keys), dtype=np.bool_)
+    in_overlap = segments.overlap >= 0
+    counting[in_overlap] = overlaps.counts[segments.overlap[in_overlap]]
+    return counting
+
+
+def _max(values: NDArray[np.int64]) -> int | None:
+    return int(values.max()) if len(values) else None
+
+
+def _first(
+    overlaps: Overlaps, among: NDArray[np.bool_], held: Ranges, keys: Sequence[Key], owners: Sequence[str]
+) -> FirstOverlap | None:
+    """The earliest overlap, with two of those that hold where it begins."""
+    rows = np.flatnonzero(among)
+    if not len(rows):
+        return None
+    places = [(int(overlaps.lows[row]), int(overlaps.highs[row]), int(overlaps.keys[row])) for row in rows.tolist()]
+    low, high, key = min(places, key=lambda place: (place[0], place[1], keys[place[2]]))
+    assert held.owners is not None
+    there = (held.keys == key) & (held.lows <= low) & (held.highs > low)
+    names = sorted({owners[number] for number in held.owners[there].tolist()})
+    _, topic, partition = keys[key]
+    return FirstOverlap(low=low, high=high, topic=topic, partition=partition, owner=names[0], other=names[-1])
+
+
+def segment_table(view: str, segments: Segments, overlaps: Overlaps, keys: Sequence[Key]) -> pa.Table:
+    """SEGMENT_SCHEMA; neighbours that are alike are one row."""
+    counting = _counting(segments, overlaps)
+    first = starts(segments.keys, segments.holders, segments.is_wanted, counting)
+    rows = np.flatnonzero(first)
+    last = np.append(rows[1:], len(first)) - 1 if len(rows) else rows
+    return pa.table(
+        [
+            pa.repeat(view, len(rows)),
+            *key_columns(segments.keys[rows], keys),
+            segments.lows[rows],
+            segments.highs[last],
+            segments.holders[rows],
+            segments.is_wanted[rows],
+            counting[rows],
+        ],
+        schema=SEGMENT_SCHEMA,
+    )
+
+
+def key_columns(numbers_of_keys: NDArray[np.int64], keys: Sequence[Key]) -> list[pa.Array]:
+    """Group, topic and partition of each row."""
+    rows = pa.array(numbers_of_keys)
+    types = (pa.string(), pa.string(), pa.int64())
+    columns: Iterable[tuple[object, ...]] = zip(*keys, strict=True) if keys else ((), (), ())
+    return [pa.array(column, type_).take(rows) for column, type_ in zip(columns, types, strict=True)]
+
+
+def added(parts: Iterable[Mapping[tuple[int, str], Coverage]]) -> dict[tuple[int, str], Coverage]:
+    """The coverage of several sets of partitions of one run together."""
+    found: dict[tuple[int, str], Coverage] = {}
+    for part in parts:
+        for place, each in part.items():
+            found[place] = _sum(found[place], each) if place in found else each
+    return found
+
+
+def _sum(one: Coverage, other: Coverage) -> Coverage:
+    firsts = [first for first in (one.doubled_first, other.doubled_first) if first is not None]
+    return Coverage(
+        held=one.held + other.held,
+        gap=one.gap + other.gap,
+        gap_longest=_larger(one.gap_longest, other.gap_longest),
+        doubled=one.doubled + other.doubled,
+        doubled_longest=_larger(one.doubled_longest, other.doubled_longest),
+        unsettled_until=_larger(one.unsettled_until, other.unsettled_until),
+        doubled_first=min(
+            firsts, key=lambda first: (first.low, first.high, first.topic, first.partition), default=None
+        ),
+    )
+
+
+def _place(first: FirstOverlap) -> tuple[int, int, str, int]:
+    return first.low, first.high, first.topic, first.partition
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    known = [value for value in (one, other) if value is not None]
+    return max(known, default=None)

@@ -1,0 +1,177 @@
+"""Who had which partition, when: three views of it, all as intervals [from_ns, until_ns).
+
+- *believed*: what members believe. Opened by `partitions_assigned`; closed by revoked, lost, the member's own
+  end, or the end of its process. A member that is stopped with SIGSTOP goes on believing: that is the point.
+- *authority*: what ZooKeeper or the coordinator says, from the authority's own events.
+- *delivering*: what members really do: a stream hands out records of the partition, with no pause longer than
+  DELIVERY_PAUSE_NS_MAX between two polls, and no change of its claim. A stretch of one poll has no length.
+
+`owner` is `process/member/stream` in the views of members, and the authority's own name for it in `authority`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING
+from comparison.pipeline.silver.arrays import NOWHERE, as_of, codes, following, integers, starts, taken, together
+from comparison.pipeline.silver.deliveries import DELIVERY_PAUSE_NS_MAX, owners_of
+from comparison.pipeline.silver.naming import keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from comparison.pipeline.silver.context import Context
+
+#: One row an interval; `until_ns` is null while it is open, `gone_ns` is when the owner itself ended, if it did.
+INTERVAL_SCHEMA = pa.schema(
+    [
+        ("view", pa.string()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("owner", pa.string()),
+        ("from_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+        ("closed_by", pa.string()),
+        ("gone_ns", pa.int64()),
+    ]
+)
+_NEVER = (1 << 62) - 1
+_REASONS = {"partitions_assigned": "reassigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
+
+
+def believed(claims: pa.Table, context: Context) -> pa.Table:
+    """Intervals of the view BELIEVED; `closed_by` is revoked, lost, reassigned, member, process or end."""
+    keys, _ = keys_of(claims)
+    order = np.lexsort((integers(claims["seq"]), _streams(claims), keys))
+    claims = claims.take(order)
+    t_ns = integers(claims["t_ns"])
+    kinds, kind_names = codes(claims["kind"])
+    next_row = following(starts(keys[order], _streams(claims)))
+    next_ns = taken(t_ns, next_row, _NEVER)
+    process_ns, member_ns = _ends_of(claims, t_ns, context)
+    gone_ns = np.minimum(process_ns, member_ns)
+    until_ns = np.minimum(next_ns, gone_ns)
+    reasons = np.array([_REASONS.get(str(name), "") for name in kind_names] or [""], dtype=object)
+    why = np.where(next_row == NOWHERE, "", reasons[kinds[next_row]] if len(kinds) else "")
+    why = np.where(until_ns == next_ns, why, np.where(until_ns == member_ns, "member", "process"))
+    why = np.where(until_ns == _NEVER, "end", why)
+    assigned = np.array([name == "partitions_assigned" for name in kind_names] or [False], dtype=np.bool_)
+    opened = np.flatnonzero(assigned[kinds])
+    rows = claims.take(opened)
+    return _intervals(BELIEVED, rows, owners_of(rows), t_ns[opened], until_ns[opened], why[opened], gone_ns[opened])
+
+
+def _streams(claims: pa.Table) -> NDArray[np.int64]:
+    streams = integers(claims["stream"], null=-1)
+    return together(codes(claims["process"])[0], codes(claims["member"])[0], streams - int(streams.min(initial=0)))
+
+
+def _ends_of(
+    claims: pa.Table, t_ns: NDArray[np.int64], context: Context
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When the process and the member of each row ended. A process may be started again under its name, and a member
+    come back with its id: what ends it is the first end that comes.
+    """
+    processes, process_names = codes(claims["process"])
+    members, member_names = codes(claims["member"])
+    process_ns = np.full(len(t_ns), _NEVER)
+    member_ns = np.full(len(t_ns), _NEVER)
+    for number, process in enumerate(process_names):
+        mine = processes == number
+        process_ns[mine] = _next(context.process_ends.get(str(process), ()), t_ns[mine])
+        for other, member in enumerate(member_names):
+            if ends := context.member_ends.get((str(process), member)):
+                of_member = mine & (members == other)
+                member_ns[of_member] = _next(ends, t_ns[of_member])
+    return process_ns, member_ns
+
+
+def _next(ends: Sequence[int], t_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first end at or after each moment."""
+    known = np.array([*ends, _NEVER], dtype=np.int64)
+    found: NDArray[np.int64] = known[np.searchsorted(known, t_ns, side="left")]
+    return found
+
+
+def authority(naming: pa.Table) -> pa.Table:
+    """Intervals of the view AUTHORITY; `closed_by` is renamed, the reason of the clearing, or end."""
+    keys, _ = keys_of(naming)
+    order = np.lexsort((integers(naming["seq"]), integers(naming["t_ns"]), keys))
+    naming = naming.take(order)
+    t_ns = integers(naming["t_ns"])
+    reasons, reason_names = codes(naming["reason"])
+    next_row = following(starts(keys[order]))
+    # Of a row that names an owner, the reason is null.
+    words = np.array([name if name is not None else "renamed" for name in reason_names] or [""], dtype=object)
+    why = np.where(next_row == NOWHERE, "end", words[reasons[next_row]] if len(reasons) else "")
+    is_named = np.array([name is None for name in reason_names] or [False], dtype=np.bool_)
+    opened = np.flatnonzero(is_named[reasons]) if len(reasons) else np.zeros(0, dtype=np.int64)
+    rows = naming.take(opened)
+    until_ns = taken(t_ns, next_row, _NEVER)[opened]
+    never = np.full(len(opened), _NEVER)
+    return _intervals(AUTHORITY, rows, rows["owner"], t_ns[opened], until_ns, why[opened], never)
+
+
+def delivering(stretches: pa.Table, claims: pa.Table) -> pa.Table:
+    """Intervals of the view DELIVERING, from the first to the last poll of each; `closed_by` is pause.
+
+    Stretches of records that follow each other without a pause, and without a change of the stream's claim, are one.
+    """
+    who = ["group", "topic", "file"]
+    both = pa.concat_tables([stretches.select([*who, *_OF_STREAM]), claims.select([*who, *_OF_STREAM])])
+    partitions = integers(both["partition"])
+    lines = together(
+        *(codes(both[name])[0] for name in who), partitions - int(partitions.min(initial=0)), _streams(both)
+    )
+    mine, claimed = lines[: len(stretches)], lines[len(stretches) :]
+    order = np.lexsort((integers(stretches["seq"]), mine))
+    stretches, mine = stretches.take(order), mine[order]
+    claim = as_of((mine, integers(stretches["seq"])), (claimed, integers(claims["seq"])))
+    from_ns, until_ns = integers(stretches["from_ns"]), integers(stretches["until_ns"])
+    begins = starts(mine, claim)
+    begins[1:] |= from_ns[1:] - until_ns[:-1] > DELIVERY_PAUSE_NS_MAX
+    rows = np.flatnonzero(begins)
+    last = np.maximum.reduceat(until_ns, rows) if len(rows) else until_ns
+    first = np.minimum.reduceat(from_ns, rows) if len(rows) else from_ns
+    of_first = stretches.take(rows)
+    never = np.full(len(rows), _NEVER)
+    return _intervals(
+        DELIVERING, of_first, owners_of(of_first), first, last, np.full(len(rows), "pause", dtype=object), never
+    )
+
+
+_OF_STREAM = ("partition", "process", "member", "stream")
+
+
+def _intervals(
+    view: str,
+    rows: pa.Table,
+    owners: object,
+    from_ns: NDArray[np.int64],
+    until_ns: NDArray[np.int64],
+    closed_by: NDArray[np.object_],
+    gone_ns: NDArray[np.int64],
+) -> pa.Table:
+    return pa.table(
+        {
+            "view": pa.repeat(view, len(rows)),
+            **{name: rows[name] for name in ("group", "topic", "partition")},
+            "owner": owners,
+            "from_ns": from_ns,
+            "until_ns": _or_null(until_ns),
+            "closed_by": pa.array(closed_by, pa.string()),
+            "gone_ns": _or_null(gone_ns),
+        },
+        schema=INTERVAL_SCHEMA,
+    )
+
+
+def _or_null(moments: NDArray[np.int64]) -> pa.Array:
+    return pa.array(moments, mask=moments == _NEVER)

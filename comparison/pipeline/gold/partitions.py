@@ -1,0 +1,229 @@
+"""Measure some partitions of one run, whole: what `applyInArrow` does for a bucket of them, and a test for all.
+
+What is measured of several sets of partitions of one run adds up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from comparison.pipeline.gold import cover
+from comparison.pipeline.gold.commits import CommitCounts, final_offsets, judged
+from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS, Ranges
+from comparison.pipeline.gold.ownership import authority, believed, delivering
+from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
+from comparison.pipeline.measured import FinalOffsets
+from comparison.pipeline.silver.arrays import NOWHERE, as_of, codes, integers, previous, starts, taken, together
+from comparison.pipeline.silver.deliveries import NO_SERIAL, owners_of
+from comparison.pipeline.silver.naming import Names
+from comparison.pipeline.silver.offsets import FINAL, STARTED
+from comparison.pipeline.silver.reduce import bucket_of_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from comparison.pipeline.measured import Coverage, KeptThrough, PartitionOwners, Turnover
+    from comparison.pipeline.silver.context import Context
+    from comparison.pipeline.silver.naming import Key
+    from comparison.pipeline.silver.reduce import Bundle
+
+_FOREVER = 1 << 62
+
+
+@dataclass(slots=True)
+class PartitionFigures:
+    """What was measured of a set of partitions."""
+
+    coverage: dict[tuple[int, str], Coverage] = field(default_factory=dict)
+    turnover: dict[int, Turnover] = field(default_factory=dict)
+    owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
+    kept: dict[int, KeptThrough] = field(default_factory=dict)
+    commits: CommitCounts = field(default_factory=CommitCounts)
+    final_offsets: FinalOffsets | None = None
+    out_of_order: int = 0
+    intervals: pa.Table | None = None  #: INTERVAL_SCHEMA
+    segments: pa.Table | None = None  #: SEGMENT_SCHEMA
+
+
+def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, buckets: int = 1) -> PartitionFigures:
+    """Measure the partitions of one bucket of several; `bundle` has all their rows."""
+    keys = Keys()
+    believes = believed(bundle.claims, context)
+    names = authority(bundle.naming)
+    delivers = delivering(bundle.stretches, bundle.claims)
+    wanted = wanted_ranges(keys, bundle, context, bucket, buckets)
+    found = PartitionFigures(
+        turnover=turnover_of(believes, context.change_windows),
+        owners=owners_around(names, context.change_windows),
+        kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
+        commits=judged(bundle.offsets, bundle.naming, context).counts(),
+        final_offsets=final_offsets(bundle.offsets),
+        out_of_order=_out_of_order(bundle),
+        intervals=pa.concat_tables([believes, names, delivers]),
+    )
+    nothing = Ranges.none()
+    views = {
+        BELIEVED: (_over_time(keys, believes, context), wanted),
+        AUTHORITY: (_over_time(keys, names, context), wanted),
+        DELIVERING: (_over_time(keys, delivers, context), nothing),
+        OFFSETS: (_records(keys, bundle.stretches, "first", "end"), nothing),
+        SERIALS: (_records(keys, bundle.stretches, "serial_first", "serial_end"), _acknowledged(keys, bundle, context)),
+    }
+    tables = []
+    for view, (held, needed) in views.items():
+        segments = cover.segments_of(held, needed)
+        overlaps = cover.overlaps_of(segments, context.tolerance_ns if view in OVER_TIME else 0)
+        found.coverage |= cover.coverage_of(
+            view, segments, overlaps, held, context.windows, keys.meanings, keys.owners.texts
+        )
+        tables.append(cover.segment_table(view, segments, overlaps, keys.meanings))
+    found.segments = pa.concat_tables(tables)
+    return found
+
+
+class Keys:
+    """Partitions and owners as numbers, alike in all views."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Key, int] = {}
+        self.owners = Names()
+
+    @property
+    def meanings(self) -> list[Key]:
+        return list(self._numbers)
+
+    def number(self, key: Key) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def column(self, table: pa.Table) -> NDArray[np.int64]:
+        columns = [codes(table[name]) for name in ("group", "topic")]
+        partitions = integers(table["partition"])
+        shifted = partitions - int(partitions.min(initial=0))
+        _, first, places = np.unique(
+            together(*(column for column, _ in columns), shifted), return_index=True, return_inverse=True
+        )
+        meant = [
+            self.number((*(str(texts[column[row]]) for column, texts in columns), int(partitions[row])))  # type: ignore[arg-type]
+            for row in first.tolist()
+        ]
+        return np.array(meant, dtype=np.int64)[places] if meant else places
+
+
+def _over_time(keys: Keys, intervals: pa.Table, context: Context) -> Ranges:
+    """Intervals as ranges: open ones reach to the end of the run's span, and nothing goes beyond it."""
+    end_ns = context.span.end_ns
+    highs = np.minimum(integers(intervals["until_ns"], null=end_ns), end_ns)
+    return Ranges(keys.column(intervals), integers(intervals["from_ns"]), highs, keys.owners.column(intervals["owner"]))
+
+
+def _records(keys: Keys, stretches: pa.Table, first: str, end: str) -> Ranges:
+    lows, highs = integers(stretches[first]), integers(stretches[end])
+    numbered = lows != NO_SERIAL
+    owners = keys.owners.numbers(owners_of(stretches))
+    return Ranges(keys.column(stretches)[numbered], lows[numbered], highs[numbered], owners[numbered])
+
+
+def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
+    """Every group should be handed every acknowledged record."""
+    groups = context.groups or ("",)
+    acks = bundle.acks
+    tables = [acks.append_column("group", pa.repeat(group, len(acks))) for group in groups]
+    numbers = np.concatenate([keys.column(table) for table in tables])
+    lows, highs = (np.tile(integers(acks[name]), len(groups)) for name in ("first", "end"))
+    return Ranges(numbers, lows, highs)
+
+
+def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> Ranges:
+    """Every known partition should have an owner throughout the span, or as long as the group wants its topic.
+
+    Known are those with acknowledged records or with owners, and those that the group was told to want.
+    """
+    known = known_partitions(bundle, context)
+    for each in context.wanted:
+        at = bucket_of_topic(each.topic)
+        known |= {
+            (group, each.topic, number)
+            for group in context.groups or ("",)
+            for number in range(each.count)
+            if (at + number) % buckets == bucket
+        }
+    by_topic: dict[str, list[tuple[int, int, int]]] = {}
+    for each in context.wanted:
+        until_ns = each.until_ns if each.until_ns is not None else _FOREVER
+        by_topic.setdefault(each.topic, []).append((each.count, each.from_ns, until_ns))
+    always = [(_FOREVER, -_FOREVER, _FOREVER)]
+    rows = [
+        (keys.number(key), max(context.span.start_ns, from_ns), min(context.span.end_ns, until_ns))
+        for key in sorted(known)
+        for count, from_ns, until_ns in by_topic.get(key[1], always)
+        if key[2] < count
+    ]
+    numbers, lows, highs = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Ranges(numbers, lows, highs)
+
+
+def known_partitions(bundle: Bundle, context: Context) -> set[Key]:
+    finals = bundle.offsets.filter(pa.compute.equal(bundle.offsets["kind"], FINAL))
+    named = bundle.naming.filter(pa.compute.is_null(bundle.naming["reason"]))
+    assigned = bundle.claims.filter(pa.compute.equal(bundle.claims["kind"], "partitions_assigned"))
+    columns = ["group", "topic", "partition"]
+    rows = pa.concat_tables([table.select(columns) for table in (finals, named, assigned)])
+    distinct = rows.group_by(columns, use_threads=False).aggregate([])
+    known: set[Key] = {(row["group"], row["topic"], row["partition"]) for row in distinct.to_pylist()}
+    acked = bundle.acks.group_by(["topic", "partition"], use_threads=False).aggregate([])
+    for row in acked.to_pylist():
+        known |= {(group, row["topic"], row["partition"]) for group in context.groups or ("",)}
+    return known
+
+
+def _out_of_order(bundle: Bundle) -> int:
+    """Stretches of a stream that begin before the end of its previous one, without a start of delivery in between."""
+    stretches = bundle.stretches
+    started = bundle.offsets.filter(pa.compute.equal(bundle.offsets["kind"], STARTED))
+    # A start is traced by the same process, so that its place among the polls follows from `seq`.
+    columns = ["process", "topic", "partition"]
+    both = pa.concat_tables([stretches.select(columns), started.select(columns)])
+    partitions = integers(both["partition"])
+    lines = together(codes(both["process"])[0], codes(both["topic"])[0], partitions - int(partitions.min(initial=0)))
+    seq = integers(stretches["seq"])
+    owners = Names().numbers(owners_of(stretches))
+    mine = lines[: len(stretches)]
+    start = as_of((mine, seq), (lines[len(stretches) :], integers(started["seq"])))
+    order = np.lexsort((seq, owners, mine))
+    before = previous(starts(mine[order], owners[order], start[order]))
+    last = taken(integers(stretches["end"])[order], before, np.iinfo(np.int64).min)
+    return int(((before != NOWHERE) & (integers(stretches["first"])[order] < last)).sum())
+
+
+def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
+    """The figures of several sets of partitions of one run together."""
+    finals = [part.final_offsets for part in parts if part.final_offsets is not None]
+    return PartitionFigures(
+        coverage=cover.added(part.coverage for part in parts),
+        turnover=added_turnover(part.turnover for part in parts),
+        owners=_together(part.owners for part in parts),
+        kept=added_kept(part.kept for part in parts),
+        commits=sum((part.commits for part in parts), CommitCounts()),
+        final_offsets=FinalOffsets(
+            read=sum(final.read for final in finals),
+            behind=sum(final.behind for final in finals),
+            beyond=sum(final.beyond for final in finals),
+        )
+        if finals
+        else None,
+        out_of_order=sum(part.out_of_order for part in parts),
+    )
+
+
+def _together(parts: Iterable[Mapping[int, list[PartitionOwners]]]) -> dict[int, list[PartitionOwners]]:
+    found: dict[int, list[PartitionOwners]] = {}
+    for part in parts:
+        for window, owners in part.items():
+            found.setdefault(window, []).extend(owners)
+    return {window: sorted(owners, key=lambda each: (each.topic, each.partition)) for window, owners in found.items()}

@@ -1,0 +1,84 @@
+"""Measure one run: from its tables to everything that the verdicts rest on.
+
+A small run is measured at once (`measure`). Of a large one, tasks reduce parts and measure buckets of partitions;
+`together` puts the pieces into the same shape.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from comparison.pipeline.gold.commits import acting_of
+from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
+from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
+from comparison.pipeline.silver import counts
+from comparison.pipeline.silver.context import KINDS, bounds_of, context_of, groups_of
+from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, WRITTEN, offset_rows
+from comparison.pipeline.silver.reduce import reduced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.context import Context
+    from comparison.pipeline.silver.reduce import Reduced
+
+_BY = ["group", "process", "t_ns", "seq"]
+
+
+def measure(run: TraceRun, tables: Tables) -> tuple[Measured, PartitionFigures]:
+    """Measure a run of which all tables are at hand."""
+    few = {kind: table for kind, table in tables.items() if kind in KINDS}
+    context = context_of(run, few, bounds_of(tables), groups_of(tables))
+    part = reduced(tables, context)
+    figures = measure_partitions(part.bundle, context)
+    return together(context, [part], figures, acting(tables, context)), figures
+
+
+def acting(tables: Tables, context: Context) -> list[Acting]:
+    """Which broker accepted what belongs to a group, when; needs `offset_written` and `authority_named`."""
+    named = [pa.table({name: pa.array([], OFFSET_SCHEMA.field(name).type) for name in _BY})]
+    if "authority_named" in tables:
+        table = tables["authority_named"]
+        named.append(table.filter(pa.compute.equal(table["role"], "broker")).select(_BY))
+    written = offset_rows({kind: table for kind, table in tables.items() if kind == WRITTEN}, context)
+    return acting_of(written, pa.concat_tables(named))
+
+
+def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigures, acting: list[Acting]) -> Measured:
+    """Everything that was measured of a run."""
+    commits = figures.commits
+    judged_any = any(part.has_commits_or_deliveries for part in parts)
+    bins: dict[int | None, int] = {}
+    for part in parts:
+        for number, records in part.bins.items():
+            bins[number] = bins.get(number, 0) + records
+    return Measured(
+        runner=list(context.runner),
+        failures=list(context.failures),
+        span=context.span,
+        changes=list(context.changes),
+        counts=counts.added(part.counts for part in parts),
+        coverage=figures.coverage,
+        commits=CommitTotals(
+            **{name: getattr(commits, name) for name in commits.__slots__},
+            stale_delivered=sum(part.stale_deliveries for part in parts),
+        )
+        if judged_any
+        else None,
+        final_offsets=figures.final_offsets,
+        owners=figures.owners,
+        turnover=figures.turnover,
+        group=list(context.group),
+        phases=list(context.phases),
+        rounds=list(context.rounds),
+        kept=figures.kept,
+        delivered=[DeliveryBin(bin=number, records=records) for number, records in bins.items()],
+        out_of_order=figures.out_of_order,
+        operations=counts.added_operations(part.operations for part in parts),
+        takeovers=list(context.takeovers),
+        acting=acting,
+    )

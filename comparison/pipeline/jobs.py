@@ -1,0 +1,169 @@
+"""Spark's part: share out tasks, bring the partitions of large runs together, collect typed values.
+
+Nothing is measured here. A job's data are bytes: what the tasks exchange are their own values, so that the JVM moves
+them and never looks inside. There is one collect a job.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from comparison.pipeline.bronze.tables import joined, read_part, unlabelled
+from comparison.pipeline.gold import partitions
+from comparison.pipeline.gold.run import acting, together
+from comparison.pipeline.silver.context import KINDS, context_of
+from comparison.pipeline.silver.naming import Naming, naming_rows
+from comparison.pipeline.silver.reduce import Bundle
+from comparison.pipeline.tasks import EVENTS, PartResult, analyse_part, finished, measure_bucket, reduce_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from comparison.pipeline.bronze.chunks import Part
+    from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.result import Run
+    from comparison.pipeline.silver.context import Context
+
+#: A task's result that belongs to no bucket: what only adds up.
+_NO_BUCKET = -1
+#: Naming and commits, which a context of a large run needs besides its own kinds.
+_OF_AUTHORITY = ("authority_named", "authority_cleared", "offset_written")
+
+
+def analyse(
+    spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], folder: Path
+) -> tuple[dict[int, Run], list[PartResult]]:
+    """Analyse all runs, and write their tables into `folder`: the runs' figures and verdicts by their places."""
+    results = _mapped(spark, len(parts), _AnalysePart(tuple(runs), tuple(parts), folder))
+    found: dict[int, Run] = {}
+    pieces: defaultdict[int, list[PartResult]] = defaultdict(list)
+    for part, result in zip(parts, results, strict=True):
+        found |= result.runs
+        if not part.whole:
+            pieces[part.chunks[0].run].append(result)
+    next_number = len(parts)
+    for number, of_one in pieces.items():
+        found[number] = _large(spark, runs[number], of_one, folder, next_number)
+        next_number += _buckets(spark)
+    return found, results
+
+
+def _buckets(spark: SparkSession) -> int:
+    return 2 * spark.sparkContext.defaultParallelism
+
+
+def _mapped(spark: SparkSession, count: int, task: Callable[[int], Any]) -> list[Any]:
+    """Run a task for each number below `count`, and return their results in order."""
+    rows = spark.range(0, count, 1, count).mapInArrow(_Numbered(task), "number bigint, value binary").collect()
+    return [pickle.loads(row["value"]) for row in sorted(rows, key=lambda row: row["number"])]  # our own
+
+
+class _Numbered:
+    """A task for numbers as a function of Arrow batches."""
+
+    def __init__(self, task: Callable[[int], Any]) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.record_batch({"number": [number], "value": [pickle.dumps(self._task(number))]})
+
+
+class _AnalysePart:
+    def __init__(self, runs: tuple[TraceRun, ...], parts: tuple[Part, ...], folder: Path) -> None:
+        self._runs, self._parts, self._folder = runs, parts, folder
+
+    def __call__(self, number: int) -> PartResult:
+        return analyse_part(self._runs, self._parts[number], self._folder)
+
+
+def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], folder: Path, first_number: int) -> Run:
+    """Measure a run that many parts hold: reduce each of them, then measure its partitions by buckets."""
+    numbers = [piece.number for piece in pieces]
+    context, authority = _context(run, pieces, folder)
+    naming = spark.sparkContext.broadcast(naming_rows(authority))
+    buckets = _buckets(spark)
+    reduce = _ReducePart(context, naming, folder, numbers, buckets)
+    measure = _measuring(run, context, folder, buckets, first_number)
+    rows = (
+        spark.range(0, len(numbers), 1, len(numbers))
+        .mapInArrow(reduce, "bucket int, value binary")
+        .groupBy("bucket")
+        .applyInArrow(measure, "bucket int, value binary")
+        .collect()
+    )
+    naming.destroy()
+    values = {row["bucket"]: pickle.loads(row["value"]) for row in rows}  # our own
+    parts = values.pop(_NO_BUCKET)
+    figures = partitions.added(list(values.values()))
+    measured = together(context, parts, figures, acting(authority, context))
+    return finished(run, measured, [read for piece in pieces for read in piece.read])
+
+
+def _context(run: TraceRun, pieces: Sequence[PartResult], folder: Path) -> tuple[Context, Tables]:
+    """The run's context, and its tables of what the authority said."""
+    few = joined(unlabelled(read_part(folder / EVENTS, piece.number, KINDS)) for piece in pieces)
+    authority = joined(unlabelled(read_part(folder / EVENTS, piece.number, _OF_AUTHORITY)) for piece in pieces)
+    known = [piece.bounds for piece in pieces if piece.bounds is not None]
+    bounds = (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    groups = {group for piece in pieces for group in piece.groups}
+    return context_of(run, few, bounds, groups), authority
+
+
+class _ReducePart:
+    def __init__(self, context: Context, naming: Any, folder: Path, numbers: Sequence[int], buckets: int) -> None:
+        self._context, self._naming, self._folder = context, naming, folder
+        self._numbers, self._buckets = numbers, buckets
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        naming = _cached_naming(self._naming)
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                part = reduce_part(self._context, naming, self._folder, self._numbers[place])
+                shares = part.bundle.shared_out(self._buckets)
+                yield _values({_NO_BUCKET: replace(part, bundle=Bundle()), **dict(enumerate(shares))})
+
+
+def _measuring(
+    run: TraceRun, context: Context, folder: Path, buckets: int, first_number: int
+) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """What is done with all rows of a bucket. Spark wants a function, and looks at its annotations."""
+
+    def measured(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        bucket = key[0].as_py()
+        found: Any = [pickle.loads(value) for value in table["value"].to_pylist()]  # our own
+        if bucket != _NO_BUCKET:
+            found = measure_bucket(run, context, found, bucket, buckets, folder, first_number + bucket)
+        return pa.Table.from_batches([_values({bucket: found})])
+
+    return measured
+
+
+def _values(values: Mapping[int, Any]) -> pa.RecordBatch:
+    return pa.record_batch(
+        [pa.array(list(values), pa.int32()), pa.array([pickle.dumps(value) for value in values.values()], pa.binary())],
+        names=["bucket", "value"],
+    )
+
+
+_cached: list[Any] = []
+
+
+def _cached_naming(broadcast: Any) -> Naming:
+    """The index of a broadcast table of naming; a worker process makes it once for all its tasks."""
+    rows = broadcast.value
+    if not _cached or _cached[0] is not rows:
+        _cached[:] = rows, Naming(rows)
+    naming = _cached[1]
+    assert isinstance(naming, Naming)
+    return naming

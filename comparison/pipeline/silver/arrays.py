@@ -1,0 +1,129 @@
+"""Operations on groups of rows in columns, after the manner of SQL's windows; everything in the silver and gold stages
+is made of these.
+
+Rows that are sorted by a group (`order`) form stretches of equal keys. `starts` marks the first row of each, and the
+other functions take such marks: they never look at keys again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+#: A place that holds no row, in arrays of row numbers.
+NOWHERE = -1
+
+
+def integers(column: pa.ChunkedArray, null: int = 0) -> NDArray[np.int64]:
+    """A column of numbers, with `null` for null."""
+    filled = column.fill_null(null) if column.null_count else column
+    return np.asarray(filled.to_numpy(), dtype=np.int64)
+
+
+def codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]]:
+    """A column of text as numbers, and the text for each; null is a value like any other."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), encoded.dictionary.to_pylist()
+
+
+def together(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number for each combination of values of several columns of numbers that are not negative."""
+    combined = columns[0]
+    size = int(combined.max(initial=0)) + 1
+    for column in columns[1:]:
+        width = int(column.max(initial=0)) + 1
+        if size * width >= 1 << 62:
+            distinct, combined = np.unique(combined, return_inverse=True)
+            size = len(distinct)
+        combined, size = combined * width + column, size * width
+    return combined
+
+
+def starts(*sorted_columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows are the first with their values."""
+    first = np.ones(len(sorted_columns[0]), dtype=np.bool_)
+    if len(first) > 1:
+        first[1:] = False
+        for column in sorted_columns:
+            first[1:] |= column[1:] != column[:-1]
+    return first
+
+
+def numbers(first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The number of each row's stretch, from 0."""
+    return np.cumsum(first) - 1
+
+
+def previous(first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The row before each one in its stretch; NOWHERE for the first."""
+    return np.where(first, NOWHERE, np.arange(len(first)) - 1)
+
+
+def following(first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The row behind each one in its stretch; NOWHERE for the last."""
+    last = np.append(first[1:], True) if len(first) else first
+    return np.where(last, NOWHERE, np.arange(len(first)) + 1)
+
+
+def latest(marked: NDArray[np.bool_], first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The last marked row of the stretch up to each row, which may be it; NOWHERE if there is none."""
+    rows = np.arange(len(marked))
+    found = np.maximum.accumulate(np.where(marked, rows, NOWHERE)) if len(rows) else rows
+    return np.where(found >= _first_rows(first), found, NOWHERE)
+
+
+def latest_before(marked: NDArray[np.bool_], first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The last marked row of the stretch before each row."""
+    up_to = latest(marked, first)
+    before = previous(first)
+    return np.where(before == NOWHERE, NOWHERE, up_to[before])
+
+
+def running(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The sum of the stretch's values up to each row, and with it."""
+    if not len(values):
+        return values
+    total = np.cumsum(values)
+    at = _first_rows(first)
+    return total - (total[at] - values[at])
+
+
+def _first_rows(first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The first row of each row's stretch."""
+    return np.flatnonzero(first)[numbers(first)] if len(first) else np.zeros(0, dtype=np.int64)
+
+
+def taken(values: NDArray[Any], rows: NDArray[np.int64], otherwise: Any) -> NDArray[Any]:
+    """The values at these rows, and `otherwise` for NOWHERE."""
+    if not len(values):
+        return np.full(len(rows), otherwise)
+    return np.where(rows == NOWHERE, otherwise, values[rows])
+
+
+def sums(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The sum over each stretch."""
+    return np.add.reduceat(values, np.flatnonzero(first)) if len(values) else values
+
+
+def as_of(
+    asked: tuple[NDArray[np.int64], ...], known: tuple[NDArray[np.int64], ...], *, inclusive: bool = True
+) -> NDArray[np.int64]:
+    """For each row of `asked` the last row of `known` with the same key, at or before it; NOWHERE if there is none.
+
+    Both are (key, time...): further columns decide between equal times. `inclusive` says whether a row of `known`
+    that is equal in everything counts.
+    """
+    count = len(known[0])
+    side = np.concatenate([np.full(count, 0 if inclusive else 1), np.full(len(asked[0]), 1 if inclusive else 0)])
+    joined = [np.concatenate(pair) for pair in zip(known, asked, strict=True)]
+    order = np.lexsort((side, *reversed(joined)))
+    is_known = order < count
+    found = latest(is_known, starts(joined[0][order]))
+    rows = np.full(len(order), NOWHERE)
+    rows[order] = np.where(found == NOWHERE, NOWHERE, order[found])
+    return rows[count:]

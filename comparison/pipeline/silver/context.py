@@ -1,0 +1,218 @@
+"""What the few events about a run as a whole say: its span, its changes, its group; plain Python.
+
+Everything else is measured in this context, so it is made first. Its kinds are rare, however long the run: what the
+runner did, what the coordinators traced of the group, and the phases of members' rebalances.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow.compute as pc
+
+from comparison.pipeline import measured
+from comparison.pipeline.bronze.tables import rows_of
+from comparison.pipeline.silver.readings import reading_intervals
+from comparison.pipeline.silver.rounds import phases_of, rounds_of
+from comparison.pipeline.silver.windows import FOREVER_NS, WHOLE_RUN, changes_of, span_of
+from kernel.designs import INCREMENTAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.bronze.tables import Tables
+
+#: What the runner tells of the run, by the kind of event.
+_RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
+    {
+        "run_started": measured.RunStarted,
+        "run_ended": measured.RunEnded,
+        "stage_entered": measured.StageEntered,
+        "change_started": measured.ChangeStarted,
+        "fault_started": measured.FaultStarted,
+        "process_ended": measured.ProcessEnded,
+        "counters_read": measured.CounterReading,
+    }
+)
+_GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
+    {"group_changed": measured.GroupChanged, "group_member_left": measured.GroupMemberLeft}
+)
+_OF_CHANGES = (*_RUNNER_EVENTS, "change_settled", "fault_ended")
+_OF_GROUPS = ("group_changed", "group_member_joined", "group_member_left")
+_OF_MEMBERS = ("member_started", "member_closed", "member_failed")
+_OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
+#: The kinds that a context is made of.
+KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed", "topic_wanted")
+OFFSETS_TOPIC = "__consumer_offsets"
+#: Fields that hold JSON.
+_JSON_FIELDS = ("parameters", "detail")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of the run in which things are counted; the end is not part of it."""
+
+    number: int
+    from_ns: int
+    until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """From `from_ns` until `until_ns` (None: to the end) the group should own partitions 0 to `count`-1 of a topic."""
+
+    topic: str
+    count: int
+    from_ns: int
+    until_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMoment:
+    """A group moved to another state, or a member of it came (`member_is_known`) or went."""
+
+    t_ns: int
+    seq: int
+    group: str
+    generation: int | None = None
+    state: str | None = None
+    member: str | None = None
+    member_is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A run as a whole."""
+
+    tolerance_ns: int
+    span: measured.RunSpan
+    changes: tuple[measured.ChangeWindow, ...]
+    runner: tuple[measured.RunnerEvent, ...]
+    group: tuple[measured.GroupEvent, ...]
+    failures: tuple[measured.MemberFailed, ...]
+    phases: tuple[measured.MemberPhase, ...]
+    rounds: tuple[measured.Round, ...]
+    takeovers: tuple[measured.Takeover, ...]
+    keeps: bool  #: the design promises that kept partitions go on in a rebalance
+    groups: tuple[str, ...]  #: every group that a member or the authority names
+    group_of: Mapping[str, str]  #: by process
+    moments: tuple[GroupMoment, ...]
+    process_ends: Mapping[str, tuple[int, ...]]  #: when processes of that name ended, in order
+    member_ends: Mapping[tuple[str, str | None], tuple[int, ...]]  #: when a (process, member) closed, in order
+    wanted: tuple[Wanted, ...]
+    readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
+
+    @property
+    def windows(self) -> list[Window]:
+        """The whole run, from before its first event until its members are stopped, and each change."""
+        whole = Window(WHOLE_RUN, -FOREVER_NS, self.span.end_ns)
+        return [whole, *self.change_windows]
+
+    @property
+    def change_windows(self) -> list[Window]:
+        return [Window(change.window, change.from_ns, change.until_ns) for change in self.changes]
+
+    def group_of_process(self, process: str | None) -> str:
+        """The group of a process's members: the only one of the run where the process names none."""
+        named = self.group_of.get(process or "")
+        return named if named is not None else self.groups[0] if len(self.groups) == 1 else ""
+
+
+def bounds_of(tables: Tables) -> tuple[int, int] | None:
+    """The first and the last moment of any event; None without events."""
+    found = [pc.min_max(table["t_ns"]).as_py() for table in tables.values() if len(table)]
+    return (min(each["min"] for each in found), max(each["max"] for each in found)) if found else None
+
+
+def groups_of(tables: Tables) -> set[str]:
+    """The groups that events name."""
+    kinds = ("member_started", "authority_named", "offset_written", "final_offset", "group_changed")
+    return {group for kind in kinds if kind in tables for group in pc.unique(tables[kind]["group"]).to_pylist()}
+
+
+def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, groups: Iterable[str]) -> Context:
+    """The context of one run; `tables` needs KINDS only, `bounds` and `groups` are those of all its tables."""
+    by_runner = [row for row in rows_of(tables, *_OF_CHANGES) if row["role"] == "runner"]
+    members = rows_of(tables, *_OF_MEMBERS)
+    of_group = [row for row in rows_of(tables, *_OF_GROUPS) if row["role"] in ("broker", "observer")]
+    started = [row for row in members if row["kind"] == "member_started"]
+    group = tuple(
+        msgspec.convert(row, _GROUP_EVENTS[row["kind"]])
+        for row in of_group
+        if row["kind"] in _GROUP_EVENTS and row["role"] == "broker"
+    )
+    runner = tuple(
+        msgspec.convert(_parsed(row), _RUNNER_EVENTS[row["kind"]]) for row in by_runner if row["kind"] in _RUNNER_EVENTS
+    )
+    phases = tuple(phases_of(rows_of(tables, *_OF_PHASES)))
+    process_ends: defaultdict[str, list[int]] = defaultdict(list)
+    for row in by_runner:
+        if row["kind"] == "process_ended":
+            process_ends[row["target"]].append(row["t_ns"])
+    member_ends: defaultdict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for row in members:
+        if row["kind"] == "member_closed":
+            member_ends[row["process"], row["member"]].append(row["t_ns"])
+    return Context(
+        tolerance_ns=run.tolerance_ns,
+        span=span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0)),
+        changes=tuple(changes_of(by_runner)),
+        runner=runner,
+        group=group,
+        failures=tuple(
+            msgspec.convert(row, measured.MemberFailed) for row in members if row["kind"] == "member_failed"
+        ),
+        phases=phases,
+        rounds=tuple(rounds_of(group, phases)),
+        takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
+        keeps=run.design in INCREMENTAL,
+        groups=tuple(sorted(groups)),
+        group_of={row["process"]: row["group"] for row in reversed(started)},
+        moments=tuple(map(_moment, rows_of(tables, *_OF_GROUPS))),
+        process_ends={process: tuple(ends) for process, ends in process_ends.items()},
+        member_ends={member: tuple(ends) for member, ends in member_ends.items()},
+        wanted=tuple(_wanted(rows_of(tables, "topic_wanted"))),
+        readings=reading_intervals(runner),
+    )
+
+
+def _parsed(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its JSON read."""
+    return row | {name: json.loads(row[name]) for name in _JSON_FIELDS if row.get(name) is not None}
+
+
+def _moment(row: Mapping[str, Any]) -> GroupMoment:
+    place = (row["t_ns"], row["seq"], row["group"])
+    if row["kind"] == "group_changed":
+        return GroupMoment(*place, generation=row["generation"], state=row["state"])
+    return GroupMoment(*place, member=row["id"], member_is_known=row["kind"] == "group_member_joined")
+
+
+def _wanted(rows: Sequence[Mapping[str, Any]]) -> list[Wanted]:
+    found = []
+    for place, row in enumerate(rows):
+        later = (after["t_ns"] for after in rows[place + 1 :] if after["topic"] == row["topic"])
+        found.append(Wanted(row["topic"], row["wanted"], row["t_ns"], next(later, None)))
+    return found
+
+
+def _takeovers(rows: Iterable[Mapping[str, Any]]) -> list[measured.Takeover]:
+    """Every time a broker took a partition of the offsets topic, from the `leader_changed` events in order.
+
+    A broker that gives a partition up may name its successor. Its own id is the first that it traces: it cannot give
+    up what it never led.
+    """
+    own: dict[str, int] = {}
+    found = []
+    for row in rows:
+        if row["leader"] < 0:
+            continue
+        if row["leader"] == own.setdefault(row["process"], row["leader"]) and row["topic"] == OFFSETS_TOPIC:
+            found.append(msgspec.convert(row, measured.Takeover))
+    return found

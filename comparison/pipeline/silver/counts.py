@@ -1,0 +1,225 @@
+"""Count every kind of event by name, outcome and cause, in every window.
+
+One table serves all designs. The name of an event depends on its kind:
+
+    kind                name                    outcome             step    area
+    zk_op               the operation           ok or the error     yes     what the path is about
+    zk_notified         the event's type        ''                          what the path is about
+    request_answered    the API                 ok or the error
+    attempt_ended       ''                      the outcome
+    ...
+
+so that the cost of a change can be read in each design's own currency. Counts of parts of a run add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
+from comparison.pipeline.measured import EventCount, TracedOperations
+from comparison.pipeline.silver.arrays import integers
+from comparison.pipeline.silver.windows import WHOLE_RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.context import Window
+
+#: The fields that names are taken from; a kind has at most one of them.
+_NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
+#: Kinds whose number says nothing or is counted elsewhere.
+_NOT_COUNTED = frozenset({"run_started", "counters_read", "final_offset", "phase_entered", "records_acked"})
+#: An operation that servers count neither as a read nor as a write.
+SYNC = "sync"
+#: The operations that change nothing.
+READS = ("exists", "getData", "getChildren", SYNC)
+#: An operation that ended so close to a reading of the counters may be on either side of it.
+READING_SLACK_NS = 50_000_000
+
+_IN_GROUP = re.compile(r"/consumers/[^/]+/(ids|owners|offsets)(/|$)")
+_IN_CLUSTER = re.compile(r"/brokers/(ids|topics)(/|$)")
+_CLUSTER_AREAS = {"ids": "brokers", "topics": "topics"}
+
+
+class _What(NamedTuple):
+    """What is counted together."""
+
+    role: str
+    kind: str
+    name: str
+    outcome: str
+    step: str
+    area: str
+
+
+def counts_of(tables: Tables, windows: Sequence[Window]) -> list[EventCount]:
+    """The counts of every kind in each window; the first window is the whole run, the others do not overlap."""
+    whole, changes = windows[0], windows[1:]
+    froms = np.array([window.from_ns for window in changes], dtype=np.int64)
+    untils = np.array([window.until_ns for window in changes], dtype=np.int64)
+    found: defaultdict[tuple[int, _What], list[int]] = defaultdict(list)
+    for kind, table in tables.items():
+        if kind in _NOT_COUNTED or not len(table):
+            continue
+        t_ns = integers(table["t_ns"])
+        place = np.searchsorted(froms, t_ns, side="right") - 1
+        if len(changes):
+            place = np.where((place >= 0) & (t_ns < untils[place]), place, -1)
+        for what, at, is_inside, n, first, last in _grouped(kind, table, place, t_ns < whole.until_ns):
+            if is_inside:
+                found[WHOLE_RUN, what] += [n, first, last]
+            if at >= 0:
+                found[changes[at].number, what] += [n, first, last]
+    return [_count(window, what, numbers) for (window, what), numbers in found.items()]
+
+
+def _grouped(
+    kind: str, table: pa.Table, window: np.ndarray, inside: np.ndarray
+) -> Iterator[tuple[_What, int, bool, int, int, int]]:
+    columns = {"role": table["role"], **_naming_columns(kind, table)}
+    keys = [name for name, column in columns.items() if column is not None]
+    counted = pa.table(
+        {
+            **{name: columns[name] for name in keys},
+            "window": window,
+            "inside": inside,
+            "t_ns": table["t_ns"],
+        }
+    )
+    totals = counted.group_by([*keys, "window", "inside"], use_threads=False).aggregate(
+        [("t_ns", "count"), ("t_ns", "min"), ("t_ns", "max")]
+    )
+    for row in totals.to_pylist():
+        what = _What(
+            role=row["role"],
+            kind=row.get("kind") or kind,
+            name=row.get("name") or "",
+            outcome=outcome_of(kind, row),
+            step=row.get("step") or "",
+            area=area_of(row.get("path") or ""),
+        )
+        yield what, row["window"], row["inside"], row["t_ns_count"], row["t_ns_min"], row["t_ns_max"]
+
+
+def _naming_columns(kind: str, table: pa.Table) -> dict[str, pa.ChunkedArray | None]:
+    names = [name for name in _NAMED_BY if name in table.column_names]
+    columns = {"name": table[names[0]] if names else None}
+    if kind == UNKNOWN_KIND:
+        columns["kind"] = table["kind"]
+    for name in ("step", "path", "ok", "error", "outcome"):
+        if name in table.column_names and (name != "error" or kind in _WITH_ERROR):
+            columns[name] = table[name]
+    return columns
+
+
+_WITH_ERROR = frozenset({"zk_op", "request_answered", "offset_refused"})
+
+
+def outcome_of(kind: str, row: Mapping[str, object]) -> str:
+    """`ok`, or what went wrong: an operation's error, a request's error, an attempt's or a commit's outcome."""
+    error = row.get("error")
+    if kind == "zk_op":
+        return "ok" if row["ok"] else str(error if error is not None else "failed")
+    if kind == "request_answered":
+        return str(error) or "ok"
+    if kind == "offset_refused":
+        return str(error)
+    return str(row.get("outcome") or "")
+
+
+def area_of(path: str) -> str:
+    """What a path is about: ids, owners or offsets of a group; brokers, topics; or its first node."""
+    if found := _IN_GROUP.search(path):
+        return found[1]
+    if found := _IN_CLUSTER.search(path):
+        return _CLUSTER_AREAS[found[1]]
+    return path[1:].partition("/")[0] if path.startswith("/") else ""
+
+
+def _count(window: int, what: _What, numbers: Sequence[int]) -> EventCount:
+    """`numbers` are n, first and last of each part."""
+    return EventCount(window=window, **what._asdict(), n=sum(numbers[::3]), first_ns=min(numbers[1::3]))
+
+
+def added(parts: Iterable[Sequence[EventCount]]) -> list[EventCount]:
+    """The counts of several parts of one run together."""
+    found: dict[tuple[int, _What], list[EventCount]] = {}
+    for counts in parts:
+        for count in counts:
+            what = _What(*(getattr(count, name) for name in _What._fields))
+            found.setdefault((count.window, what), []).append(count)
+    return [
+        EventCount(
+            window=window,
+            **what._asdict(),
+            n=sum(count.n for count in counts),
+            first_ns=min((count.first_ns for count in counts if count.first_ns is not None), default=None),
+        )
+        for (window, what), counts in found.items()
+    ]
+
+
+def operations_between(
+    tables: Tables, readings: Mapping[str, tuple[int, int]], slack: int = READING_SLACK_NS
+) -> list[TracedOperations]:
+    """Traced operations between two readings of the servers' counters, by namespace.
+
+    Of each: traced (answered between the two), sure (with more than the slack to spare on both sides), possible (also
+    those answered within the slack before or after). A reading and a response both take time, so the trace does not
+    show on which side of a reading the server counted an operation close to it. Successful operations of every process
+    count, as they do for the server, which does not count `sync`.
+    """
+    if "zk_op" not in tables or not readings:
+        return []
+    table = tables["zk_op"].select(["t_ns", "op", "path", "ok"])
+    table = table.filter(pc.and_(table["ok"], pc.not_equal(table["op"], SYNC)))
+    found = []
+    for label, (from_ns, until_ns) in readings.items():
+        t_ns = integers(table["t_ns"])
+        near = (t_ns >= from_ns - slack) & (t_ns < until_ns + slack)
+        between = (t_ns >= from_ns) & (t_ns < until_ns)
+        within = (t_ns >= from_ns + slack) & (t_ns < until_ns - slack)
+        marked = pa.table({"op": table["op"], "path": table["path"], "between": between, "within": within})
+        tally: defaultdict[tuple[str, bool], list[int]] = defaultdict(lambda: [0, 0, 0])
+        totals = (
+            marked.filter(pa.array(near))
+            .group_by(["op", "path"], use_threads=False)
+            .aggregate([("between", "sum"), ("within", "sum"), ("between", "count")])
+        )
+        for row in totals.to_pylist():
+            counted = tally[_namespace(row["path"]), row["op"] in READS]
+            for place, name in enumerate(("between_sum", "within_sum", "between_count")):
+                counted[place] += row[name] or 0
+        found += [
+            TracedOperations(
+                label=label, namespace=namespace, is_read=is_read, traced=traced, sure=sure, possible=possible
+            )
+            for (namespace, is_read), (traced, sure, possible) in tally.items()
+        ]
+    return found
+
+
+def _namespace(path: str) -> str:
+    return path[1:].partition("/")[0] if path.startswith("/") else ""
+
+
+def added_operations(parts: Iterable[Sequence[TracedOperations]]) -> list[TracedOperations]:
+    """The operations of several parts of one run together."""
+    found: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for operations in parts:
+        for each in operations:
+            counted = found[each.label, each.namespace, each.is_read]
+            for place, n in enumerate((each.traced, each.sure, each.possible)):
+                counted[place] += n
+    return [
+        TracedOperations(label=label, namespace=namespace, is_read=is_read, traced=traced, sure=sure, possible=possible)
+        for (label, namespace, is_read), (traced, sure, possible) in found.items()
+    ]

@@ -1,0 +1,216 @@
+"""What members were handed, reduced to stretches of consecutive records; and what producers had acknowledged.
+
+A *stretch* is a run of polls of one stream from one partition: consecutive offsets, consecutive serial numbers, no
+pause longer than DELIVERY_PAUSE_NS_MAX, and no change of the stream's claim in between. Fifty million polls become some
+thousands of stretches here, so only those travel; stretches of parts of a run touch and mean the same as longer ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from comparison.pipeline.silver.arrays import as_of, codes, integers, starts, together
+from comparison.pipeline.silver.naming import keys_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.context import Context
+    from comparison.pipeline.silver.naming import Naming
+
+#: Two polls further apart are two stretches of delivery: between them the stream may have had nothing to deliver.
+DELIVERY_PAUSE_NS_MAX = 1_000_000_000
+#: The width of a bin of the group's delivery, and the longest time that is binned: ten minutes.
+BIN_NS = 100_000_000
+BINNED_NS_MAX = 600_000_000_000
+#: No number, in columns of serial numbers; records without them are told by it.
+NO_SERIAL = -(1 << 62)
+CLAIM_KINDS = ("partitions_assigned", "partitions_revoked", "partitions_lost")
+
+_WHERE = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
+_WHO = [
+    ("file", pa.string()),
+    ("process", pa.string()),
+    ("member", pa.string()),
+    ("stream", pa.int64()),
+]
+#: One row a stretch: records `first` to `end`-1 and serials alike, from the first to the last poll.
+STRETCH_SCHEMA = pa.schema(
+    [
+        *_WHERE,
+        *_WHO,
+        ("seq", pa.int64()),
+        ("seq_last", pa.int64()),
+        ("from_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+        ("first", pa.int64()),
+        ("end", pa.int64()),
+        ("serial_first", pa.int64()),
+        ("serial_end", pa.int64()),
+    ]
+)
+#: One row for each partition that a stream was assigned, or that was taken from it.
+CLAIM_SCHEMA = pa.schema([*_WHERE, *_WHO, ("seq", pa.int64()), ("t_ns", pa.int64()), ("kind", pa.string())])
+#: Serial numbers `first` to `end`-1 of a topic's partition were acknowledged.
+ACK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int64()), ("first", pa.int64()), ("end", pa.int64())])
+#: A stream delivered from a partition in the middle of a round.
+KEPT_SCHEMA = pa.schema([("round", pa.int64()), *_WHERE, ("owner", pa.string())])
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What a part of a run's deliveries comes to."""
+
+    stretches: pa.Table = field(default_factory=STRETCH_SCHEMA.empty_table)
+    in_rounds: pa.Table = field(default_factory=KEPT_SCHEMA.empty_table)
+    stale: int = 0  #: records delivered by a member that was not the owner
+    bins: dict[int | None, int] = field(default_factory=dict)  #: records by bin; None: outside of the span
+
+
+def claims_of(tables: Tables, context: Context) -> pa.Table:
+    """CLAIM_SCHEMA."""
+    found = [CLAIM_SCHEMA.empty_table()]
+    for kind in CLAIM_KINDS:
+        if kind in tables:
+            table = tables[kind]
+            listed = table["partitions"].combine_chunks()
+            rows = pa.compute.list_parent_indices(listed)
+            each = pa.compute.list_flatten(listed)
+            of_row = table.select(["file", "process", "member", "stream", "seq", "t_ns"]).take(rows)
+            columns = {name: of_row[name] for name in of_row.column_names}
+            columns |= {name: pa.compute.struct_field(each, name) for name in ("topic", "partition")}
+            columns |= {"group": _groups(of_row, context), "kind": pa.repeat(kind, len(of_row))}
+            found.append(pa.table(columns, schema=CLAIM_SCHEMA))
+    return pa.concat_tables(found)
+
+
+def acks_of(tables: Tables) -> pa.Table:
+    """What was acknowledged to the producer, in few ranges: ACK_SCHEMA."""
+    if "records_acked" not in tables:
+        return ACK_SCHEMA.empty_table()
+    table = tables["records_acked"]
+    topics, names = codes(table["topic"])
+    partitions = integers(table["partition"])
+    first, end = integers(table["serial_first"]), integers(table["serial_last"]) + 1
+    order = np.lexsort((first, partitions, topics))
+    topics, partitions, first, end = (column[order] for column in (topics, partitions, first, end))
+    begins = starts(topics, partitions)
+    begins[1:] |= first[1:] != end[:-1]
+    rows, last = _ends(begins)
+    return pa.table(
+        [pa.array(names, pa.string()).take(topics[rows]), partitions[rows], first[rows], end[last]], schema=ACK_SCHEMA
+    )
+
+
+def delivered_of(tables: Tables, context: Context, naming: Naming) -> Delivered:
+    """Reduce the polls of a part of a run, whose lines are in the order of their files."""
+    if "records_delivered" not in tables:
+        return Delivered()
+    table = tables["records_delivered"]
+    table = table.append_column("group", _groups(table, context))
+    claims = claims_of(tables, context)
+    who = [*(name for name, _ in _WHO), "topic", "partition"]
+    both = pa.concat_tables([table.select(who), claims.select(who)])
+    stream = together(
+        *(codes(both[name])[0] for name in ("file", "process", "member", "topic")),
+        _dense(integers(both["stream"], null=-1)),
+        _dense(integers(both["partition"])),
+    )
+    polls, claimed = stream[: len(table)], stream[len(table) :]
+    seq, t_ns = integers(table["seq"]), integers(table["t_ns"])
+    order = np.lexsort((seq, polls))
+    claim = as_of((polls[order], seq[order]), (claimed, integers(claims["seq"])))
+    columns = {name: integers(table[name])[order] for name in ("first", "last")}
+    serial_first, serial_last = (
+        integers(table[name], null=NO_SERIAL)[order] for name in ("serial_first", "serial_last")
+    )
+    t_sorted, numbered = t_ns[order], serial_first != NO_SERIAL
+    begins = starts(polls[order], claim, numbered)
+    begins[1:] |= columns["first"][1:] != columns["last"][:-1] + 1
+    begins[1:] |= numbered[1:] & (serial_first[1:] != serial_last[:-1] + 1)
+    begins[1:] |= t_sorted[1:] - t_sorted[:-1] > DELIVERY_PAUSE_NS_MAX
+    rows, last = _ends(begins)
+    of_stretch = table.select(["group", "topic", "partition", *(name for name, _ in _WHO)]).take(order[rows])
+    stretches = pa.table(
+        [
+            *of_stretch.columns,
+            seq[order][rows],
+            seq[order][last],
+            t_sorted[rows],
+            t_sorted[last],
+            columns["first"][rows],
+            columns["last"][last] + 1,
+            serial_first[rows],
+            np.where(numbered[last], serial_last[last] + 1, NO_SERIAL),
+        ],
+        schema=STRETCH_SCHEMA,
+    )
+    records = integers(table["last"]) - integers(table["first"]) + 1
+    keys, meanings = keys_of(table)
+    stale = naming.stale(keys, meanings, t_ns, table["member"], context.tolerance_ns)
+    return Delivered(
+        stretches=stretches,
+        in_rounds=_in_rounds(table, t_ns, context) if context.keeps else KEPT_SCHEMA.empty_table(),
+        stale=int(records[stale].sum()),
+        bins=_binned(t_ns, records, context),
+    )
+
+
+def _ends(begins: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last row of each stretch."""
+    rows = np.flatnonzero(begins)
+    return rows, np.append(rows[1:], len(begins)) - 1 if len(rows) else rows
+
+
+def _dense(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return values - int(values.min(initial=0))
+
+
+def _groups(table: pa.Table, context: Context) -> pa.ChunkedArray:
+    places, names = codes(table["process"])
+    return pa.chunked_array([pa.array([context.group_of_process(name) for name in names], pa.string()).take(places)])
+
+
+def owners_of(table: pa.Table) -> list[str]:
+    """The unit of ownership of each row, `process/member/stream`."""
+    places = zip(*(table[name].to_pylist() for name in ("process", "member", "stream")), strict=True)
+    return [f"{process}/{member or ''}/{stream or 0}" for process, member, stream in places]
+
+
+def _binned(t_ns: NDArray[np.int64], records: NDArray[np.int64], context: Context) -> dict[int | None, int]:
+    """Records in each bin since the span's start."""
+    since = t_ns - context.span.start_ns
+    inside = (since >= 0) & (since < BINNED_NS_MAX) & (t_ns < context.span.end_ns)
+    bins, where = np.unique(since[inside] // BIN_NS, return_inverse=True)
+    sums = np.bincount(where, weights=records[inside], minlength=len(bins)).astype(np.int64)
+    found: dict[int | None, int] = dict(zip(bins.tolist(), sums.tolist(), strict=True))
+    if not inside.all():
+        found[None] = int(records[~inside].sum())
+    return found
+
+
+def _in_rounds(table: pa.Table, t_ns: NDArray[np.int64], context: Context) -> pa.Table:
+    """Which streams delivered from which partitions in each round: KEPT_SCHEMA."""
+    found = [KEPT_SCHEMA.empty_table()]
+    for number, each in enumerate(context.rounds):
+        if each.until_ns is None:
+            continue
+        rows = table.filter(pa.array((t_ns >= each.from_ns) & (t_ns < each.until_ns)))
+        names = ["group", "topic", "partition", "process", "member", "stream"]
+        distinct = rows.select(names).group_by(names, use_threads=False).aggregate([])
+        found.append(
+            pa.table(
+                {
+                    "round": pa.repeat(pa.scalar(number, pa.int64()), len(distinct)),
+                    **{name: distinct[name] for name in names[:3]},
+                    "owner": pa.array(owners_of(distinct), pa.string()),
+                },
+                schema=KEPT_SCHEMA,
+            )
+        )
+    return pa.concat_tables(found)

@@ -1,0 +1,52 @@
+"""All about offsets in one table: commits at the authority, starts of deliveries, and offsets read at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from comparison.pipeline.silver.arrays import codes
+
+if TYPE_CHECKING:
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.context import Context
+
+WRITTEN, REFUSED, STARTED, FINAL = "offset_written", "offset_refused", "position_started", "final_offset"
+_KEY = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
+_PLACE = [("t_ns", pa.int64()), ("seq", pa.int64())]
+#: Commits at the authority, starts of deliveries, and offsets read at the end, told apart by `kind`.
+OFFSET_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        *_KEY,
+        *_PLACE,
+        ("role", pa.string()),
+        ("process", pa.string()),
+        ("offset", pa.int64()),
+        ("by", pa.string()),
+        ("epoch", pa.int64()),
+        ("error", pa.string()),
+        ("end", pa.int64()),  #: of the log, with an offset read at the end
+    ]
+)
+
+
+def offset_rows(tables: Tables, context: Context) -> pa.Table:
+    """Everything about offsets that the judgement needs: OFFSET_SCHEMA."""
+    found = [OFFSET_SCHEMA.empty_table()]
+    for kind in (WRITTEN, REFUSED, STARTED, FINAL):
+        if kind not in tables:
+            continue
+        table = tables[kind]
+        columns = {name: table[name] for name in table.column_names if name in OFFSET_SCHEMA.names}
+        columns["kind"] = pa.repeat(kind, len(table))
+        if kind == FINAL:
+            columns["offset"] = table["committed"]
+        if kind == STARTED:
+            processes, names = codes(table["process"])
+            groups = pa.array([context.group_of_process(name) for name in names], pa.string())
+            columns["group"] = groups.take(processes)
+        missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}
+        found.append(pa.table(columns | missing).select(OFFSET_SCHEMA.names).cast(OFFSET_SCHEMA))
+    return pa.concat_tables(found)

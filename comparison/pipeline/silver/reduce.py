@@ -1,0 +1,105 @@
+"""Reduce a part of a run to what its partitions need, and to counts that add up.
+
+`reduced` is what a task makes of a part of a large run, or of a whole small one. Its tables are then brought together
+by partition (`comparison.pipeline.gold.partitions`), everything else by adding up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from comparison.pipeline.silver import counts
+from comparison.pipeline.silver.arrays import codes, integers
+from comparison.pipeline.silver.deliveries import (
+    ACK_SCHEMA,
+    CLAIM_SCHEMA,
+    KEPT_SCHEMA,
+    STRETCH_SCHEMA,
+    acks_of,
+    claims_of,
+    delivered_of,
+)
+from comparison.pipeline.silver.naming import NAMING_SCHEMA, Naming, naming_rows
+from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, REFUSED, STARTED, WRITTEN, offset_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.measured import EventCount, TracedOperations
+    from comparison.pipeline.silver.context import Context
+
+
+@dataclass(slots=True)
+class Bundle:
+    """The rows of some partitions, of a run or a part of it."""
+
+    stretches: pa.Table = field(default_factory=STRETCH_SCHEMA.empty_table)
+    acks: pa.Table = field(default_factory=ACK_SCHEMA.empty_table)
+    claims: pa.Table = field(default_factory=CLAIM_SCHEMA.empty_table)
+    naming: pa.Table = field(default_factory=NAMING_SCHEMA.empty_table)
+    offsets: pa.Table = field(default_factory=OFFSET_SCHEMA.empty_table)
+    in_rounds: pa.Table = field(default_factory=KEPT_SCHEMA.empty_table)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Bundle]) -> Bundle:
+        return cls(*(pa.concat_tables([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+    def shared_out(self, buckets: int) -> list[Bundle]:
+        """The same rows by partition: all rows of a partition are in one bucket."""
+        shares = [Bundle() for _ in range(buckets)]
+        for each in fields(self):
+            table = getattr(self, each.name)
+            places = bucket_of(table, buckets)
+            for number, share in enumerate(shares):
+                setattr(share, each.name, table.filter(pa.array(places == number)))
+        return shares
+
+
+def bucket_of(table: pa.Table, buckets: int) -> np.ndarray:
+    """The bucket of each row, by topic and partition."""
+    topics, names = codes(table["topic"])
+    sizes = np.array([bucket_of_topic(str(name)) for name in names] or [0], dtype=np.int64)
+    return np.asarray((sizes[topics] + integers(table["partition"])) % buckets)
+
+
+def bucket_of_topic(topic: str) -> int:
+    """What a topic adds to its partitions' numbers, the same in every process."""
+    return sum(topic.encode())
+
+
+@dataclass(slots=True)
+class Reduced:
+    """A part of a run."""
+
+    bundle: Bundle
+    counts: list[EventCount]
+    operations: list[TracedOperations]
+    bins: dict[int | None, int]
+    stale_deliveries: int
+    has_commits_or_deliveries: bool
+
+
+def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> Reduced:
+    """Reduce one part. `naming` is the whole run's, where the part is not the whole run."""
+    named = naming_rows(tables)
+    delivered = delivered_of(tables, context, naming or Naming(named))
+    return Reduced(
+        bundle=Bundle(
+            stretches=delivered.stretches,
+            acks=acks_of(tables),
+            claims=claims_of(tables, context),
+            naming=named,
+            offsets=offset_rows(tables, context),
+            in_rounds=delivered.in_rounds,
+        ),
+        counts=counts.counts_of(tables, context.windows),
+        operations=counts.operations_between(tables, context.readings),
+        bins=delivered.bins,
+        stale_deliveries=delivered.stale,
+        has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),
+    )

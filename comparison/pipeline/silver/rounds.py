@@ -1,0 +1,113 @@
+"""The rounds of a whole group, and the phases of its members' rebalances; plain Python on the events that mark them.
+
+A *round* is one rebalance of the group. Under a coordinator it lasts from the moment that the coordinator prepares a
+generation until that generation's assignment is stored. Without one, members' overlapping rebalances form a round, so
+that a member that is notified a little later belongs to the same round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.pipeline.measured import GroupEvent
+
+#: The pseudo phase that is a whole rebalance, from its start to its end.
+WHOLE = "rebalance"
+#: The states of a group that a round goes through, by Kafka's names.
+PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
+
+
+def phases_of(rows: Iterable[Mapping[str, Any]]) -> list[MemberPhase]:
+    """The phases of members' rebalances (kernel.trace.events.PHASES), from the events that begin and end them.
+
+    A phase lasts until the next one or the end of its attempt; one that never ended is left out. Between attempts a
+    member is in no phase. What a member did before it received its id counts for the next id of its stream.
+    """
+    by_stream: defaultdict[tuple[str, int | None], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_stream[row["process"], row["stream"]].append(row)
+    by_member: defaultdict[tuple[str, str | None], list[Mapping[str, Any]]] = defaultdict(list)
+    for (process, _), events in by_stream.items():
+        member = None
+        for row in sorted(events, key=lambda row: row["seq"], reverse=True):
+            member = row["member"] if row["member"] is not None else member
+            by_member[process, member].append(row)
+    found = []
+    for (process, member), events in by_member.items():
+        end_ns = next_ns = None
+        for row in sorted(events, key=lambda row: row["seq"], reverse=True):
+            until_ns, phase = (end_ns, WHOLE) if row["kind"] == "rebalance_started" else (next_ns, row.get("phase"))
+            if phase is not None and until_ns is not None:
+                found.append(
+                    MemberPhase(process=process, member=member, phase=phase, from_ns=row["t_ns"], until_ns=until_ns)
+                )
+            next_ns = row["t_ns"]
+            if row["kind"] == "rebalance_ended":
+                end_ns = row["t_ns"]
+    return sorted(found, key=lambda each: (each.from_ns, each.process, each.until_ns))
+
+
+#: One row a round; generation, members and `gathered_ns` are those of a coordinator's.
+ROUND_SCHEMA = pa.schema(
+    [
+        ("round", pa.int64()),
+        ("from_ns", pa.int64()),
+        ("gathered_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+        ("generation", pa.int64()),
+        ("members", pa.int64()),
+    ]
+)
+
+
+def round_table(rounds: Sequence[Round]) -> pa.Table:
+    """ROUND_SCHEMA."""
+    rows = [{"round": number, **asdict(each)} for number, each in enumerate(rounds)]
+    return pa.Table.from_pylist(rows, ROUND_SCHEMA)
+
+
+def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:
+    """The rounds in order: a coordinator's generations, or overlapping rebalances of members without a coordinator."""
+    changed = [event for event in group if isinstance(event, GroupChanged)]
+    return _generations(changed) if changed else _stretches(phases)
+
+
+def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
+    found: list[Round] = []
+    open_: dict[str, Round] = {}
+    for event in changed:
+        now = open_.get(event.group)
+        if event.state == PREPARING and (now is None or now.gathered_ns is not None):
+            if now is not None:  # restarted before its assignment was stored
+                found.append(replace(now, until_ns=event.t_ns))
+            open_[event.group] = Round(event.t_ns, None)
+        elif event.state == COMPLETING:
+            begun = open_.get(event.group, Round(event.t_ns, None))
+            open_[event.group] = replace(
+                begun, gathered_ns=event.t_ns, generation=event.generation, members=event.members
+            )
+        elif event.state not in (PREPARING, COMPLETING) and now is not None:
+            del open_[event.group]
+            if now.gathered_ns is not None:
+                found.append(replace(now, until_ns=event.t_ns if event.state == STABLE else None))
+    found += [each for each in open_.values() if each.gathered_ns is not None]
+    return sorted(found, key=lambda each: each.from_ns)
+
+
+def _stretches(phases: Iterable[MemberPhase]) -> list[Round]:
+    found: list[Round] = []
+    for each in sorted((each for each in phases if each.phase == WHOLE), key=lambda each: each.from_ns):
+        if found and each.from_ns <= (found[-1].until_ns or 0):
+            found[-1] = replace(found[-1], until_ns=max(found[-1].until_ns or 0, each.until_ns))
+        else:
+            found.append(Round(each.from_ns, each.until_ns))
+    return found

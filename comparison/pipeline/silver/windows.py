@@ -1,0 +1,85 @@
+"""The windows of time that are measured: the whole run, and each change in it.
+
+A *window* is a stretch of one run in which things are counted. Every run has the window WHOLE_RUN; every
+`change_started`, and every fault that changes no membership by itself (a freeze, a cut), opens another, which
+lasts until the next one, or until the members are stopped. It does not end at `change_settled`: a rebalance's
+last reads (the leader finder's) come after the last claim.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline.measured import ChangeWindow, RunSpan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: The number of the window that is the whole run; changes count from 0.
+WHOLE_RUN = -1
+#: The change that brings a group to the size to be measured; it is not measured itself.
+FORMING = "form"
+#: A fault that is already traced as a change of membership.
+_KILL = "kill"
+#: Beyond any clock, and far enough from the end of 64 bits that differences fit.
+FOREVER_NS = 1 << 61
+
+
+def span_of(runner: Sequence[Mapping[str, Any]], members_ns: Sequence[int], bounds: tuple[int, int]) -> RunSpan:
+    """Where the group is measured as running.
+
+    From the first steady stage, change or fault (or the first member, if the runner traced none) to the final reads or
+    the end of the trace. Growth to the first size and the shutdown are not measured. `runner` has the runner's events
+    in order, `bounds` the first and the last moment of the trace.
+    """
+    first_ns, last_ns = bounds
+    begun = [row["t_ns"] for row in runner if _begins(row)]
+    ended = [row["t_ns"] for row in runner if _stops(row)]
+    return RunSpan(
+        start_ns=min(begun or members_ns, default=first_ns),
+        end_ns=min(ended, default=last_ns + 1),
+    )
+
+
+def _begins(row: Mapping[str, Any]) -> bool:
+    return (
+        (row["kind"] == "change_started" and row["change"] != FORMING)
+        or row["kind"] == "fault_started"
+        or (row["kind"] == "stage_entered" and row["stage"] in ("steady", "fault"))
+    )
+
+
+def _stops(row: Mapping[str, Any]) -> bool:
+    return row["kind"] == "run_ended" or (row["kind"] == "stage_entered" and row["stage"] in ("final", "stop"))
+
+
+def _opens(row: Mapping[str, Any]) -> bool:
+    return bool(row["kind"] == "change_started" or (row["kind"] == "fault_started" and row["fault"] != _KILL))
+
+
+def changes_of(runner: Sequence[Mapping[str, Any]]) -> list[ChangeWindow]:
+    """Each change and each fault with its window; `runner` has the runner's events in order."""
+    found: list[ChangeWindow] = []
+    for place, row in enumerate(runner):
+        if not _opens(row):
+            continue
+        later = runner[place + 1 :]
+        is_fault = row["kind"] == "fault_started"
+        name = row["fault"] if is_fault else row["change"]
+        round_ = 1 if is_fault else row["round"]
+        settled = next((each for each in later if each["kind"] == "change_settled"), None)
+        same = settled is not None and (settled["change"], settled["round"]) == (name, round_)
+        healed = (each["t_ns"] for each in later if each["kind"] == "fault_ended" and each["fault"] == name)
+        found.append(
+            ChangeWindow(
+                window=len(found),
+                change=name,
+                round=round_,
+                members=None if is_fault else row["members"],
+                from_ns=row["t_ns"],
+                settled_ns=settled["t_ns"] if settled is not None and same and not is_fault else None,
+                healed_ns=next(healed, None) if is_fault else None,
+                until_ns=next((each["t_ns"] for each in later if _opens(each) or _stops(each)), FOREVER_NS),
+            )
+        )
+    return found

@@ -1,0 +1,203 @@
+"""What Spark's tasks do: plain Python on files and tables, the same that the tests call without a JVM.
+
+- `analyse_part`: decode a part's chunks, write its event tables, and, of a part with whole runs, measure and judge
+  each run.
+- `reduce_part` and `measure_bucket`: the same for one large run that many parts hold: reduce each part where it is,
+  then measure its partitions, a bucket at a time.
+
+Every task writes files of its own into a staging folder, which becomes visible when the analysis has ended.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from comparison.pipeline import result
+from comparison.pipeline.bronze.chunks import chunks_by_run, inner_lines, read_chunk
+from comparison.pipeline.bronze.decode import decode
+from comparison.pipeline.bronze.tables import (
+    joined,
+    labelled,
+    read_part,
+    tables_of,
+    unlabelled,
+    with_run,
+    write_part,
+    write_table,
+)
+from comparison.pipeline.figures.assemble import assemble
+from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.gold.partitions import measure_partitions
+from comparison.pipeline.gold.run import measure
+from comparison.pipeline.measured import ProcessEnded
+from comparison.pipeline.silver.context import bounds_of, groups_of
+from comparison.pipeline.silver.reduce import Bundle, reduced
+from comparison.pipeline.silver.rounds import round_table
+from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_integrity, run_problems
+from kernel.trace.reader import Reason, end_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from comparison.pipeline.bronze.chunks import Chunk, Part
+    from comparison.pipeline.bronze.runs import TraceFile, TraceRun
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.gold.partitions import PartitionFigures
+    from comparison.pipeline.measured import Measured
+    from comparison.pipeline.result import Run
+    from comparison.pipeline.silver.context import Context
+    from comparison.pipeline.silver.naming import Naming
+    from comparison.pipeline.silver.reduce import Reduced
+
+#: The folders of the tables that tasks write.
+EVENTS, OWNERSHIP, SEGMENTS, ROUNDS = "events", "ownership", "segments", "rounds"
+
+
+@dataclass(slots=True)
+class FileRead:
+    """What was read of a file, or of a piece of it."""
+
+    run: int
+    file: int
+    integrity: Integrity = field(default_factory=Integrity)
+
+
+@dataclass(slots=True)
+class PartResult:
+    """What a task returns of a part."""
+
+    number: int
+    read: list[FileRead] = field(default_factory=list)
+    runs: dict[int, Run] = field(default_factory=dict)  #: of a part with whole runs
+    bounds: tuple[int, int] | None = None  #: of another one: its first and last moment
+    groups: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Decoding makes millions of objects without cycles: looking for some would take longer than the work."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def read_tables(runs: Sequence[TraceRun], chunks: Sequence[Chunk]) -> tuple[dict[int, Tables], list[FileRead]]:
+    """Decode chunks: the tables of each run, and what was read of each file."""
+    found: dict[int, Tables] = {}
+    read: list[FileRead] = []
+    for number, of_one in chunks_by_run(chunks).items():
+        pieces = []
+        for chunk in of_one:
+            tables, file_read = _read(runs[number].files[chunk.file], chunk)
+            pieces.append(tables)
+            read.append(file_read)
+        found[number] = joined(pieces)
+    return found, read
+
+
+def _read(file: TraceFile, chunk: Chunk) -> tuple[Tables, FileRead]:
+    if file.problem is Reason.UNREADABLE:
+        return {}, _useless(chunk, Reason.UNREADABLE, 1)
+    try:
+        _, text = read_chunk(file.path, chunk.start, chunk.end)
+    except OSError:
+        return {}, _useless(chunk, Reason.UNREADABLE, 1)
+    if file.problem is not None:
+        return {}, _useless(chunk, file.problem, sum(1 for line in text.split(b"\n") if line.strip()))
+    _, lines, marker = inner_lines(text, is_first=chunk.start == 0, has_header=True)
+    with _without_garbage_collection():
+        decoded = decode(lines)
+        tables = tables_of(decoded, file)
+    seqs, ns = decoded.places.T
+    unusable = Counter(str(each.reason) for each in decoded.unusable)
+    end = end_of(marker) if marker is not None else decoded.end
+    whole = len(seqs) + unusable.total() + (chunk.start == 0) + (end is not None)
+    known = Integrity.of_chunk(seqs, ns, lines=whole, quarantined=unusable, end=end, after_end=decoded.after_end)
+    return tables, FileRead(chunk.run, chunk.file, known)
+
+
+def _useless(chunk: Chunk, reason: Reason, lines: int) -> FileRead:
+    """A piece of a file of which nothing can be used."""
+    return FileRead(chunk.run, chunk.file, Integrity(lines=lines, quarantined={str(reason): lines} if lines else {}))
+
+
+def analyse_part(runs: Sequence[TraceRun], part: Part, folder: Path) -> PartResult:
+    """Read a part from its lines, write its tables into `folder`, and analyse the runs that it holds whole."""
+    tables, read = read_tables(runs, part.chunks)
+    write_part(folder / EVENTS, part.number, joined(labelled(runs[number], each) for number, each in tables.items()))
+    return _analysed(runs, part, tables, PartResult(part.number, read), folder)
+
+
+def _analysed(
+    runs: Sequence[TraceRun], part: Part, tables: dict[int, Tables], found: PartResult, folder: Path
+) -> PartResult:
+    if not part.whole:
+        (each,) = tables.values()
+        found.bounds, found.groups = bounds_of(each), groups_of(each)
+        return found
+    written = []
+    for number, each in tables.items():
+        measured, figures = measure(runs[number], each)
+        found.runs[number] = finished(runs[number], measured, [one for one in found.read if one.run == number])
+        written.append((runs[number], figures, measured))
+    write_gold(folder, part.number, written)
+    return found
+
+
+def finished(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> Run:
+    """The run's figures and verdicts, from what was measured and how its files were."""
+    files: list[FileIntegrity] = []
+    for place, file in enumerate(run.files):
+        known = reduce(Integrity.merged, (each.integrity for each in read if each.file == place), Integrity())
+        files.append(file_integrity(file.path.name, file.header, known))
+    measured.events = sum(file.events for file in files)
+    for each in files:
+        for reason, count in each.quarantined.items():
+            measured.unusable[reason] = measured.unusable.get(reason, 0) + count
+    measured.missing = sum(each.seq_missing for each in files)
+    ends = {each.target: ProcessEnd(each.how, each.code) for each in measured.runner if isinstance(each, ProcessEnded)}
+    by_run = run_problems(files, run.listed, ends)
+    measured.problems = [problem for each in files for problem in each.problems] + [each.text for each in by_run]
+    for each in files:
+        problems = [*each.problems, *(problem.text for problem in by_run if problem.file == each.file)]
+        measured.files.append(msgspec.convert({**asdict(each), "problems": problems}, result.FileIntegrity))
+    return judge(assemble(run, measured))
+
+
+def write_gold(
+    folder: Path, number: int, written: Sequence[tuple[TraceRun, PartitionFigures, Measured | None]]
+) -> None:
+    """Write who had which partition, and the stretches that were counted, of several runs."""
+    intervals = [with_run(run, figures.intervals) for run, figures, _ in written if figures.intervals is not None]
+    segments = [with_run(run, figures.segments) for run, figures, _ in written if figures.segments is not None]
+    rounds = [with_run(run, round_table(measured.rounds)) for run, _, measured in written if measured is not None]
+    for name, tables in ((OWNERSHIP, intervals), (SEGMENTS, segments), (ROUNDS, rounds)):
+        if tables:
+            write_table(folder / name / f"part-{number:05}.parquet", pa.concat_tables(tables))
+
+
+def reduce_part(context: Context, naming: Naming, folder: Path, part: int) -> Reduced:
+    """Reduce one part of a large run, from its tables."""
+    return reduced(unlabelled(read_part(folder / EVENTS, part)), context, naming)
+
+
+def measure_bucket(
+    run: TraceRun, context: Context, bundles: Sequence[Bundle], bucket: int, buckets: int, folder: Path, number: int
+) -> PartitionFigures:
+    """Measure a bucket of a large run's partitions; its tables are written, and only the rest is returned."""
+    figures = measure_partitions(Bundle.joined(bundles), context, bucket, buckets)
+    write_gold(folder, number, [(run, figures, None)])
+    return replace(figures, intervals=None, segments=None)

@@ -1,0 +1,103 @@
+"""The tables of an analysis that one row a run or a figure is enough for; tasks write the larger ones themselves.
+
+Every table begins with the columns that say which run a row is of, as result.json names it (`docs/tables.md`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from comparison.pipeline.bronze.kinds import RUN_COLUMNS
+from comparison.pipeline.bronze.tables import write_table
+from comparison.pipeline.result import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.result import Run
+
+TABLES = "tables"
+#: Where the tables of a running analysis are; it is renamed when the analysis has ended.
+_STAGING = ".tables-in-progress"
+
+RUNS_SCHEMA = pa.schema(
+    [
+        *RUN_COLUMNS,
+        ("path", pa.string()),
+        ("outcome", pa.string()),
+        ("verdict", pa.string()),
+        ("duration_s", pa.float64()),
+        ("tolerance_ms", pa.float64()),
+        ("events", pa.int64()),
+        ("parameters", pa.string()),  # as JSON
+    ]
+)
+METRICS_SCHEMA = pa.schema([*RUN_COLUMNS, ("metric", pa.string()), ("value", pa.float64()), ("unit", pa.string())])
+VERDICTS_SCHEMA = pa.schema(
+    [*RUN_COLUMNS, *((name, pa.string()) for name in ("check_name", "kind", "outcome", "reason"))]
+)
+
+
+def staging(folder: Path) -> Path:
+    """An empty folder for the tables of an analysis that has begun."""
+    path = folder / _STAGING
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def publish(folder: Path) -> None:
+    """Put what was staged in the place of an earlier analysis's tables."""
+    target = folder / TABLES
+    shutil.rmtree(target, ignore_errors=True)
+    (folder / _STAGING).rename(target)
+
+
+def discard(folder: Path) -> None:
+    """Remove what a broken-off analysis staged."""
+    shutil.rmtree(folder / _STAGING, ignore_errors=True)
+
+
+def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:
+    """Write the tables `runs`, `metrics` and `verdicts`."""
+    tables: Mapping[str, tuple[Iterator[dict[str, Any]], pa.Schema]] = {
+        "runs": (_run_rows(runs), RUNS_SCHEMA),
+        "metrics": (_metric_rows(runs), METRICS_SCHEMA),
+        "verdicts": (_verdict_rows(runs), VERDICTS_SCHEMA),
+    }
+    for name, (rows, schema) in tables.items():
+        write_table(folder / f"{name}.parquet", pa.Table.from_pylist(list(rows), schema))
+
+
+def _which(trace: TraceRun) -> dict[str, Any]:
+    return {field.name: getattr(trace, field.name) for field in RUN_COLUMNS}
+
+
+def _run_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
+    for trace, run in runs:
+        plain = {name: getattr(run, name) for name in RUNS_SCHEMA.names if hasattr(run, name)}
+        yield {**plain, **_which(trace), "parameters": msgspec.json.encode(run.parameters).decode()}
+
+
+def _metric_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
+    for trace, run in runs:
+        for name, value in run.metrics.items():
+            yield {**_which(trace), "metric": name, "value": value, "unit": METRICS[name].unit}
+
+
+def _verdict_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
+    for trace, run in runs:
+        for verdict in run.verdicts:
+            yield {
+                **_which(trace),
+                "check_name": verdict.check,
+                "kind": str(verdict.kind),
+                "outcome": str(verdict.outcome),
+                "reason": verdict.reason,
+            }

@@ -1,0 +1,295 @@
+"""Verdicts: promises, historical faults and counts, by design and scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparison.pipeline.figures.verdicts import CHECKS, judge
+from comparison.pipeline.result import Counter, Term, VerdictOutcome, worst
+from tests.support.results import change, counted, run
+
+YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
+
+
+def checks_of(scenario: str, design: str) -> set[str]:
+    return {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(run(scenario, design))}
+
+
+EVERYWHERE = {"promise: no record lost", "promise: final offsets", "promise: settles"}
+IN_BROKER_DESIGNS = EVERYWHERE | {"promise: no offset moved back", "promise: no stale write"}
+FENCED = IN_BROKER_DESIGNS | {"promise: old commits refused"}
+SPLIT = EVERYWHERE | {"history: zombie commits", "history: two members deliver"}
+COUNTED = {"model: counts"}
+COUNTERS = {"model: server's counters"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "zookeeper", "eager"),
+    [
+        ("herd", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
+        ("split-brain", SPLIT, FENCED),
+        ("split-brain-ensemble", SPLIT, IN_BROKER_DESIGNS | {"promise: old coordinator silenced"}),
+        ("crash", EVERYWHERE | {"promise: no offset moved back"} | COUNTED, IN_BROKER_DESIGNS | COUNTED),
+        ("pause", SPLIT, FENCED),
+        ("join", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
+        ("leave", EVERYWHERE | COUNTED, IN_BROKER_DESIGNS | COUNTED),
+        ("mass-start", EVERYWHERE, IN_BROKER_DESIGNS),
+    ],
+)
+def test_checks_of_a_scenario(scenario: str, zookeeper: set[str], eager: set[str]) -> None:
+    assert checks_of(scenario, "zookeeper") == zookeeper
+    assert checks_of(scenario, "eager") == eager
+
+
+FENCE = {"fix.commit.fence": "session"}
+KEPT = {"promise: no stale write", "promise: no offset moved back"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "settings", "checks"),
+    [
+        ("pause", {"fix.commit.fence": "none"}, SPLIT),
+        ("pause", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
+        ("split-brain", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
+        ("pause", {**FENCE, "fix.stop.on.disconnect": "true"}, EVERYWHERE | KEPT),
+        ("split-brain", {"fix.stop.on.disconnect": "true"}, SPLIT),
+        ("leave", {"fix.checked.release": "true"}, EVERYWHERE),
+        ("leave", {"fix.checked.release": "false", "fix.quiet.ms": "0"}, EVERYWHERE | COUNTED),
+    ],
+)
+def test_fix_turns_a_historical_fault_into_a_promise(scenario: str, settings: dict[str, str], checks: set[str]) -> None:
+    fixed = run(scenario, "zookeeper", parameters={"settings": settings})
+    assert {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(fixed)} == checks
+
+
+def term(broker: int, from_ms: float, **given: Any) -> Term:
+    usual = {"group": "g", "broker": f"broker-{broker}", "leader_epoch": 0, "from_ms": from_ms, "commits": 9}
+    return Term(**{**usual, "last_ms": from_ms + 100.0, "late": False, **given})
+
+
+BROKE_OFF = {"outcome": "failed", "error": "time limit of 30 s reached", "drained": False}
+INTERRUPTED = {"outcome": "interrupted", "drained": False}
+
+#: The cut lasts from 1 s to 11 s.
+FIRST, SECOND = term(2, 0.0), term(1, 4_200.0, leader_epoch=1)
+CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
+COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced=5, traced_min=5, traced_max=5)
+OFF_BY_ONE = Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
+UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5, traced=4, traced_min=4, traced_max=6)
+
+
+@pytest.mark.parametrize(
+    ("check", "scenario", "design", "given", "outcome", "expected_reason"),
+    [
+        ("no record lost", "crash", "eager", {}, YES, "0 lost"),
+        ("no record lost", "crash", "eager", {"lost": 1.0}, NO, "1 record lost"),
+        ("no record lost", "crash", "eager", {"lost": None}, UNKNOWN, "no numbered record"),
+        ("no record lost", "crash", "zookeeper", {"lost": 1.0}, YES, "the one in hand"),
+        ("no record lost", "crash", "zookeeper", {"lost": 2.0}, NO, "2 records lost"),
+        ("no record lost", "join", "zookeeper", {"lost": 1.0}, NO, "1 record lost"),
+        ("final offsets", "crash", "eager", {"final_read": 12.0}, YES, "12 final offsets, each as last committed"),
+        ("final offsets", "crash", "eager", {"final_read": 12.0, "final_behind": 1.0}, NO, "1 behind the last"),
+        ("final offsets", "crash", "zookeeper", {"final_read": 12.0, "final_beyond": 2.0}, NO, "2 beyond the end"),
+        ("final offsets", "crash", "eager", {"final_read": 12.0, "commits": None}, UNKNOWN, "no commit was traced"),
+        ("settles", "join", "eager", {}, YES, "within 300 ms (slowest: join to 5)"),
+        ("settles", "join", "eager", {"changes": [change(converge_ms=None)]}, NO, "after join to 5"),
+        ("settles", "join", "eager", {"changes": [change("form")]}, UNKNOWN, "no change was made"),
+        (
+            "no offset moved back",
+            "crash",
+            "zookeeper",
+            {"moved_back": 1.0, "moved_back_records": 9.0},
+            NO,
+            "by 9 records",
+        ),
+        ("no offset moved back", "crash", "eager", {"moved_back": None}, UNKNOWN, "no commit was traced"),
+        ("no stale write", "pause", "eager", {"stale_writes": 2.0}, NO, "2 commits accepted"),
+        ("no stale write", "pause", "eager", {"stale_writes": None}, UNKNOWN, "was traced"),
+        ("old commits refused", "pause", "eager", {"fenced": 3.0}, YES, "3 refused"),
+        ("old commits refused", "pause", "eager", {"dropped": 3.0}, YES, "3 dropped"),
+        ("old commits refused", "pause", "eager", {}, UNKNOWN, "none was tried"),
+        ("old commits refused", "pause", "eager", {"fenced": 3.0, "old_accepted": 1.0}, NO, "1 commit with an old"),
+        ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0}, YES, "nothing fences"),
+        ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0}, NO, "at least 1 and 1"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0}, NO, "at least 2"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 2.0, "moved_back": 1.0}, YES, "2 commits"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, "moved_back": 3.0}, YES, "3 offsets"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 0.0, "moved_back": 3.0}, NO, "at least 2"),
+        (
+            "two members deliver",
+            "pause",
+            "zookeeper",
+            {"two_delivering_partition_s": 0.3},
+            YES,
+            "0.3 partition-seconds",
+        ),
+        ("two members deliver", "pause", "zookeeper", {"stale_deliveries": 5.0}, YES, "5 records"),
+        ("two members deliver", "pause", "zookeeper", {}, NO, "0 partition-seconds"),
+        ("two members deliver", "pause", "zookeeper", {"two_delivering_partition_s": None}, UNKNOWN, "no delivery"),
+        (
+            "two members deliver",
+            "split-brain",
+            "zookeeper",
+            {"two_delivering_longest_s": 6.0, "changes": [CUT]},
+            YES,
+            "10.0 s",
+        ),
+        (
+            "two members deliver",
+            "split-brain",
+            "zookeeper",
+            {"two_delivering_longest_s": 3.0, "changes": [CUT]},
+            NO,
+            "3.0 s",
+        ),
+        (
+            "two members deliver",
+            "split-brain",
+            "zookeeper",
+            {"two_delivering_longest_s": 6.0},
+            UNKNOWN,
+            "does not show the cut",
+        ),
+        ("counts", "join", "eager", {"changes": [change(counted=[counted("JoinGroup", 6, 6)])]}, YES, "6 JoinGroup"),
+        (
+            "counts",
+            "join",
+            "eager",
+            {"changes": [change(counted=[counted("JoinGroup", 7, 6)])]},
+            NO,
+            "7 JoinGroup inst",
+        ),
+        ("counts", "join", "eager", {}, UNKNOWN, "the model covers no change"),
+        ("server's counters", "join", "zookeeper", {"counters": [COUNTER]}, YES, "5 reads and 0 writes, as traced"),
+        ("server's counters", "join", "zookeeper", {"counters": [UNDER_WAY]}, YES, "except for 1 in progress"),
+        ("server's counters", "join", "zookeeper", {}, UNKNOWN, "were not read"),
+        (
+            "server's counters",
+            "join",
+            "zookeeper",
+            {"counters": [OFF_BY_ONE]},
+            NO,
+            "j c writes: 6 counted, 5 traced",
+        ),
+    ],
+)
+def test_check(
+    check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome, expected_reason: str
+) -> None:
+    (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
+    assert verdict.outcome is outcome, verdict.reason
+    assert expected_reason in verdict.reason
+
+
+@pytest.mark.parametrize(("design", "checked"), [("eager", False), ("zookeeper", True)])
+def test_counts_of_members_with_several_streams_are_not_checked_without_a_prediction(
+    design: str, checked: bool
+) -> None:
+    parameters = {"members": 4, "partitions": 12, "topics": 1, "streams": 2, "brokers": 2}
+    judged = judge(run("join", design, parameters=parameters))
+    assert ("counts" in {verdict.check for verdict in judged.verdicts}) is checked
+    assert judge(run("herd", "eager", parameters=parameters)).verdict is YES
+
+
+@pytest.mark.parametrize(
+    ("given", "expected_reason"),
+    [
+        ({"outcome": "interrupted"}, "the run was interrupted"),
+        ({"outcome": "failed", "error": "no broker"}, "the run failed (no broker)"),
+        ({"outcome": ""}, "does not say how the run ended"),
+        ({"quarantined": {"torn": 2}}, "2 lines"),
+        ({"missing_events": 3}, "3 events are missing"),
+    ],
+)
+def test_promise_kept_in_a_doubtful_trace_is_unknown(given: dict[str, Any], expected_reason: str) -> None:
+    judged = judge(run("mass-start", "eager", **given))
+    assert {verdict.outcome for verdict in judged.verdicts} == {UNKNOWN}
+    assert all(expected_reason in verdict.reason for verdict in judged.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "expected_reason"),
+    [
+        (
+            {"coordinators": [FIRST, SECOND], "misdirected": 4.0},
+            YES,
+            "broker-1 (leader epoch 1) took over from broker-2",
+        ),
+        ({"coordinators": [FIRST, SECOND]}, YES, "after 3.2 s and accepted 9 commits, broker-2 none after"),
+        ({"coordinators": [FIRST, SECOND, term(2, 12_000.0, leader_epoch=2)]}, YES, "broker-1 (leader epoch 1) took"),
+        ({"coordinators": [term(2, 0.0, late=True), SECOND]}, NO, "broker-2 (leader epoch 0) was still accepting"),
+        ({"coordinators": [term(2, 0.0, late=True), SECOND], **INTERRUPTED}, NO, "was still accepting"),
+        ({"coordinators": [FIRST, SECOND], "old_accepted": 1.0}, NO, "1 commit with an old generation"),
+        ({"coordinators": [FIRST, term(1, 4_200.0, commits=0)]}, NO, "made no progress"),
+        ({"coordinators": [FIRST, term(1, 4_200.0, commits=0)], **INTERRUPTED}, UNKNOWN, "made no progress"),
+        ({"coordinators": [FIRST]}, UNKNOWN, "broker-2 (leader epoch 0) kept the group"),
+        ({"coordinators": [FIRST, term(1, 12_000.0)]}, UNKNOWN, "kept the group during the cut"),
+        ({"coordinators": [FIRST, term(2, 4_200.0)]}, UNKNOWN, "kept the group"),
+        ({"coordinators": [FIRST, SECOND], "changes": []}, UNKNOWN, "does not show the cut"),
+        ({"coordinators": [FIRST, SECOND], **INTERRUPTED}, UNKNOWN, "the run was interrupted"),
+        ({}, UNKNOWN, "no takeover"),
+    ],
+)
+def test_replaced_coordinator_is_silent(given: dict[str, Any], outcome: VerdictOutcome, expected_reason: str) -> None:
+    judged = judge(run("split-brain-ensemble", "eager", **{"changes": [CUT], **given}))
+    (verdict,) = [v for v in judged.verdicts if v.check == "old coordinator silenced"]
+    assert verdict.outcome is outcome, verdict.reason
+    assert expected_reason in verdict.reason
+
+
+NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup", 3, 6)])
+
+
+@pytest.mark.parametrize(
+    ("check", "scenario", "design", "given", "outcome"),
+    [
+        # Things that did not happen before the run was cut short:
+        ("settles", "join", "eager", {"changes": [NOT_YET], **INTERRUPTED}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET], "missing_events": 2}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET]}, NO),
+        ("counts", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
+        ("counts", "join", "eager", {"changes": [NOT_YET]}, NO),
+        ("server's counters", "join", "zookeeper", {"counters": [OFF_BY_ONE], **INTERRUPTED}, UNKNOWN),
+        ("zombie commits", "pause", "zookeeper", INTERRUPTED, UNKNOWN),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, **BROKE_OFF}, UNKNOWN),
+        ("two members deliver", "pause", "zookeeper", BROKE_OFF, UNKNOWN),
+        ("two members deliver", "split-brain", "zookeeper", {"changes": [CUT], **BROKE_OFF}, UNKNOWN),
+        ("old commits refused", "pause", "eager", BROKE_OFF, UNKNOWN),
+        ("no record lost", "crash", "eager", {"lost": 4.0, **INTERRUPTED}, UNKNOWN),
+        ("no record lost", "crash", "eager", {"lost": 4.0, "missing_events": 1}, UNKNOWN),
+        # Things that were seen:
+        ("no record lost", "crash", "eager", {"lost": 4.0, "outcome": "failed"}, NO),
+        ("no stale write", "pause", "eager", {"stale_writes": 1.0, **BROKE_OFF}, NO),
+        ("no offset moved back", "crash", "zookeeper", {"moved_back": 1.0, **INTERRUPTED}, NO),
+        ("old commits refused", "pause", "eager", {"old_accepted": 1.0, **BROKE_OFF}, NO),
+        ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0, **BROKE_OFF}, YES),
+    ],
+)
+def test_run_that_was_cut_short_is_judged_only_by_what_it_shows(
+    check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome
+) -> None:
+    (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
+    assert verdict.outcome is outcome, verdict.reason
+
+
+def test_final_offsets_are_not_checked_in_a_run_that_did_not_read_them() -> None:
+    verdicts = judge(run("join", "eager")).verdicts
+    assert "final offsets" not in {verdict.check for verdict in verdicts}
+
+
+def test_reason_of_an_unknown_verdict_says_how_the_run_ended() -> None:
+    verdicts = judge(run("join", "eager", changes=[NOT_YET], **BROKE_OFF)).verdicts
+    (reason,) = [verdict.reason for verdict in verdicts if verdict.check == "settles"]
+    assert reason.startswith("the run failed (time limit of 30 s reached)")
+    assert "after join to 5" in reason
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "whole"),
+    [([YES, YES], YES), ([YES, UNKNOWN], UNKNOWN), ([UNKNOWN, NO, YES], NO), ([], UNKNOWN)],
+)
+def test_overall_verdict_is_the_worst_one(outcomes: list[VerdictOutcome], whole: VerdictOutcome) -> None:
+    assert worst(outcomes) is whole

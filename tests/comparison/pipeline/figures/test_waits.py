@@ -1,0 +1,151 @@
+"""Rounds of the group, the members that delayed them, and how long phases took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparison.pipeline.figures.waits import deciders, phase_times, waits_of
+from comparison.pipeline.measured import GroupChanged, GroupEvent, GroupMemberLeft, MemberPhase, Round
+from comparison.pipeline.silver.rounds import rounds_of
+
+MS = 1_000_000
+
+
+def changed(at_ms: int, state: str, generation: int = 0, group: str = "g", members: int = 3) -> GroupChanged:
+    return GroupChanged(t_ns=at_ms * MS, group=group, state=state, generation=generation, members=members)
+
+
+def left(at_ms: int, member: str) -> GroupMemberLeft:
+    return GroupMemberLeft(t_ns=at_ms * MS, group="g", id=member)
+
+
+def phase(process: str, name: str, from_ms: int, until_ms: int, member: str | None = "") -> MemberPhase:
+    member = f"{process}-id" if member == "" else member
+    return MemberPhase(process=process, member=member, phase=name, from_ns=from_ms * MS, until_ns=until_ms * MS)
+
+
+PREPARING, COMPLETING, STABLE, EMPTY = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty"
+
+
+def in_ms(rounds: list[Round]) -> list[tuple[int, int | None, int | None]]:
+    return [
+        (each.from_ns // MS, each.until_ns // MS if each.until_ns is not None else None, each.generation)
+        for each in rounds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group_events", "rounds"),
+    [
+        ([changed(1, PREPARING), changed(3, COMPLETING, 1), changed(4, STABLE, 1)], [(1, 4, 1)]),
+        (
+            [
+                changed(1, PREPARING, 1),
+                changed(3, COMPLETING, 2),
+                changed(4, PREPARING, 2),  # a member joins before the assignment is stored
+                changed(6, COMPLETING, 3),
+                changed(7, STABLE, 3),
+            ],
+            [(1, 4, 2), (4, 7, 3)],
+        ),
+        # No generation begins when the last member leaves, nor when the coordinator resigns before all have joined.
+        ([changed(1, PREPARING, 1), changed(2, EMPTY, 2)], []),
+        ([changed(1, PREPARING, 1), changed(2, "Dead", 1)], []),
+        ([changed(1, PREPARING), changed(3, COMPLETING, 1), changed(4, "Dead", 1)], [(1, None, 1)]),
+        ([changed(1, PREPARING), changed(3, COMPLETING, 1)], [(1, None, 1)]),
+        ([changed(0, STABLE, 4)], []),  # as its successor loaded it
+        (
+            [
+                changed(1, PREPARING),
+                changed(2, PREPARING, group="h"),
+                changed(3, COMPLETING, 1, group="h"),
+                changed(4, COMPLETING, 1),
+                changed(5, STABLE, 1),
+                changed(6, STABLE, 1, group="h"),
+            ],
+            [(1, 5, 1), (2, 6, 1)],
+        ),
+    ],
+)
+def test_rounds_of_a_coordinator_are_its_generations(group_events: list[GroupEvent], rounds: list[tuple]) -> None:
+    assert in_ms(rounds_of(group_events, [phase("m1", "rebalance", 1, 9)])) == rounds
+
+
+def test_rounds_without_a_coordinator_are_overlapping_rebalances_of_members() -> None:
+    phases = [
+        phase("m2", "rebalance", 3, 8),
+        phase("m1", "rebalance", 1, 5),
+        phase("m3", "rebalance", 2, 4),
+        phase("m1", "rebalance", 20, 25),
+        phase("m1", "join", 10, 12),
+    ]
+    assert in_ms(rounds_of([], phases)) == [(1, 8, None), (20, 25, None)]
+
+
+#: A new member begins the round; until it knows its id it is in no phase.
+ROUND = [changed(100, PREPARING, 1), changed(7_000, COMPLETING, 2), changed(7_010, STABLE, 2)]
+
+
+def waited(group_events: list[GroupEvent], phases: list[MemberPhase]) -> list[dict[str, Any]]:
+    found = waits_of(rounds_of(group_events, []), group_events, phases, {"m0": 40 * MS})
+    return [
+        {"for": each.waited_for, "gone": each.gone, "n": each.waiting, "ms": each.longest_ms, "sum": each.total_ms}
+        for each in found
+    ]
+
+
+def test_last_member_to_join_is_waited_for() -> None:
+    phases = [
+        phase("m1", "join", 200, 7_005),
+        phase("m2", "join", 6_900, 7_005),
+        phase("m3", "join", 50, 7_005),  # before the round, which it began by joining
+        phase("m2", "join", 10, 40),  # another round's
+        phase("m1", "claim", 7_005, 7_010),
+    ]
+    assert waited(ROUND, phases) == [{"for": "m2", "gone": False, "n": 2, "ms": 6_800.0, "sum": 13_500.0}]
+
+
+def test_member_that_never_joins_is_waited_for_until_it_is_removed() -> None:
+    phases = [phase("m1", "join", 200, 7_005), phase("m3", "join", 300, 7_005), phase("m2", "claim", 10, 40)]
+    group_events = [*ROUND[:1], left(6_990, "m2-id"), *ROUND[1:]]
+    assert waited(group_events, phases) == [{"for": "m2", "gone": True, "n": 3, "ms": 6_790.0, "sum": 13_480.0}]
+
+
+def test_static_member_that_does_not_join_is_waited_for_and_stays() -> None:
+    phases = [
+        phase("m0", "rebalance", 10, 30),  # its process has ended since
+        phase("m1", "join", 200, 7_005),
+        phase("m2", "rebalance", 10, 40),
+        phase("m3", "join", 300, 7_005),
+    ]
+    assert waited(ROUND, phases) == [{"for": "m2", "gone": True, "n": 2, "ms": 6_800.0, "sum": 13_500.0}]
+
+
+def test_member_whose_leave_began_the_round_is_not_waited_for() -> None:
+    phases = [phase("m1", "join", 200, 7_005), phase("m3", "join", 300, 7_005)]
+    group_events = [left(100, "m2-id"), *ROUND]
+    assert waited(group_events, phases) == [{"for": "m3", "gone": False, "n": 2, "ms": 100.0, "sum": 100.0}]
+
+
+def test_member_that_joins_twice_counts_from_its_first_request() -> None:
+    phases = [phase("m1", "join", 200, 300), phase("m1", "join", 300, 7_005), phase("m2", "join", 250, 7_005)]
+    assert waited(ROUND, phases) == [{"for": "m2", "gone": False, "n": 2, "ms": 50.0, "sum": 50.0}]
+
+
+def test_single_member_waits_for_nobody() -> None:
+    assert waited(ROUND, [phase("m1", "join", 200, 7_005)]) == []
+    assert waited(ROUND, []) == []
+
+
+def test_phases_by_name() -> None:
+    found = phase_times([phase("m1", "join", 0, 10), phase("m2", "join", 0, 30), phase("m3", "join", 0, 20)])
+    assert [(each.phase, each.n, each.median_ms, each.max_ms, each.total_ms) for each in found] == [
+        ("join", 3, 20.0, 30.0, 60.0)
+    ]
+
+
+def test_member_that_computes_the_assignment_is_the_leader() -> None:
+    phases = [phase("m2", "decide", 9, 10), phase("m1", "decide", 2, 3), phase("m1", "join", 1, 2)]
+    assert deciders(phases) == [(2 * MS, "m1"), (9 * MS, "m2")]

@@ -1,0 +1,170 @@
+"""Counts by name, outcome and window; phases of rebalances; delivered records over time."""
+
+from __future__ import annotations
+
+from comparison.pipeline.bronze.tables import rows_of
+from comparison.pipeline.gold.run import measure
+from comparison.pipeline.silver import counts
+from comparison.pipeline.silver.rounds import phases_of
+from tests.support.traces import MS, e, staged, tables, traced_run
+
+A = {"member": "a", "stream": 0}
+
+
+def op(at_ms: float, name: str, path: str, *, error: str = "", step: str = "", process: str = "m1") -> dict:
+    return e(at_ms, process, "zk_op", op=name, path=path, ok=not error, error=error, step=step, zxid=1)
+
+
+def change(at_ms: float, name: str = "join") -> dict:
+    return e(at_ms, "runner", "change_started", change=name, round=1, members=3)
+
+
+def test_area_of_a_path() -> None:
+    areas = {
+        "/consumers/g/ids": "ids",
+        "/consumers/g/ids/c1": "ids",
+        "/consumers/g/owners/t/0": "owners",
+        "/chroot/consumers/g/offsets/t/0": "offsets",
+        "/consumers/g": "consumers",
+        "/brokers/ids/1": "brokers",
+        "/brokers/topics/t": "topics",
+        "/controller": "controller",
+        "": "",
+    }
+    assert {path: counts.area_of(path) for path in areas} == areas
+
+
+def test_operations_are_counted_in_the_window_they_fall_into() -> None:
+    cases = {
+        "join": [
+            op(1, "getData", "/brokers/ids/1", step="R1"),
+            change(2),
+            op(2, "getData", "/brokers/ids/1", step="R1"),
+            op(3, "create", "/consumers/g/owners/t/0", error="NodeExists", step="R11"),
+            op(4, "getChildren", "/brokers/ids", process="broker-1"),
+            e(5, "m1", "request_answered", api="Fetch", version=4, correlation=1, broker=1, error=""),
+            e(
+                6,
+                "m1",
+                "request_answered",
+                api="Heartbeat",
+                version=4,
+                correlation=2,
+                broker=1,
+                error="NOT_COORDINATOR",
+            ),
+            e(7, "m1", "attempt_ended", attempt=1, outcome="conflict", **A),
+            e(9, "runner", "stage_entered", stage="final"),
+            op(9, "create", "/consumers", step="late"),
+        ]
+    }
+
+    found = {
+        (row.window, row.role, row.kind, row.name, row.outcome, row.step, row.area): row.n
+        for row in staged(cases, lambda tables, context: counts.counts_of(tables, context.windows))["join"]
+        if row.role != "runner"
+    }
+    assert found == {
+        (-1, "member", "zk_op", "getData", "ok", "R1", "brokers"): 2,
+        **{
+            (window, role, *what): 1
+            for window in (-1, 0)
+            for role, *what in (
+                ("member", "zk_op", "create", "NodeExists", "R11", "owners"),
+                ("broker", "zk_op", "getChildren", "ok", "", "brokers"),
+                ("member", "request_answered", "Fetch", "ok", "", ""),
+                ("member", "request_answered", "Heartbeat", "NOT_COORDINATOR", "", ""),
+                ("member", "attempt_ended", "", "conflict", "", ""),
+            )
+        },
+        (0, "member", "zk_op", "getData", "ok", "R1", "brokers"): 1,
+    }
+
+
+def test_operations_close_to_a_reading_may_be_on_either_side_of_it() -> None:
+    events = [
+        op(850, "getData", "/consumers/g"),  # certainly before
+        op(950, "getData", "/consumers/g"),
+        op(1_050, "getData", "/consumers/g"),
+        op(1_500, "getData", "/consumers/g"),
+        op(1_500, "getData", "/consumers/g", error="NoNode"),  # the server counts only successful ones
+        op(1_500, "setData", "/consumers/g"),
+        op(1_500, "sync", "/consumers/g"),  # the server does not count it
+        op(1_990, "getData", "/consumers/g"),
+    ]
+    readings = {"join-1": (1_000 * MS, 2_000 * MS)}
+    rows = counts.operations_between(tables(events), readings, 100 * MS)
+    assert {(row.namespace, row.is_read): (row.traced, row.sure, row.possible) for row in rows} == {
+        ("consumers", True): (3, 1, 4),
+        ("consumers", False): (1, 1, 1),
+    }
+
+
+def test_phase_lasts_until_the_next_one_or_the_end_of_its_attempt() -> None:
+    def phase(at_ms: float, name: str) -> dict:
+        return e(at_ms, "m1", "phase_entered", phase=name, attempt=1, **A)
+
+    cases = {
+        "whole": [
+            e(0, "m1", "rebalance_started", trigger="ids", **A),
+            phase(1, "stop"),
+            phase(4, "claim"),
+            e(9, "m1", "attempt_ended", attempt=1, outcome="ok", **A),
+            e(10, "m1", "rebalance_ended", outcome="ok", **A),
+        ],
+        "killed": [e(0, "m1", "rebalance_started", trigger="ids", **A), phase(1, "stop")],
+        "not named yet": [
+            e(1, "m1", "phase_entered", phase="join", attempt=1, stream=0),
+            e(3, "m1", "phase_entered", phase="claim", attempt=1, member="b", stream=0),
+            e(4, "m1", "attempt_ended", attempt=1, outcome="ok", member="b", stream=0),
+            e(9, "m1", "phase_entered", phase="join", attempt=1, stream=0),
+        ],
+    }
+    rows = staged(cases, lambda tables, _: phases_of(rows_of(tables, *tables)))
+    assert {row.phase: (row.from_ns // MS, row.until_ns // MS) for row in rows["whole"]} == {
+        "rebalance": (0, 10),
+        "stop": (1, 4),
+        "claim": (4, 9),
+    }
+    assert rows["killed"] == []
+    found = [(row.member, row.phase, row.from_ns // MS, row.until_ns // MS) for row in rows["not named yet"]]
+    assert sorted(found) == [("b", "claim", 3, 4), ("b", "join", 1, 3)]
+
+
+def test_poll_that_goes_back_without_a_new_start_is_out_of_order() -> None:
+    def poll(at_ms: float, first: int, last: int) -> dict:
+        return e(at_ms, "m1", "records_delivered", p=0, first=first, last=last, **A)
+
+    started = e(3, "m1", "position_started", p=0, offset=0, **A)
+    cases = {
+        "goes on": [poll(1, 0, 4), poll(2, 5, 9)],
+        "skips": [poll(1, 0, 4), poll(2, 7, 9)],
+        "starts again": [poll(1, 0, 4), started, poll(4, 0, 4)],
+        "goes back": [poll(1, 0, 4), poll(2, 4, 9)],
+    }
+    found = {case: measure(traced_run(), tables(events))[0].out_of_order for case, events in cases.items()}
+    assert found == {
+        "goes on": 0,
+        "skips": 0,
+        "starts again": 0,
+        "goes back": 1,
+    }
+
+
+def test_records_of_the_group_are_binned_from_the_start_of_the_measured_span() -> None:
+    def poll(at_ms: float, process: str, records: int) -> dict:
+        return e(at_ms, process, "records_delivered", p=0, first=0, last=records - 1, **A)
+
+    cases = {
+        "run": [
+            poll(50, "m1", 7),  # while the group is formed
+            e(1_000, "runner", "stage_entered", stage="steady"),
+            poll(1_000, "m1", 1),
+            poll(1_099, "m2", 2),
+            poll(1_250, "m1", 4),
+            e(1_300, "runner", "stage_entered", stage="final"),
+            poll(1_350, "m1", 8),
+        ]
+    }
+    found, _ = measure(traced_run(), tables(cases["run"]))
+    assert {each.bin: each.records for each in found.delivered} == {0: 3, 2: 4, None: 15}

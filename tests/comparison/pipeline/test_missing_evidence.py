@@ -1,0 +1,102 @@
+"""Damaged traces: whatever is missing, doubled or out of order, the verdict is unknown, and says which file and why."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.result import Run, VerdictOutcome
+from comparison.pipeline.tasks import analyse_part
+from tests.comparison.pipeline.test_analysis import PAUSE
+from tests.support.traces import write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def judged(folder: Path) -> Run:
+    """The run in a folder, without Spark."""
+    runs = find_runs([folder])
+    (part,) = parts_of(runs, 1)
+    return analyse_part(runs, part, folder / "tables").runs[0]
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def rewrite(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def delete(trace: Path) -> None:
+    (trace / "m2.jsonl").unlink()
+
+
+def cut_the_tail(trace: Path) -> None:
+    rewrite(trace / "m2.jsonl", lines_of(trace / "m2.jsonl")[:-2])
+
+
+def double_one_and_lose_one(trace: Path) -> None:
+    header, first, *rest = lines_of(trace / "m2.jsonl")
+    rewrite(trace / "m2.jsonl", [header, first, first, *rest[1:]])
+
+
+def copy(trace: Path) -> None:
+    (trace / "m2-copy.jsonl").write_bytes((trace / "m2.jsonl").read_bytes())
+
+
+def turn_back_the_clock(trace: Path) -> None:
+    lines = lines_of(trace / "m2.jsonl")
+    event = json.loads(lines[-2])
+    event["ns"] -= 2_000_000_000
+    rewrite(trace / "m2.jsonl", [*lines[:-2], json.dumps(event, separators=(",", ":")), lines[-1]])
+
+
+def spoil_the_header(trace: Path) -> None:
+    header, *rest = lines_of(trace / "m2.jsonl")
+    rewrite(trace / "m2.jsonl", [header.replace('"seed":1', '"seed":null'), *rest])
+
+
+def put_in_another_run(trace: Path) -> None:
+    header, *rest = lines_of(trace / "m2.jsonl")
+    rewrite(trace / "m2.jsonl", [header.replace('"run":"pause"', '"run":"other"'), *rest])
+
+
+def nest_deep(trace: Path) -> None:
+    header, *rest = lines_of(trace / "m2.jsonl")
+    rewrite(trace / "m2.jsonl", [header, "[" * 10_000 + "]" * 10_000, *rest])
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (delete, "m2.jsonl is in the list of run.json, but not in the folder"),
+        (cut_the_tail, "m2.jsonl has no end marker"),
+        (double_one_and_lose_one, "m2.jsonl has 1 event whose sequence number another event has"),
+        (copy, "m2-copy.jsonl"),
+        (turn_back_the_clock, "m2.jsonl: time goes backwards 1 time"),
+        (spoil_the_header, "m2.jsonl has no usable header"),
+        (put_in_another_run, "m2.jsonl is of the run 'other'"),
+        (nest_deep, "m2.jsonl has 1 unusable line"),
+    ],
+)
+def test_damaged_trace_is_unknown_with_the_reason(tmp_path: Path, damage: Callable[[Path], None], reason: str) -> None:
+    folder = write_run(tmp_path / "pause", PAUSE, scenario="pause")
+    listed = [
+        {"file": f"{process}.jsonl", "process": process, "role": role}
+        for process, role in (("m1", "member"), ("m2", "member"), ("runner", "runner"), ("observer", "observer"))
+    ]
+    (folder / "run.json").write_text(json.dumps({"traces": listed}))
+    assert judged(folder).verdict is VerdictOutcome.EXPECTED
+    damage(folder / "trace")
+    run = judged(folder)
+    assert run.verdict is VerdictOutcome.UNKNOWN
+    assert {verdict.outcome for verdict in run.verdicts} == {VerdictOutcome.UNKNOWN}
+    assert any(reason in problem for problem in run.problems)
+    assert all("as recorded" in verdict.reason for verdict in run.verdicts)

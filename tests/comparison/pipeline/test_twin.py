@@ -1,0 +1,69 @@
+"""The pipeline beside a twin in plain Python, on runs in which everything happens; whole, and cut into parts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from comparison.pipeline.gold import partitions
+from comparison.pipeline.gold.run import acting, measure, together
+from comparison.pipeline.silver.context import KINDS, bounds_of, context_of, groups_of
+from comparison.pipeline.silver.naming import Naming, naming_rows
+from comparison.pipeline.silver.reduce import Bundle, reduced
+from tests.support.oracle import differences, measured_of
+from tests.support.trace_strategies import traces
+from tests.support.traces import tables, traced_run
+
+if TYPE_CHECKING:
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.measured import Measured
+
+SLOW = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+@SLOW
+@given(traces())
+def test_whole_run_is_measured_as_by_the_twin(events: list[dict[str, Any]]) -> None:
+    found, _ = measure(traced_run(), tables(events, numbered=True))
+    assert _unlike(found, measured_of(events)) == []
+
+
+@SLOW
+@given(traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1, 3))
+def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
+    events: list[dict[str, Any]], cuts: list[float], buckets: int
+) -> None:
+    everything = tables(events, numbered=True)
+    whole, _ = measure(traced_run(), everything)
+    few = {kind: table for kind, table in everything.items() if kind in KINDS}
+    context = context_of(traced_run(), few, bounds_of(everything), groups_of(everything))
+    naming = Naming(naming_rows(everything))
+    parts = [reduced(part, context, naming) for part in _cut(everything, cuts)]
+    shares = [part.bundle.shared_out(buckets) for part in parts]
+    measured = [
+        partitions.measure_partitions(Bundle.joined([share[bucket] for share in shares]), context, bucket, buckets)
+        for bucket in range(buckets)
+    ]
+    again = together(context, parts, partitions.added(measured), acting(everything, context))
+    assert differences(again, whole) == []
+
+
+def _unlike(found: Measured, expected: Measured) -> list[str]:
+    """How they differ, but for the number of all events, which the pipeline takes from the reading of the files."""
+    expected.counts = [count for count in expected.counts if count.kind != "total"]
+    return differences(found, expected)
+
+
+def _cut(everything: Tables, cuts: list[float]) -> list[Tables]:
+    """Each table cut at the same shares of its rows, which are in the order of the files."""
+    edges = [0.0, *sorted(cuts), 1.0]
+    return [
+        {
+            kind: table.slice(int(low * len(table)), int(high * len(table)) - int(low * len(table)))
+            for kind, table in everything.items()
+        }
+        for low, high in pairwise(edges)
+    ]
