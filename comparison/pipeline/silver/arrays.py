@@ -35,13 +35,21 @@ def together(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number for each combination of values of several columns of numbers that are not negative."""
     combined = columns[0]
     size = int(combined.max(initial=0)) + 1
-    for column in columns[1:]:
+    for each in columns[1:]:
+        column = each
         width = int(column.max(initial=0)) + 1
         if size * width >= 1 << 62:
-            distinct, combined = np.unique(combined, return_inverse=True)
-            size = len(distinct)
+            size, combined = _numbered(combined)
+        if size * width >= 1 << 62:
+            width, column = _numbered(column)
         combined, size = combined * width + column, size * width
     return combined
+
+
+def _numbered(values: NDArray[np.int64]) -> tuple[int, NDArray[np.int64]]:
+    """How many different values there are, and the number of each row's."""
+    distinct, places = np.unique(values, return_inverse=True)
+    return len(distinct), places
 
 
 def starts(*sorted_columns: NDArray[Any]) -> NDArray[np.bool_]:
