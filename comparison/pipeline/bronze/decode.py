@@ -68,6 +68,8 @@ def decode(chunk: bytes) -> Decoded:
         decoded, events = _line_by_line(chunk)
     else:
         decoded = Decoded()
+        if len(events) != _line_count(chunk):  # the decoder does not mind where lines end
+            decoded, events = _line_by_line(chunk)
     by_kind = decoded.events
     for event in events:
         by_kind[type(event).__name__].append(event)
@@ -76,6 +78,10 @@ def decode(chunk: bytes) -> Decoded:
     if events:
         decoded.places = np.array(list(map(_PLACE, events)), dtype=np.int64)
     return decoded
+
+
+def _line_count(chunk: bytes) -> int:
+    return chunk.count(b"\n") + (chunk[-1:] not in (b"", b"\n"))
 
 
 def _line_by_line(chunk: bytes) -> tuple[Decoded, list[Any]]:
