@@ -1,0 +1,227 @@
+"""Decoding chunks: every kind of event comes back as it was written, and damaged lines are unusable for the same
+reasons as in the plain reader.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comparison.pipeline.bronze.decode import Decoded, decode
+from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
+from kernel.trace.check import problems
+from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
+from kernel.trace.reader import Reason, end_of, event_of
+
+INTS = st.integers(-(1 << 63), (1 << 63) - 1)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
+VALUES: dict[Type, st.SearchStrategy[Any]] = {
+    Type.TEXT: TEXTS,
+    Type.INT: INTS,
+    Type.FLAG: st.booleans(),
+    Type.PARTITIONS: st.lists(st.fixed_dictionaries({"topic": TEXTS, "partition": INTS}), max_size=3),
+    Type.DETAIL: st.dictionaries(TEXTS, st.one_of(INTS, TEXTS, st.none(), st.lists(st.booleans())), max_size=2),
+}
+#: What a damaged byte becomes: what JSON is made of, and what it is not.
+DAMAGE = st.sampled_from(list(b'"{}[],:\\019-.eatnx \x00\x7f'))
+
+
+def events_of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
+    fields = KINDS[kind].fields
+    optional = KINDS[kind].optional
+    times = st.integers(1 - TIME_NS_LIMIT, TIME_NS_LIMIT - 1)
+    common = {name: times if name == "ns" else VALUES[type_] for name, type_ in COMMON_FIELDS.items()}
+    return st.fixed_dictionaries(
+        {
+            **common,
+            "kind": st.just(kind),
+            "member": st.one_of(st.none(), TEXTS),
+            "stream": st.one_of(st.none(), INTS),
+            **{name: VALUES[type_] for name, type_ in fields.items() if name not in optional},
+        },
+        optional={name: st.one_of(st.none(), VALUES[fields[name]]) for name in optional},
+    )
+
+
+ANY_EVENT = st.sampled_from(sorted(KINDS)).flatmap(events_of_kind)
+
+
+def line_of(event: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(event) + b"\n"
+
+
+def as_mapping(kind: str, event: Any) -> dict[str, Any]:
+    """What was decoded, with every field of its kind."""
+    return {**msgspec.to_builtins(event), "kind": getattr(event, "kind", kind)}
+
+
+def with_every_field(event: dict[str, Any]) -> dict[str, Any]:
+    """The event as the decoder has it: fields that are absent are null, those of no meaning are dropped."""
+    kind = event["kind"]
+    names = [*COMMON_FIELDS, *(KINDS[kind].fields if kind in KINDS else ())]
+    return {name: event.get(name) for name in names}
+
+
+def in_order(decoded: Decoded) -> dict[str, list[dict[str, Any]]]:
+    return {kind: [as_mapping(kind, each) for each in events] for kind, events in decoded.events.items() if events}
+
+
+def by_the_reader(chunk: bytes) -> tuple[dict[str, list[dict[str, Any]]], list[tuple[int, Reason]]]:
+    """What the plain reader makes of the lines: the events by kind, and the place and reason of each unusable line."""
+    events: dict[str, list[dict[str, Any]]] = {}
+    unusable = []
+    offset = 0
+    for line in chunk.split(b"\n"):
+        if line.strip() and end_of(line) is None:
+            event, reason, _ = event_of(line)
+            if reason is not None:
+                unusable.append((offset, reason))
+            elif event is not None:
+                kind = event["kind"] if event["kind"] in KINDS else UNKNOWN_KIND
+                events.setdefault(kind, []).append(with_every_field(event))
+        offset += len(line) + 1
+    return events, unusable
+
+
+def assert_like_the_reader(chunk: bytes) -> None:
+    found = decode(chunk)
+    events, unusable = by_the_reader(chunk)
+    assert in_order(found) == events
+    assert [(each.offset, each.reason) for each in found.unusable] == unusable
+    assert all(
+        chunk[each.offset :].startswith(each.text[:1].encode()) for each in found.unusable if each.text.isascii()
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_is_decoded_as_it_was_written(kind: str) -> None:
+    @given(st.lists(events_of_kind(kind), min_size=1, max_size=3))
+    @settings(max_examples=10)
+    def check(events: list[dict[str, Any]]) -> None:
+        assert not any(problems(event) for event in events)
+        found = decode(b"".join(map(line_of, events)))
+        assert in_order(found) == {kind: [with_every_field(event) for event in events]}
+        assert found.unusable == []
+        assert found.places.tolist() == [[event["seq"], event["ns"]] for event in events]
+
+    check()
+
+
+@given(st.lists(ANY_EVENT, max_size=8))
+def test_events_of_several_kinds_stay_in_the_order_of_their_lines(events: list[dict[str, Any]]) -> None:
+    found = decode(b"".join(map(line_of, events)))
+    for kind, mine in in_order(found).items():
+        assert mine == [with_every_field(event) for event in events if event["kind"] == kind]
+    assert found.places.tolist() == [[event["seq"], event["ns"]] for event in events]
+    assert found.places.shape == (len(events), 2)
+
+
+def damaged(draw: st.DrawFn, line: bytes) -> bytes:
+    """The line with one damage in it, which leaves its end as it is."""
+    text = line[:-1]
+    place = draw(st.integers(0, len(text)))
+    match draw(st.sampled_from(["keep", "replace", "insert", "cut out", "tear"])):
+        case "replace":
+            text = text[:place] + bytes([draw(DAMAGE)]) + text[place + 1 :]
+        case "insert":
+            text = text[:place] + bytes([draw(DAMAGE)]) + text[place:]
+        case "cut out":
+            text = text[:place] + text[place + draw(st.integers(1, 20)) :]
+        case "tear":
+            text = text[:place]
+    return text + b"\n"
+
+
+@st.composite
+def damaged_chunks(draw: st.DrawFn) -> bytes:
+    lines = [damaged(draw, line_of(event)) for event in draw(st.lists(ANY_EVENT, max_size=5))]
+    for place in draw(st.lists(st.integers(0, len(lines)), max_size=2)):
+        lines.insert(
+            place, draw(st.sampled_from([b"\n", b"garbage\n", b" \r\n", b'{"end":{"events":1,"monotonic_ns":2}}\n']))
+        )
+    chunk = b"".join(lines)
+    return chunk[: draw(st.integers(0, len(chunk)))] if draw(st.booleans()) else chunk
+
+
+@given(damaged_chunks())
+@settings(max_examples=500)
+def test_damaged_lines_are_unusable_for_the_reasons_of_the_plain_reader(chunk: bytes) -> None:
+    assert_like_the_reader(chunk)
+
+
+@given(st.lists(ANY_EVENT, min_size=2, max_size=4), st.data())
+def test_line_ends_that_are_lost_or_added_cost_their_lines(events: list[dict[str, Any]], data: st.DataObject) -> None:
+    chunk = b"".join(map(line_of, events))
+    if data.draw(st.booleans()):
+        place = data.draw(st.sampled_from([at for at, byte in enumerate(chunk[:-1]) if byte == ord("\n")]))
+        chunk = chunk[:place] + chunk[place + 1 :]
+    else:
+        place = data.draw(st.integers(0, len(chunk)))
+        chunk = chunk[:place] + b"\n" + chunk[place:]
+    assert_like_the_reader(chunk)
+
+
+GOOD = b'{"seq":1,"ns":2,"kind":"member_closed","process":"m0","member":null,"stream":null,"cause":"","group":"g"}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (GOOD[:40], Reason.TORN),
+        (b"garbage", Reason.NOT_JSON),
+        (b"[1]", Reason.NOT_JSON),
+        (b"null", Reason.NOT_JSON),
+        (b"\xff\xfe", Reason.NOT_JSON),
+        (b"\0\0\0", Reason.NOT_JSON),
+        (b"{" * 10_000, Reason.TORN),
+        (GOOD[:-2] + b',"other":' + b"[" * 10_000 + b"]" * 10_000 + b"}", Reason.NESTED),
+        (GOOD.replace(b'"group":"g"', b'"group":"\xff"'), Reason.NOT_JSON),
+        (GOOD.replace(b'"seq":1', b'"seq":null'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":1', b'"seq":1.0'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":1', b'"seq":true'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":1', b'"seq":9223372036854775808'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":1', b'"seq":99999999999999999999999999'), Reason.FLAWED),
+        (GOOD.replace(b'"ns":2', b'"ns":2305843009213693952'), Reason.TIME),
+        (GOOD.replace(b'"ns":2', b'"ns":-9223372036854775808'), Reason.TIME),
+        (GOOD.replace(b'"member_closed"', b"7"), Reason.FLAWED),
+        (GOOD.replace(b'"member_closed"', b"null"), Reason.FLAWED),
+        (GOOD.replace(b'"kind":"member_closed",', b""), Reason.FLAWED),
+        (GOOD.replace(b'"member":null,', b""), Reason.FLAWED),
+        (GOOD.replace(b'"group":"g"', b'"group":null'), Reason.FLAWED),
+        (GOOD + GOOD[:-1], None),
+        (GOOD[:-1] + GOOD, Reason.NOT_JSON),
+        (GOOD[:-1] + b" \t\r", None),
+        (GOOD.replace(b'"group"', b'"added":[{}],"group"'), None),
+        (b'{"end":{"events":"many","monotonic_ns":2}}', Reason.FLAWED),
+        (b'{"end":{"events":1,', Reason.TORN),
+    ],
+)
+def test_reason_of_a_line_between_two_good_ones(line: bytes, reason: Reason | None) -> None:
+    chunk = GOOD + line.rstrip(b"\n") + b"\n" + GOOD
+    assert_like_the_reader(chunk)
+    assert [each.reason for each in decode(chunk).unusable] == ([reason] if reason is not None else [])
+
+
+def test_unknown_kind_is_an_event_and_its_own_fields_are_dropped() -> None:
+    line = GOOD.replace(b"member_closed", b"member_danced")
+    assert_like_the_reader(GOOD + line)
+    (event,) = decode(line).events[UNKNOWN_KIND]
+    assert (event.kind, event.seq, event.ns, event.process) == ("member_danced", 1, 2, "m0")
+
+
+@pytest.mark.parametrize("chunk", [b"", b"\n", b" \n\n"])
+def test_chunk_without_lines_has_no_events(chunk: bytes) -> None:
+    found = decode(chunk)
+    assert (in_order(found), found.unusable, found.places.shape) == ({}, [], (0, 2))
+
+
+def test_unusable_line_is_told_by_its_beginning_and_what_is_wrong() -> None:
+    chunk = GOOD + GOOD.replace(b'"group":"g"', b'"group":5,"more":"' + b"x" * 500 + b'"')
+    (unusable,) = decode(chunk).unusable
+    assert (unusable.offset, unusable.detail) == (len(GOOD), "group should be text, is int")
+    assert chunk[len(GOOD) :].startswith(unusable.text.encode())
+    assert len(unusable.text) == 200
