@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kernel.trace.reader import end_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
@@ -22,7 +24,6 @@ CHUNK_BYTES = 32 * 1024 * 1024
 #: A run up to this size is analysed whole by one task; a larger one is cut up.
 WHOLE_RUN_BYTES = 4 * CHUNK_BYTES
 _BLOCK_BYTES = 1024 * 1024
-END_MARKER = b'{"end"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,17 @@ def _line_start(file: BinaryIO, offset: int) -> int:
 
 
 def inner_lines(text: bytes, *, is_first: bool, has_header: bool) -> tuple[int, bytes, bytes | None]:
-    """What remains of a chunk without the file's header and its end marker: (offset, lines, end marker)."""
+    """What remains of a chunk without the file's header and its end marker: (offset, lines, end marker).
+
+    A flawed marker is a line like any other.
+    """
     begin = 0
     if is_first and has_header:
         begin = text.find(b"\n") + 1 or len(text)
     marker = None
     stripped = text.rstrip()
     last = stripped.rfind(b"\n") + 1
-    if last >= begin and stripped[last:].startswith(END_MARKER):
+    if last >= begin and end_of(stripped[last:]) is not None:
         marker = stripped[last:]
         return begin, text[begin:last], marker
     return begin, text[begin:], marker

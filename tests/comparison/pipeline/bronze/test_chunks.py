@@ -63,18 +63,23 @@ def test_every_line_is_in_the_chunk_in_which_it_begins(
     check()
 
 
+END = b'{"end":{"events":1,"monotonic_ns":2}}'
+
+
 @pytest.mark.parametrize(
     ("text", "is_first", "expected"),
     [
-        (b'{"header":1}\n{"seq":0}\n{"end":{}}\n', True, (13, b'{"seq":0}\n', b'{"end":{}}')),
+        (b'{"header":1}\n{"seq":0}\n' + END + b"\n", True, (13, b'{"seq":0}\n', END)),
         (b'{"header":1}\n{"seq":0}\n', True, (13, b'{"seq":0}\n', None)),
-        (b'{"header":1}\n{"end":{}}', True, (13, b"", b'{"end":{}}')),
+        (b'{"header":1}\n' + END, True, (13, b"", END)),
         (b'{"header":1}', True, (12, b"", None)),
         (b"", True, (0, b"", None)),
-        (b'{"seq":5}\n{"end":{}}\n\n', False, (0, b'{"seq":5}\n', b'{"end":{}}')),
-        (b'{"end":{}}\n', False, (0, b"", b'{"end":{}}')),
-        (b'{"end":{}}\n{"seq":5}\n', False, (0, b'{"end":{}}\n{"seq":5}\n', None)),
+        (b'{"seq":5}\n' + END + b"\n\n", False, (0, b'{"seq":5}\n', END)),
+        (END + b"\n", False, (0, b"", END)),
+        (END + b'\n{"seq":5}\n', False, (0, END + b'\n{"seq":5}\n', None)),
         (b'{"seq":5}\n{"se', False, (0, b'{"seq":5}\n{"se', None)),
+        (b'{"seq":5}\n' + END[:-9], False, (0, b'{"seq":5}\n' + END[:-9], None)),
+        (b'{"seq":5}\n{"end":{}}\n', False, (0, b'{"seq":5}\n{"end":{}}\n', None)),
     ],
 )
 def test_header_and_end_marker_are_no_events(
