@@ -14,11 +14,12 @@ import click
 import msgspec
 from rich.console import Console
 
+from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.printable import printable_all
 from comparison.report.page import page
 from comparison.report.terminal import render
-from comparison.run_folder import UNWRITABLE, write_json
+from comparison.run_folder import UNWRITABLE, run_dirs_in, write_json
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def analysed(
     run_dirs: Sequence[Path],
     folder: Path,
     *,
-    master: str = "local[*]",
+    spark: SparkChoice | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Mapping[str, Any]:
     """Analyse the runs and store the result in `folder` as `result.json` and `report.html`.
@@ -42,15 +43,17 @@ def analysed(
     Raises `EnvironmentFault` when the disk is full.
     """
     # Imported only here: loading Spark takes longer than most commands.
-    from comparison.pipeline.analysis import analyze
+    from comparison.pipeline.analysis import analyze as analyze_on
     from comparison.pipeline.session import spark_session
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
+    chosen = spark or SparkChoice()
+    starting = spark_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
-        with interrupted_by_sigterm(), spark_session(master) as spark:
-            result = analyze(spark, run_dirs, output=folder, progress=progress)
+        with interrupted_by_sigterm(), starting as session:
+            result = analyze_on(session, run_dirs, output=folder, progress=progress)
         (folder / REPORT).write_text(page(result), encoding="utf-8")
     except OSError as error:
         if error.errno not in UNWRITABLE:
@@ -85,3 +88,29 @@ def shown(result: Mapping[str, Any], form: str) -> int:
     else:
         render(printable_all(result), Console())
     return _EXITS[result["verdict"]]
+
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Format of the report on standard output.",
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab analyze runs/latest
+  rebalance-lab analyze runs/latest/crash --format json
+  rebalance-lab analyze /shared/runs/latest --master spark://10.0.0.5:7077 --driver-host 10.0.0.9"""
+)
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@format_option
+@cluster_options
+def analyze(run_dir: Path, form: str, **options: Any) -> int:
+    """Analyse finished runs again from their traces. RUN_DIR is a run's folder, or one with runs in it."""
+    folder, spark = run_dir.resolve(), chosen_spark(options)
+    return shown(analysed(run_dirs_in(folder), folder, spark=spark), form)

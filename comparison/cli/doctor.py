@@ -65,6 +65,7 @@ def check_zookeeper() -> Finding:
 def check_spark() -> Finding:
     # Only here: loading Spark takes longer than most commands.
     from comparison.pipeline.session import spark_session
+    from comparison.pipeline.spark.class_cache import loading_options
 
     begun = time.monotonic()
     try:
@@ -72,7 +73,8 @@ def check_spark() -> Finding:
             rows = spark.range(3).count()
     except RebalanceLabError as error:
         return Finding("spark", str(error), "see the message; Spark needs the Java above and about 1 GB of memory")
-    return Finding("spark", f"counted {rows} rows in {time.monotonic() - begun:.1f} s, start included")
+    archived = ", Spark's classes archived" if loading_options() else ""
+    return Finding("spark", f"counted {rows} rows in {time.monotonic() - begun:.1f} s, start included{archived}")
 
 
 def check_ports() -> Finding:

@@ -1,4 +1,4 @@
-"""`scenarios`, `run`, `compare` and `analyze`: experiments and their analysis."""
+"""`scenarios`, `run` and `compare`: experiments and their analysis."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from comparison.cli.analysis import analysed, shown
+from comparison.cli.analysis import analysed, format_option, shown
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.progress import RunProgress
-from comparison.run_folder import run_dirs_in
 from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
@@ -41,6 +41,7 @@ from kernel.settings import split_pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from comparison.cli.spark_options import SparkChoice
     from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.plan.vocabulary import Step
     from comparison.scenarios.run.experiments import Planned
@@ -126,7 +127,7 @@ def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `compare` share."""
-    return _of_the_runs(_of_the_command(command))
+    return _of_the_runs(_of_the_command(spark_options(command)))
 
 
 def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,16 +179,6 @@ def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the report on standard output.",
-)
-
-
 def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option(
@@ -204,7 +195,7 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Folder for traces and reports.",
         ),
-        _format_option,
+        format_option,
         click.option("--dry-run", is_flag=True, help="Print the plan and exit."),
         click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
     )
@@ -259,6 +250,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     root, form, dry_run, quiet, zookeeper, repeats = (
         options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats")
     )
+    spark = chosen_spark(options)
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
     names = possible_on(zookeeper, names)
     planned = plan(names, designs, {**options, "settings": settings}, repeats)
@@ -296,7 +288,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             without=without,
             warnings=warnings,
         )
-        result = _performed(experiments, planned, progress)
+        result = _performed(experiments, planned, spark, progress)
         if result is None:
             progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
@@ -305,14 +297,16 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     return code
 
 
-def _performed(experiments: Experiments, planned: Sequence[Planned], progress: RunProgress) -> Mapping[str, Any] | None:
+def _performed(
+    experiments: Experiments, planned: Sequence[Planned], spark: SparkChoice, progress: RunProgress
+) -> Mapping[str, Any] | None:
     """Perform and analyse the whole plan; None after an interrupt."""
     try:
         finished = experiments.perform(planned)
         if finished.interrupted:
             return None
         progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
-        return analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
+        return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
     except KeyboardInterrupt:
         return None
 
@@ -336,18 +330,3 @@ def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
     seed = random.SystemRandom().randint(0, SEED_MAX)
     end = command.index("--") if "--" in command else len(command)  # arguments after `--` are no options
     return [*command[:end], "--seed", str(seed), *command[end:]], seed
-
-
-@click.command(
-    epilog="""\b
-Examples:
-  rebalance-lab analyze runs/latest
-  rebalance-lab analyze runs/latest/crash --format json"""
-)
-@click.argument("run_dir", type=click.Path(path_type=Path))
-@_format_option
-@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
-def analyze(run_dir: Path, form: str, master: str) -> int:
-    """Analyse finished runs again from their traces. RUN_DIR is a run's folder, or one with runs in it."""
-    folder = run_dir.resolve()
-    return shown(analysed(run_dirs_in(folder), folder, master=master), form)

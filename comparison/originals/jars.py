@@ -25,12 +25,12 @@ from pathlib import Path
 
 import msgspec
 
+from kernel.cache_folder import CACHE_VARIABLE, cache_dir
 from kernel.errors import EnvironmentFault
 
 #: The versions of Kafka with a lock file.
 VERSIONS = ("0.8.2.2", "1.1.1", "3.9.1", "4.1.1")
 
-CACHE_VARIABLE = "REBALANCE_LAB_CACHE"
 OFFLINE_VARIABLE = "REBALANCE_LAB_OFFLINE"
 
 #: Timeout for all jars of one version; the largest has about 130 MB.
@@ -72,14 +72,6 @@ class Jar:
 
 #: Downloads jars into an empty folder; for each jar's coordinates, its path or why it failed.
 Downloader = Callable[[Sequence[Jar], Path], Mapping[str, Path | str]]
-
-
-def cache_dir() -> Path:
-    """$REBALANCE_LAB_CACHE, or a folder by the XDG convention."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rebalance-lab"
 
 
 def locked_jars(version: str) -> tuple[Jar, ...]:

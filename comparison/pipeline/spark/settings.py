@@ -1,0 +1,73 @@
+"""Spark's settings and the JVM's options for data of this size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.spark.options import ENVIRONMENT_FOLDER, SparkOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from comparison.pipeline.spark.master import Master
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+#: Small data on one machine: more partitions cost more than they give.
+SMALL_PARTITIONS = 2
+#: How long Spark itself asks a master before it gives up; it then asks twice more.
+_LOOKUP_TIMEOUT = "8s"
+
+
+def settings_of(
+    master: Master, scratch: Path, memory: str, options: Sequence[str], chosen: SparkOptions | None = None
+) -> dict[str, str]:
+    """All ports on loopback unless `chosen` says otherwise, no web interface; the user's settings come last."""
+    chosen = chosen or SparkOptions()
+    settings = {
+        "spark.app.name": "rebalance-lab",
+        "spark.master": master.url,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": chosen.host,
+        "spark.driver.bindAddress": chosen.bind_on,
+        "spark.driver.memory": memory,
+        "spark.executor.memory": memory,
+        "spark.executor.extraJavaOptions": " ".join(options),
+        "spark.rpc.lookupTimeout": _LOOKUP_TIMEOUT,
+        "spark.local.dir": str(scratch / "scratch"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        # Adaptive execution cuts every query into several jobs, which costs more than it saves at this size.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.files.openCostInBytes": "65536",
+        # The columns of the event table are known, so the full text of a plan is of no use.
+        "spark.sql.debug.maxToStringFields": "10",
+        "spark.sql.maxPlanStringLength": "2000",
+        "spark.cleaner.referenceTracking.blocking": "false",
+    }
+    if chosen.environment is not None:
+        settings["spark.archives"] = f"{_absolute(chosen.environment)}#{ENVIRONMENT_FOLDER}"
+    return {**settings, **chosen.conf}
+
+
+def _absolute(archive: str) -> str:
+    return archive if ":/" in archive else str(Path(archive).resolve())
+
+
+def shuffle_partitions(master: Master, conf: Mapping[str, str], cores: int, *, long_run: bool) -> int:
+    """One a core, where the work is large or the cores are elsewhere. Spark's default, 200, makes a small analysis
+    four times slower.
+    """
+    if SHUFFLE_PARTITIONS in conf:
+        return int(conf[SHUFFLE_PARTITIONS])
+    if "spark.default.parallelism" in conf:
+        return int(conf["spark.default.parallelism"])
+    return SMALL_PARTITIONS if master.is_local and not long_run else max(SMALL_PARTITIONS, cores)
+
+
+def jvm_options(*, long_run: bool) -> list[str]:
+    """Using only the quick compiler is a third cheaper on a cold JVM. It must also compile huge methods, because
+    Spark often generates such code.
+    """
+    return [*([] if long_run else ["-XX:TieredStopAtLevel=1"]), "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods"]

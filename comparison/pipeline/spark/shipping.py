@@ -1,0 +1,34 @@
+"""Our code for executors: a zip of what tasks may import, so that it need not be installed on other hosts.
+
+Executors import from the pipeline and the kernel. What starts and steers Spark stays with the driver.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import comparison
+import kernel
+
+#: Folders and files below the package `comparison` that tasks may need.
+_OF_COMPARISON = ("__init__.py", "pipeline")
+#: A fixed time makes equal code an equal file.
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def packed_code(folder: Path) -> Path:
+    """Write the zip to `folder`, from the packages as they are installed here."""
+    archive = folder / "rebalance_lab.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        for package, parts in ((kernel, (".",)), (comparison, _OF_COMPARISON)):
+            root = Path(package.__path__[0])
+            for path in sorted(found for part in parts for found in _modules(root / part)):
+                entry = zipfile.ZipInfo(str(path.relative_to(root.parent)), _TIME)
+                entry.external_attr = 0o644 << 16
+                made.writestr(entry, path.read_bytes())
+    return archive
+
+
+def _modules(path: Path) -> list[Path]:
+    return [path] if path.is_file() else list(path.rglob("*.py"))

@@ -1,0 +1,91 @@
+"""A wrong master and options that cannot work end a command in one line, soon, with code 254."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.exits import Exit
+from kernel.ports import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: The promise is 20 s; a session's start alone takes longer while other tests run.
+SOON_S = 90
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Something listens there and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def analyzed(folder: Path, *options: str) -> tuple[int, str]:
+    """The exit code and the only line of an analysis that must fail."""
+    (folder / "run.json").write_text("{}")
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "comparison.cli.main", "analyze", str(folder), *options],
+        capture_output=True,
+        text=True,
+        timeout=SOON_S,
+        check=False,
+    )
+    assert time.monotonic() - began < SOON_S
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return done.returncode, line
+
+
+def test_master_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{port}")
+    assert code == Exit.USAGE
+    assert f"no Spark master at spark://127.0.0.1:{port} (127.0.0.1:{port}: Connection refused): start it" in line
+
+
+def test_listener_that_is_no_master_is_named_with_the_remedy(tmp_path: Path, silent_port: int) -> None:
+    code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{silent_port}")
+    assert code == Exit.USAGE
+    assert f"spark://127.0.0.1:{silent_port} is no Spark master, or not of version 4.3.0" in line
+    assert line.endswith("correct --master")
+
+
+def test_setting_that_spark_itself_finds_wrong_is_named(tmp_path: Path) -> None:
+    code, line = analyzed(tmp_path, "--spark-conf", "spark.serializer=no.such.Class")
+    assert code == Exit.USAGE
+    assert "Spark does not start with the master local[*]: " in line
+    assert "no.such.Class" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--master", "k8s://https://h:1"), "is not supported: use local[*]"),
+        (("--memory", "1"), "memory is '1': give a number with a unit"),
+        (("--spark-conf", "spark.master=local"), "spark.master cannot be set: use --master"),
+        (("--spark-conf", "spark"), "'spark' is not a setting: use key=value"),
+    ],
+)
+def test_option_that_cannot_work_is_refused(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
+    code, line = analyzed(tmp_path, *options)
+    assert code == Exit.USAGE
+    assert complaint in line
+
+
+def test_run_refuses_a_wrong_setting_before_it_starts_anything(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "comparison.cli.main", "run", "join", "--spark-conf", "spark.remote=x"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SOON_S, check=False)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == "rebalance-lab: spark.remote cannot be set: Spark Connect is not supported\n"
+    assert not list(tmp_path.iterdir())
