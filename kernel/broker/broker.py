@@ -24,7 +24,7 @@ from kernel.broker.apis.topics import TopicHandlers
 from kernel.broker.apis.transaction_verification import Verification
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_brokers
 from kernel.broker.cluster.config_store import ConfigStore
-from kernel.broker.cluster.identity import BrokerRuns, check_cluster, claim
+from kernel.broker.cluster.identity import BrokerRuns, WrongCluster, check_cluster, claim
 from kernel.broker.cluster.leadership import Cluster
 from kernel.broker.cluster.led_logs import LedLogs
 from kernel.broker.cluster.registration import ensure_cluster, find_cluster, next_node_id
@@ -207,8 +207,7 @@ class Broker:
             tracer=self._tracer,
             name="broker-id",
         ) as session:
-            found = await find_cluster(session)
-            await asyncio.to_thread(check_cluster, self._data_dir, found)
+            found = await self._cluster_of_folder(session)
             cluster_id = found or await ensure_cluster(session)
             while True:
                 try:
@@ -220,6 +219,18 @@ class Broker:
                 if identity is not None:
                     return identity
                 node_id = await next_node_id(session)
+
+    async def _cluster_of_folder(self, session: ZooKeeperSession) -> str | None:
+        """The cluster in ZooKeeper, which the folder's brokers must belong to; None: there is none yet."""
+        found = await find_cluster(session)
+        try:
+            await asyncio.to_thread(check_cluster, self._data_dir, found)
+        except WrongCluster:
+            # Another broker of this folder may have made the cluster since ZooKeeper was asked.
+            if found is not None or (found := await find_cluster(session)) is None:
+                raise
+            await asyncio.to_thread(check_cluster, self._data_dir, found)
+        return found
 
     async def _end_last_session(self, identity: Identity) -> None:
         """End the session of a killed process: ZooKeeper would keep it, and our registration, until its timeout.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel.broker import broker as broker_module
+from kernel.broker.broker import find_cluster as find_cluster_now
 from kernel.broker.cluster.identity import BrokerRuns, WrongCluster
 from kernel.errors import EnvironmentFault
 from kernel.ports import free_ports
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from kernel.broker.broker import Broker
+    from kernel.zookeeper.session import ZooKeeperSession
 
 TP = TopicPartition("t", 0)
 NO_ID = {"broker.id": "-1"}
@@ -208,3 +211,23 @@ def test_session_ends_once_and_for_all_and_only_with_its_password(chroot: str) -
 def test_ending_a_session_is_given_up_if_no_server_answers(unused_port: int) -> None:
     address = f"127.0.0.1:{unused_port}"
     assert not asyncio.run(end_session(address, SessionCredentials(1, b"\0" * 16), timeout_s=0.3))
+
+
+def test_cluster_that_another_broker_of_the_folder_has_just_made_is_no_other_one(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two brokers start on an empty ZooKeeper; the second asks it before the first has made the cluster."""
+    answers: list[str | None] = [None]
+
+    async def find_cluster(session: ZooKeeperSession) -> str | None:
+        return answers.pop() if answers else await find_cluster_now(session)
+
+    async def scene() -> None:
+        first, second = free_ports(2)
+        async with broker_on(first, chroot, tmp_path):
+            monkeypatch.setattr(broker_module, "find_cluster", find_cluster)
+            async with broker_on(second, chroot, tmp_path):
+                pass
+        assert not answers
+
+    asyncio.run(scene())
