@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from comparison.pipeline.silver.context import KINDS, context_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle
 from comparison.pipeline.tasks import EVENTS, PartResult, analyse_part, finished, measure_bucket, reduce_part
+from comparison.run_folder import UNWRITABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,7 +65,30 @@ def _buckets(spark: SparkSession) -> int:
 def _mapped(spark: SparkSession, count: int, task: Callable[[int], Any]) -> list[Any]:
     """Run a task for each number below `count`, and return their results in order."""
     rows = spark.range(0, count, 1, count).mapInArrow(_Numbered(task), "number bigint, value binary").collect()
-    return [pickle.loads(row["value"]) for row in sorted(rows, key=lambda row: row["number"])]  # our own
+    return [_value(row["value"]) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def _attempted(task: Callable[..., Any], *given: Any) -> Any:
+    """The task's result; or the error of a disk that cannot be written, as a value, so that the driver can raise it."""
+    try:
+        return task(*given)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        return _Unwritable(error.errno, error.strerror)
+
+
+def _value(data: bytes) -> Any:
+    """A task's result. Raises the OSError that it met."""
+    value = pickle.loads(data)
+    if isinstance(value, _Unwritable):
+        raise OSError(value.number, value.text)
+    return value
+
+
+class _Unwritable(NamedTuple):
+    number: int | None
+    text: str | None
 
 
 class _Numbered:
@@ -76,7 +100,7 @@ class _Numbered:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield pa.record_batch({"number": [number], "value": [pickle.dumps(self._task(number))]})
+                yield pa.record_batch({"number": [number], "value": [pickle.dumps(_attempted(self._task, number))]})
 
 
 class _AnalysePart:
@@ -103,7 +127,7 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
         .collect()
     )
     naming.destroy()
-    values = {row["bucket"]: pickle.loads(row["value"]) for row in rows}  # our own
+    values = {row["bucket"]: _value(row["value"]) for row in rows}
     parts = values.pop(_NO_BUCKET)
     figures = partitions.added(list(values.values()))
     measured = together(context, parts, figures, acting(authority, context))
@@ -143,7 +167,8 @@ def _measuring(
         bucket = key[0].as_py()
         found: Any = [pickle.loads(value) for value in table["value"].to_pylist()]  # our own
         if bucket != _NO_BUCKET:
-            found = measure_bucket(run, context, found, bucket, buckets, folder, first_number + bucket)
+            number = first_number + bucket
+            found = _attempted(measure_bucket, run, context, found, bucket, buckets, folder, number)
         return pa.Table.from_batches([_values({bucket: found})])
 
     return measured

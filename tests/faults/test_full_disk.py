@@ -84,7 +84,7 @@ def test_member_that_cannot_trace_ends_its_run_and_a_full_disk_fails_the_analysi
 
     analysis = subprocess.run(
         [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "latest")],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)),
         capture_output=True,
         text=True,
         check=False,

@@ -67,9 +67,7 @@ def changes_of(events: list[Event]) -> list[ChangeWindow]:
             continue
         later = by_runner[number + 1 :]
         ends = [each["t_ns"] for each in later if _is_change(each) or _stops(each)]
-        settled = min(
-            ((each["t_ns"], each["change"], each["round"]) for each in of(later, "change_settled")), default=None
-        )
+        settled = next(((each["t_ns"], each["change"], each["round"]) for each in of(later, "change_settled")), None)
         is_fault = event["kind"] == "fault_started"
         name = event["fault"] if is_fault else event["change"]
         healed = [each["t_ns"] for each in of(later, "fault_ended") if each["fault"] == name]

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.measured import Coverage, FirstOverlap
-from comparison.pipeline.silver.arrays import following, numbers, running, starts
+from comparison.pipeline.silver.arrays import following, highest, numbers, running, starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,6 +72,19 @@ class Ranges:
         kept = self.lows < self.highs
         owners = self.owners[kept] if self.owners is not None else None
         return Ranges(self.keys[kept], self.lows[kept], self.highs[kept], owners)
+
+
+def united(ranges: Ranges) -> Ranges:
+    """What ranges cover together, in as few ranges as possible: where one was cut makes no difference."""
+    order = np.lexsort((ranges.lows, ranges.keys))
+    keys, lows, highs = (column[order] for column in (ranges.keys, ranges.lows, ranges.highs))
+    first = starts(keys)
+    reach = highest(highs, first)
+    begins = first.copy()
+    begins[1:] |= lows[1:] > reach[:-1]
+    rows = np.flatnonzero(begins)
+    last = np.append(rows[1:], len(begins)) - 1 if len(rows) else rows
+    return Ranges(keys[rows], lows[rows], reach[last])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +156,7 @@ def coverage_of(
     for window in windows if view in OVER_TIME else windows[:1]:
         low, high = (window.from_ns, window.until_ns) if view in OVER_TIME else (-(1 << 62), 1 << 62)
         inside = (segments.lows < high) & (segments.highs > low)
-        if not inside.any():
+        if low >= high or not inside.any():
             continue
         lengths = np.minimum(segments.highs, high) - np.maximum(segments.lows, low)
         gap = inside & segments.is_wanted & (segments.holders == 0)

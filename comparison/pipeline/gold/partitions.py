@@ -136,7 +136,7 @@ def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
     tables = [acks.append_column("group", pa.repeat(group, len(acks))) for group in groups]
     numbers = np.concatenate([keys.column(table) for table in tables])
     lows, highs = (np.tile(integers(acks[name]), len(groups)) for name in ("first", "end"))
-    return Ranges(numbers, lows, highs)
+    return cover.united(Ranges(numbers, lows, highs))
 
 
 def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> Ranges:

@@ -101,6 +101,19 @@ def running(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.i
     return total - (total[at] - values[at])
 
 
+def highest(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The largest value of the stretch up to each row, and with it."""
+    if not len(values):
+        return values
+    order = np.argsort(values, kind="stable")
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.arange(len(values))
+    # Every stretch has ranks above all of those before it, so that one running maximum serves them all.
+    above = numbers(first) * len(values)
+    found: NDArray[np.int64] = values[order][np.maximum.accumulate(rank + above) - above]
+    return found
+
+
 def _first_rows(first: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The first row of each row's stretch."""
     return np.flatnonzero(first)[numbers(first)] if len(first) else np.zeros(0, dtype=np.int64)

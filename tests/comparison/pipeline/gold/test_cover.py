@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from comparison.pipeline.gold.cover import BELIEVED, Ranges, coverage_of, overlaps_of, segments_of
+from comparison.pipeline.gold.cover import BELIEVED, Ranges, coverage_of, overlaps_of, segments_of, united
 from comparison.pipeline.silver.context import Window
 
 if TYPE_CHECKING:
@@ -112,3 +112,26 @@ def test_tolerance_is_held_against_the_whole_overlap(third: list[tuple[str, int,
 def test_overlap_is_clipped_to_its_window_but_not_its_tolerance() -> None:
     found = covered([("a", 0, 6), ("b", 3, 9)], [], tolerance=2, window=Window(0, 5, 20))
     assert (found.held, found.doubled, found.doubled_longest) == (4, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("cut", "whole"),
+    [
+        ([(0, 5), (5, 9)], [(0, 9)]),
+        ([(3, 8), (0, 5)], [(0, 8)]),
+        ([(0, 9), (2, 4), (9, 12)], [(0, 12)]),
+        ([(0, 2), (4, 6)], [(0, 2), (4, 6)]),
+        ([], []),
+    ],
+)
+def test_united_ranges_are_as_few_as_possible(cut: list[tuple[int, int]], whole: list[tuple[int, int]]) -> None:
+    found = united(ranges(cut))
+    assert list(zip(found.lows.tolist(), found.highs.tolist(), strict=True)) == whole
+
+
+def test_ranges_of_two_partitions_are_not_united() -> None:
+    found = united(Ranges(np.array([1, 0, 1]), np.array([5, 0, 0]), np.array([9, 50, 5])))
+    assert list(zip(found.keys.tolist(), found.lows.tolist(), found.highs.tolist(), strict=True)) == [
+        (0, 0, 50),
+        (1, 0, 9),
+    ]
