@@ -186,17 +186,17 @@ def _out_of_order(bundle: Bundle) -> int:
     """Stretches of a stream that begin before the end of its previous one, without a start of delivery in between."""
     stretches = bundle.stretches
     started = bundle.offsets.filter(pa.compute.equal(bundle.offsets["kind"], STARTED))
-    # A start is traced by the same process, so that its place among the polls follows from `seq`.
-    columns = ["process", "topic", "partition"]
+    owners = Names()
+    who = np.concatenate([owners.numbers(owners_of(stretches)), owners.column(started["by"])])
+    columns = ["topic", "partition"]
     both = pa.concat_tables([stretches.select(columns), started.select(columns)])
     partitions = integers(both["partition"])
-    lines = together(codes(both["process"])[0], codes(both["topic"])[0], partitions - int(partitions.min(initial=0)))
-    seq = integers(stretches["seq"])
-    owners = Names().numbers(owners_of(stretches))
-    mine = lines[: len(stretches)]
+    lines = together(who, codes(both["topic"])[0], partitions - int(partitions.min(initial=0)))
+    seq, mine = integers(stretches["seq"]), lines[: len(stretches)]
+    # A start is traced by the same process, so that its place among the polls follows from `seq`.
     start = as_of((mine, seq), (lines[len(stretches) :], integers(started["seq"])))
-    order = np.lexsort((seq, owners, mine))
-    before = previous(starts(mine[order], owners[order], start[order]))
+    order = np.lexsort((seq, mine))
+    before = previous(starts(mine[order], start[order]))
     last = taken(integers(stretches["end"])[order], before, np.iinfo(np.int64).min)
     return int(((before != NOWHERE) & (integers(stretches["first"])[order] < last)).sum())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from comparison.pipeline.silver.arrays import codes
+from comparison.pipeline.silver.deliveries import owners_of
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
@@ -24,7 +25,7 @@ OFFSET_SCHEMA = pa.schema(
         ("role", pa.string()),
         ("process", pa.string()),
         ("offset", pa.int64()),
-        ("by", pa.string()),
+        ("by", pa.string()),  #: a member; the stream that starts, `process/member/stream`
         ("epoch", pa.int64()),
         ("error", pa.string()),
         ("end", pa.int64()),  #: of the log, with an offset read at the end
@@ -47,6 +48,7 @@ def offset_rows(tables: Tables, context: Context) -> pa.Table:
             processes, names = codes(table["process"])
             groups = pa.array([context.group_of_process(name) for name in names], pa.string())
             columns["group"] = groups.take(processes)
+            columns["by"] = pa.array(owners_of(table), pa.string())
         missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}
         found.append(pa.table(columns | missing).select(OFFSET_SCHEMA.names).cast(OFFSET_SCHEMA))
     return pa.concat_tables(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -58,11 +59,12 @@ def _unlike(found: Measured, expected: Measured) -> list[str]:
 
 
 def _cut(everything: Tables, cuts: list[float]) -> list[Tables]:
-    """Each table cut at the same shares of its rows, which are in the order of the files."""
-    edges = [0.0, *sorted(cuts), 1.0]
+    """Every file cut at the same numbers of events."""
+    end = max((max(table["seq"].to_pylist()) for table in everything.values() if len(table)), default=0) + 1
+    edges = [0, *sorted(int(cut * end) for cut in cuts), end]
     return [
         {
-            kind: table.slice(int(low * len(table)), int(high * len(table)) - int(low * len(table)))
+            kind: table.filter(pc.and_(pc.greater_equal(table["seq"], low), pc.less(table["seq"], high)))
             for kind, table in everything.items()
         }
         for low, high in pairwise(edges)
