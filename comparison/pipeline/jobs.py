@@ -19,7 +19,15 @@ from comparison.pipeline.gold.run import acting, together
 from comparison.pipeline.silver.context import KINDS, context_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle
-from comparison.pipeline.tasks import EVENTS, PartResult, analyse_part, finished, measure_bucket, reduce_part
+from comparison.pipeline.tasks import (
+    EVENTS,
+    PartResult,
+    analyse_part,
+    finished,
+    measure_bucket,
+    reduce_part,
+    write_gold,
+)
 from comparison.run_folder import UNWRITABLE
 
 if TYPE_CHECKING:
@@ -131,6 +139,7 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
     parts = values.pop(_NO_BUCKET)
     figures = partitions.added(list(values.values()))
     measured = together(context, parts, figures, acting(authority, context))
+    write_gold(folder, numbers[0], [(run, partitions.PartitionFigures(), measured)])  # its rounds; the rest is written
     return finished(run, measured, [read for piece in pieces for read in piece.read])
 
 
