@@ -194,11 +194,14 @@ def _out_of_order(bundle: Bundle) -> int:
     lines = together(who, codes(both["topic"])[0], partitions - int(partitions.min(initial=0)))
     seq, mine = integers(stretches["seq"]), lines[: len(stretches)]
     # A start is traced by the same process, so that its place among the polls follows from `seq`.
-    start = as_of((mine, seq), (lines[len(stretches) :], integers(started["seq"])))
+    started_at = lines[len(stretches) :], integers(started["seq"])
+    begun = as_of((mine, seq), started_at)
+    begun_at_last = as_of((mine, integers(stretches["seq_last"])), started_at)
     order = np.lexsort((seq, mine))
-    before = previous(starts(mine[order], start[order]))
-    last = taken(integers(stretches["end"])[order], before, np.iinfo(np.int64).min)
-    return int(((before != NOWHERE) & (integers(stretches["first"])[order] < last)).sum())
+    before = previous(starts(mine[order]))
+    goes_back = integers(stretches["first"])[order] < taken(integers(stretches["end"])[order], before, 0)
+    same_start = begun[order] == taken(begun_at_last[order], before, NOWHERE)
+    return int(((before != NOWHERE) & same_start & goes_back).sum())
 
 
 def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import Measured
 
-SLOW = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+SLOW = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 @SLOW
