@@ -10,7 +10,6 @@ analysis needs. `runs/latest` is a link to the newest.
 from __future__ import annotations
 
 import datetime
-import errno
 import os
 import platform
 import sys
@@ -62,10 +61,6 @@ def require_room(folder: Path) -> None:
     finally:
         os.close(descriptor)
         probe.unlink()
-
-
-#: Errors of a folder or its disk, not of sockets or processes.
-UNWRITABLE = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+import errno
+
+#: Errors of a folder or its disk, not of sockets or processes.
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
+
 
 class RebalanceLabError(Exception):
     """The base class of all errors that this project raises on purpose."""

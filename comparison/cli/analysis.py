@@ -19,8 +19,8 @@ from comparison.exits import Exit
 from comparison.printable import printable_all
 from comparison.report.page import page
 from comparison.report.terminal import render
-from comparison.run_folder import UNWRITABLE, run_dirs_in, write_json
-from kernel.errors import EnvironmentFault
+from comparison.run_folder import run_dirs_in, write_json
+from kernel.errors import UNWRITABLE, EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -28,7 +28,7 @@ from comparison.pipeline.tasks import (
     reduce_part,
     write_gold,
 )
-from comparison.run_folder import UNWRITABLE
+from kernel.errors import UNWRITABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

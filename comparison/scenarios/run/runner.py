@@ -13,14 +13,14 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from comparison.run_folder import UNWRITABLE, RunRecord, unwritable
+from comparison.run_folder import RunRecord, unwritable
 from comparison.scenarios.plan.vocabulary import Form, JoinOne, RestartEach, SlowOwner
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis
 from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
 from comparison.scenarios.testbed.testbed import Testbed
-from kernel.errors import EnvironmentFault, RebalanceLabError, UserError
+from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
