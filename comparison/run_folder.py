@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kernel.errors import EnvironmentFault, UserError
-from kernel.trace.listed_file import ListedFile
+from kernel.errors import EnvironmentFault
+from kernel.trace.listed_file import RUN_FILE, ListedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 #: 2: `run.json` lists the trace files.
 RUN_SCHEMA_VERSION = 2
-RUN_FILE = "run.json"
 LATEST = "latest"
 #: The largest file that a run and its analysis may need.
 ROOM_BYTES = 32 * 1024 * 1024
@@ -130,33 +129,6 @@ class RunRecord:
     def _write(self, outcome: Mapping[str, object]) -> None:
         traces = [each._asdict() for each in self._traces]
         write_json(self._path, {**self._about, "traces": traces, **outcome})
-
-
-def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
-    """The trace files that a run's `run.json` lists; None without a list: nothing is known then.
-
-    Raises `UserError` if the file is there but cannot be read, or is damaged.
-    """
-    path = run_dir / RUN_FILE
-    try:
-        traces = msgspec.json.decode(path.read_bytes(), type=_Listing).traces
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from error
-    return None if traces is None else tuple(ListedFile(each.file, each.process, each.role) for each in traces)
-
-
-class _ListedTrace(msgspec.Struct):
-    file: str
-    process: str
-    role: str
-
-
-class _Listing(msgspec.Struct):
-    traces: tuple[_ListedTrace, ...] | None = None
 
 
 def run_dirs_in(folder: Path) -> list[Path]:

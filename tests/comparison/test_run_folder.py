@@ -12,7 +12,6 @@ import pytest
 
 from comparison.run_folder import (
     RunRecord,
-    listed_traces,
     new_bundle,
     provenance,
     run_dir_of,
@@ -21,7 +20,7 @@ from comparison.run_folder import (
 )
 from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.events import Role
-from kernel.trace.listed_file import ListedFile
+from kernel.trace.listed_file import ListedFile, listed_traces
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from kernel.errors import UserError
 from kernel.trace.events import Role
-from kernel.trace.listed_file import ListedFile
+from kernel.trace.listed_file import ListedFile, listed_traces
 from kernel.trace.reader import HeaderLine, read_header
 
 if TYPE_CHECKING:
@@ -118,27 +117,12 @@ def _run_of(folder: Path) -> TraceRun:
     )
 
 
-class _Listed(msgspec.Struct):
-    """A trace file as run.json lists it."""
-
-    file: str
-    process: str
-    role: str
-
-
-class _RunFile(msgspec.Struct):
-    """What is read of run.json."""
-
-    traces: list[_Listed] | None = None
-
-
 def _listed(folder: Path) -> tuple[ListedFile, ...] | None:
     """The trace files that run.json lists; None without a list, or without a readable run.json."""
     try:
-        found = msgspec.json.decode((folder / "run.json").read_bytes(), type=_RunFile).traces
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return listed_traces(folder)
+    except UserError:
         return None
-    return None if found is None else tuple(ListedFile(each.file, each.process, each.role) for each in found)
 
 
 def _size(path: Path) -> int:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from comparison.pipeline.analysis import analyze
-from comparison.run_folder import listed_traces, run_dir_of
+from comparison.run_folder import run_dir_of
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
@@ -21,6 +21,7 @@ from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.runner import Run, perform
 from comparison.scenarios.testbed import testbed
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.trace.listed_file import listed_traces
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.run_folder import RunRecord, listed_traces
+from comparison.run_folder import RunRecord
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.testbed import group_members
 from comparison.scenarios.testbed.group_members import GroupMembers
+from kernel.trace.listed_file import listed_traces
 from kernel.values import TopicPartition
 from tests.support.tracers import ListTracer
 
