@@ -268,9 +268,6 @@ class Round:
 class Measured:
     """Everything that was measured of one run; by window where it has one."""
 
-    events: int = 0
-    unusable: dict[str, int] = field(default_factory=dict)  #: lines by the reason why they are no events
-    missing: int = 0  #: numbers absent from the files
     files: list[FileIntegrity] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  #: why the trace may not show everything, file by file
     runner: list[RunnerEvent] = field(default_factory=list)

@@ -10,9 +10,7 @@ Every task writes files of its own into a staging folder, which becomes visible 
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -41,11 +39,12 @@ from comparison.pipeline.measured import ProcessEnded
 from comparison.pipeline.silver.context import bounds_of, groups_of
 from comparison.pipeline.silver.reduce import Bundle, reduced
 from comparison.pipeline.silver.rounds import round_table
+from kernel.garbage import collection_put_off
 from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_integrity, run_problems
 from kernel.trace.reader import Reason, end_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from comparison.pipeline.bronze.chunks import Chunk, Part
@@ -82,18 +81,6 @@ class PartResult:
     groups: set[str] = field(default_factory=set)
 
 
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Decoding makes millions of objects without cycles: looking for some would take longer than the work."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def read_tables(runs: Sequence[TraceRun], chunks: Sequence[Chunk]) -> tuple[dict[int, Tables], list[FileRead]]:
     """Decode chunks: the tables of each run, and what was read of each file."""
     found: dict[int, Tables] = {}
@@ -118,7 +105,7 @@ def _read(file: TraceFile, chunk: Chunk) -> tuple[Tables, FileRead]:
     if file.problem is not None:
         return {}, _useless(chunk, file.problem, sum(1 for line in text.split(b"\n") if line.strip()))
     _, lines, marker = inner_lines(text, is_first=chunk.start == 0, has_header=True)
-    with _without_garbage_collection():
+    with collection_put_off():
         decoded = decode(lines)
         tables = tables_of(decoded, file)
     seqs, ns = decoded.places.T
@@ -163,11 +150,6 @@ def finished(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> Run
     for place, file in enumerate(run.files):
         known = reduce(Integrity.merged, (each.integrity for each in read if each.file == place), Integrity())
         files.append(file_integrity(file.path.name, file.header, known))
-    measured.events = sum(file.events for file in files)
-    for each in files:
-        for reason, count in each.quarantined.items():
-            measured.unusable[reason] = measured.unusable.get(reason, 0) + count
-    measured.missing = sum(each.seq_missing for each in files)
     ends = {each.target: ProcessEnd(each.how, each.code) for each in measured.runner if isinstance(each, ProcessEnded)}
     by_run = run_problems(files, run.listed, ends)
     measured.problems = [problem for each in files for problem in each.problems] + [each.text for each in by_run]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kernel.broker.loop.turns import BUDGET_S
+from kernel.garbage import collection_put_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Loading:
     async def run(self, pieces: Iterator[int]) -> None:
         """Exhaust `pieces`, which yield the number of records loaded. Raises what they raise."""
         async with self._lock:
-            with _collection_put_off():
+            with collection_put_off():
                 self._records += await in_pieces(pieces)
                 if self._records >= RECORDS_MIN:
                     gc.freeze()
@@ -58,14 +58,3 @@ async def in_pieces(pieces: Iterator[int]) -> int:
             await asyncio.sleep(0)
             end = time.perf_counter() + BUDGET_S
     return total
-
-
-@contextmanager
-def _collection_put_off() -> Iterator[None]:
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

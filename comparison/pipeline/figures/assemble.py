@@ -6,6 +6,7 @@ traced authority.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.coordinators import terms
@@ -53,9 +54,9 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         parameters=parameters,
         duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0),
         tolerance_ms=run.tolerance_ns / _NS_PER_MS,
-        events=measured.events,
-        quarantined=measured.unusable,
-        missing_events=measured.missing,
+        events=sum(file.events for file in measured.files),
+        quarantined=dict(sum((Counter(file.quarantined) for file in measured.files), Counter())),
+        missing_events=sum(file.seq_missing for file in measured.files),
         files=measured.files,
         problems=measured.problems,
         metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),

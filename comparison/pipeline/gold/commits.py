@@ -20,6 +20,7 @@ from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
     codes,
+    ends,
     integers,
     previous,
     running,
@@ -218,8 +219,7 @@ def acting_of(offsets: pa.Table, naming_by: pa.Table) -> list[Acting]:
     groups, processes, t_ns = groups[order], processes[order], integers(rows["t_ns"])[order]
     first = starts(groups, processes)
     commits = running(is_write[order].astype(np.int64), first)
-    begins = np.flatnonzero(first)
-    ends = np.append(begins[1:], len(order)) - 1 if len(begins) else begins
+    begins, lasts = ends(first)
     return [
         Acting(
             group=str(group_names[groups[begin]]),
@@ -228,5 +228,5 @@ def acting_of(offsets: pa.Table, naming_by: pa.Table) -> list[Acting]:
             until_ns=int(t_ns[end]),
             commits=int(commits[end]),
         )
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        for begin, end in zip(begins.tolist(), lasts.tolist(), strict=True)
     ]

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.measured import Coverage, FirstOverlap
-from comparison.pipeline.silver.arrays import following, highest, numbers, running, starts
+from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,8 +82,7 @@ def united(ranges: Ranges) -> Ranges:
     reach = highest(highs, first)
     begins = first.copy()
     begins[1:] |= lows[1:] > reach[:-1]
-    rows = np.flatnonzero(begins)
-    last = np.append(rows[1:], len(begins)) - 1 if len(rows) else rows
+    rows, last = ends(begins)
     return Ranges(keys[rows], lows[rows], reach[last])
 
 
@@ -208,8 +207,7 @@ def segment_table(view: str, segments: Segments, overlaps: Overlaps, keys: Seque
     """SEGMENT_SCHEMA; neighbours that are alike are one row."""
     counting = _counting(segments, overlaps)
     first = starts(segments.keys, segments.holders, segments.is_wanted, counting)
-    rows = np.flatnonzero(first)
-    last = np.append(rows[1:], len(first)) - 1 if len(rows) else rows
+    rows, last = ends(first)
     return pa.table(
         [
             pa.repeat(view, len(rows)),

@@ -17,7 +17,17 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING
-from comparison.pipeline.silver.arrays import NOWHERE, as_of, codes, following, integers, starts, taken, together
+from comparison.pipeline.silver.arrays import (
+    NOWHERE,
+    as_of,
+    codes,
+    following,
+    from_zero,
+    integers,
+    starts,
+    taken,
+    together,
+)
 from comparison.pipeline.silver.deliveries import DELIVERY_PAUSE_NS_MAX, owners_of
 from comparison.pipeline.silver.naming import keys_of
 
@@ -42,7 +52,8 @@ INTERVAL_SCHEMA = pa.schema(
         ("gone_ns", pa.int64()),
     ]
 )
-_NEVER = (1 << 62) - 1
+#: In columns of moments: null.
+NEVER_NS = (1 << 62) - 1
 _REASONS = {"partitions_assigned": "reassigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
 
 
@@ -54,14 +65,14 @@ def believed(claims: pa.Table, context: Context) -> pa.Table:
     t_ns = integers(claims["t_ns"])
     kinds, kind_names = codes(claims["kind"])
     next_row = following(starts(keys[order], _streams(claims)))
-    next_ns = taken(t_ns, next_row, _NEVER)
+    next_ns = taken(t_ns, next_row, NEVER_NS)
     process_ns, member_ns = _ends_of(claims, t_ns, context)
     gone_ns = np.minimum(process_ns, member_ns)
     until_ns = np.minimum(next_ns, gone_ns)
     reasons = np.array([_REASONS.get(str(name), "") for name in kind_names] or [""], dtype=object)
     why = np.where(next_row == NOWHERE, "", reasons[kinds[next_row]] if len(kinds) else "")
     why = np.where(until_ns == next_ns, why, np.where(until_ns == member_ns, "member", "process"))
-    why = np.where(until_ns == _NEVER, "end", why)
+    why = np.where(until_ns == NEVER_NS, "end", why)
     assigned = np.array([name == "partitions_assigned" for name in kind_names] or [False], dtype=np.bool_)
     opened = np.flatnonzero(assigned[kinds])
     rows = claims.take(opened)
@@ -70,7 +81,7 @@ def believed(claims: pa.Table, context: Context) -> pa.Table:
 
 def _streams(claims: pa.Table) -> NDArray[np.int64]:
     streams = integers(claims["stream"], null=-1)
-    return together(codes(claims["process"])[0], codes(claims["member"])[0], streams - int(streams.min(initial=0)))
+    return together(codes(claims["process"])[0], codes(claims["member"])[0], from_zero(streams))
 
 
 def _ends_of(
@@ -81,8 +92,8 @@ def _ends_of(
     """
     processes, process_names = codes(claims["process"])
     members, member_names = codes(claims["member"])
-    process_ns = np.full(len(t_ns), _NEVER)
-    member_ns = np.full(len(t_ns), _NEVER)
+    process_ns = np.full(len(t_ns), NEVER_NS)
+    member_ns = np.full(len(t_ns), NEVER_NS)
     for number, process in enumerate(process_names):
         mine = processes == number
         process_ns[mine] = _next(context.process_ends.get(str(process), ()), t_ns[mine])
@@ -95,7 +106,7 @@ def _ends_of(
 
 def _next(ends: Sequence[int], t_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first end at or after each moment."""
-    known = np.array([*ends, _NEVER], dtype=np.int64)
+    known = np.array([*ends, NEVER_NS], dtype=np.int64)
     found: NDArray[np.int64] = known[np.searchsorted(known, t_ns, side="left")]
     return found
 
@@ -114,8 +125,8 @@ def authority(naming: pa.Table) -> pa.Table:
     is_named = np.array([name is None for name in reason_names] or [False], dtype=np.bool_)
     opened = np.flatnonzero(is_named[reasons]) if len(reasons) else np.zeros(0, dtype=np.int64)
     rows = naming.take(opened)
-    until_ns = taken(t_ns, next_row, _NEVER)[opened]
-    never = np.full(len(opened), _NEVER)
+    until_ns = taken(t_ns, next_row, NEVER_NS)[opened]
+    never = np.full(len(opened), NEVER_NS)
     return _intervals(AUTHORITY, rows, rows["owner"], t_ns[opened], until_ns, why[opened], never)
 
 
@@ -127,9 +138,7 @@ def delivering(stretches: pa.Table, claims: pa.Table) -> pa.Table:
     who = ["group", "topic", "file"]
     both = pa.concat_tables([stretches.select([*who, *_OF_STREAM]), claims.select([*who, *_OF_STREAM])])
     partitions = integers(both["partition"])
-    lines = together(
-        *(codes(both[name])[0] for name in who), partitions - int(partitions.min(initial=0)), _streams(both)
-    )
+    lines = together(*(codes(both[name])[0] for name in who), from_zero(partitions), _streams(both))
     mine, claimed = lines[: len(stretches)], lines[len(stretches) :]
     order = np.lexsort((integers(stretches["seq"]), mine))
     stretches, mine = stretches.take(order), mine[order]
@@ -141,7 +150,7 @@ def delivering(stretches: pa.Table, claims: pa.Table) -> pa.Table:
     last = np.maximum.reduceat(until_ns, rows) if len(rows) else until_ns
     first = np.minimum.reduceat(from_ns, rows) if len(rows) else from_ns
     of_first = stretches.take(rows)
-    never = np.full(len(rows), _NEVER)
+    never = np.full(len(rows), NEVER_NS)
     return _intervals(
         DELIVERING, of_first, owners_of(of_first), first, last, np.full(len(rows), "pause", dtype=object), never
     )
@@ -174,4 +183,4 @@ def _intervals(
 
 
 def _or_null(moments: NDArray[np.int64]) -> pa.Array:
-    return pa.array(moments, mask=moments == _NEVER)
+    return pa.array(moments, mask=moments == NEVER_NS)

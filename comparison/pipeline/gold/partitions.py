@@ -17,9 +17,19 @@ from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFS
 from comparison.pipeline.gold.ownership import authority, believed, delivering
 from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
 from comparison.pipeline.measured import FinalOffsets
-from comparison.pipeline.silver.arrays import NOWHERE, as_of, codes, integers, previous, starts, taken, together
+from comparison.pipeline.silver.arrays import (
+    NOWHERE,
+    as_of,
+    codes,
+    from_zero,
+    integers,
+    previous,
+    starts,
+    taken,
+    together,
+)
 from comparison.pipeline.silver.deliveries import NO_SERIAL, owners_of
-from comparison.pipeline.silver.naming import Names
+from comparison.pipeline.silver.naming import Names, keys_of
 from comparison.pipeline.silver.offsets import FINAL, STARTED
 from comparison.pipeline.silver.reduce import bucket_of_topic
 
@@ -102,17 +112,8 @@ class Keys:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def column(self, table: pa.Table) -> NDArray[np.int64]:
-        columns = [codes(table[name]) for name in ("group", "topic")]
-        partitions = integers(table["partition"])
-        shifted = partitions - int(partitions.min(initial=0))
-        _, first, places = np.unique(
-            together(*(column for column, _ in columns), shifted), return_index=True, return_inverse=True
-        )
-        meant = [
-            self.number((*(str(texts[column[row]]) for column, texts in columns), int(partitions[row])))  # type: ignore[arg-type]
-            for row in first.tolist()
-        ]
-        return np.array(meant, dtype=np.int64)[places] if meant else places
+        places, meanings = keys_of(table)
+        return np.array([self.number(key) for key in meanings], dtype=np.int64)[places] if meanings else places
 
 
 def _over_time(keys: Keys, intervals: pa.Table, context: Context) -> Ranges:
@@ -191,7 +192,7 @@ def _out_of_order(bundle: Bundle) -> int:
     columns = ["topic", "partition"]
     both = pa.concat_tables([stretches.select(columns), started.select(columns)])
     partitions = integers(both["partition"])
-    lines = together(who, codes(both["topic"])[0], partitions - int(partitions.min(initial=0)))
+    lines = together(who, codes(both["topic"])[0], from_zero(partitions))
     seq, mine = integers(stretches["seq"]), lines[: len(stretches)]
     # A start is traced by the same process, so that its place among the polls follows from `seq`.
     started_at = lines[len(stretches) :], integers(started["seq"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from comparison.pipeline.gold.ownership import NEVER_NS
 from comparison.pipeline.measured import KeptThrough, PartitionOwners, Turnover
 from comparison.pipeline.silver.arrays import NOWHERE, following, integers, previous, starts, taken
 from comparison.pipeline.silver.deliveries import KEPT_SCHEMA
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 #: The suffix of a restarted process: m3, m3.2, m3.3.
 _LATER_LIFE = re.compile(r"\.\d+$")
-_NEVER = (1 << 62) - 1
 
 
 def turnover_of(believed: pa.Table, windows: Sequence[Window]) -> dict[int, Turnover]:
@@ -43,12 +43,12 @@ def turnover_of(believed: pa.Table, windows: Sequence[Window]) -> dict[int, Turn
     owners = believed["owner"].to_pylist()
     owner = names.numbers(owners)
     base = names.numbers([_LATER_LIFE.sub("", name.partition("/")[0]) for name in owners])
-    from_ns, until_ns = integers(believed["from_ns"]), integers(believed["until_ns"], null=_NEVER)
-    gone_ns = integers(believed["gone_ns"], null=_NEVER)
+    from_ns, until_ns = integers(believed["from_ns"]), integers(believed["until_ns"], null=NEVER_NS)
+    gone_ns = integers(believed["gone_ns"], null=NEVER_NS)
     closed_by = np.array(believed["closed_by"].to_pylist(), dtype=object)
     before, behind = previous(first), following(first)
     was_lost = taken(closed_by == "lost", before, otherwise=False)
-    same_again = (taken(base, before, NOWHERE) == base) & (was_lost | (taken(gone_ns, before, _NEVER) <= from_ns))
+    same_again = (taken(base, before, NOWHERE) == base) & (was_lost | (taken(gone_ns, before, NEVER_NS) <= from_ns))
     moves = (before != NOWHERE) & (taken(owner, before, NOWHERE) != owner) & ~same_again
     stops = (closed_by == "revoked") | (closed_by == "lost")
     given_back = taken(owner, behind, NOWHERE) == owner
@@ -65,7 +65,7 @@ def turnover_of(believed: pa.Table, windows: Sequence[Window]) -> dict[int, Turn
 
 def owners_around(authority: pa.Table, windows: Sequence[Window]) -> dict[int, list[PartitionOwners]]:
     """By window: the owners before and after of each partition that had one; None: nobody."""
-    from_ns, until_ns = integers(authority["from_ns"]), integers(authority["until_ns"], null=_NEVER)
+    from_ns, until_ns = integers(authority["from_ns"]), integers(authority["until_ns"], null=NEVER_NS)
     keys, meanings = keys_of(authority)
     owners = authority["owner"].to_pylist()
     found = {}
@@ -100,7 +100,7 @@ def kept_through(believed: pa.Table, in_rounds: pa.Table, rounds: Sequence[Round
     the middle of it. `in_rounds`: KEPT_SCHEMA.
     """
     delivered = set(zip(*(in_rounds[name].to_pylist() for name in KEPT_SCHEMA.names), strict=True))
-    from_ns, until_ns = integers(believed["from_ns"]), integers(believed["until_ns"], null=_NEVER)
+    from_ns, until_ns = integers(believed["from_ns"]), integers(believed["until_ns"], null=NEVER_NS)
     found = {}
     for number, each in enumerate(rounds):
         if each.until_ns is None:

@@ -67,6 +67,17 @@ def numbers(first: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.cumsum(first) - 1
 
 
+def ends(first: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last row of each stretch."""
+    rows = np.flatnonzero(first)
+    return rows, np.append(rows[1:], len(first)) - 1 if len(rows) else rows
+
+
+def from_zero(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers moved up so that none is negative."""
+    return values - int(values.min(initial=0))
+
+
 def previous(first: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The row before each one in its stretch; NOWHERE for the first."""
     return np.where(first, NOWHERE, np.arange(len(first)) - 1)
@@ -83,13 +94,6 @@ def latest(marked: NDArray[np.bool_], first: NDArray[np.bool_]) -> NDArray[np.in
     rows = np.arange(len(marked))
     found = np.maximum.accumulate(np.where(marked, rows, NOWHERE)) if len(rows) else rows
     return np.where(found >= _first_rows(first), found, NOWHERE)
-
-
-def latest_before(marked: NDArray[np.bool_], first: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The last marked row of the stretch before each row."""
-    up_to = latest(marked, first)
-    before = previous(first)
-    return np.where(before == NOWHERE, NOWHERE, up_to[before])
 
 
 def running(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -124,11 +128,6 @@ def taken(values: NDArray[Any], rows: NDArray[np.int64], otherwise: Any) -> NDAr
     if not len(values):
         return np.full(len(rows), otherwise)
     return np.where(rows == NOWHERE, otherwise, values[rows])
-
-
-def sums(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The sum over each stretch."""
-    return np.add.reduceat(values, np.flatnonzero(first)) if len(values) else values
 
 
 def as_of(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from comparison.pipeline.silver.arrays import as_of, codes, integers, starts, together
+from comparison.pipeline.silver.arrays import as_of, codes, ends, from_zero, integers, starts, together
 from comparison.pipeline.silver.naming import keys_of
 
 if TYPE_CHECKING:
@@ -101,25 +101,24 @@ def acks_of(tables: Tables) -> pa.Table:
     topics, partitions, first, end = (column[order] for column in (topics, partitions, first, end))
     begins = starts(topics, partitions)
     begins[1:] |= first[1:] != end[:-1]
-    rows, last = _ends(begins)
+    rows, last = ends(begins)
     return pa.table(
         [pa.array(names, pa.string()).take(topics[rows]), partitions[rows], first[rows], end[last]], schema=ACK_SCHEMA
     )
 
 
-def delivered_of(tables: Tables, context: Context, naming: Naming) -> Delivered:
-    """Reduce the polls of a part of a run, whose lines are in the order of their files."""
+def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Naming) -> Delivered:
+    """Reduce the polls of a part of a run, whose lines are in the order of their files; `claims`: CLAIM_SCHEMA."""
     if "records_delivered" not in tables:
         return Delivered()
     table = tables["records_delivered"]
     table = table.append_column("group", _groups(table, context))
-    claims = claims_of(tables, context)
     who = [*(name for name, _ in _WHO), "topic", "partition"]
     both = pa.concat_tables([table.select(who), claims.select(who)])
     stream = together(
         *(codes(both[name])[0] for name in ("file", "process", "member", "topic")),
-        _dense(integers(both["stream"], null=-1)),
-        _dense(integers(both["partition"])),
+        from_zero(integers(both["stream"], null=-1)),
+        from_zero(integers(both["partition"])),
     )
     polls, claimed = stream[: len(table)], stream[len(table) :]
     seq, t_ns = integers(table["seq"]), integers(table["t_ns"])
@@ -134,7 +133,7 @@ def delivered_of(tables: Tables, context: Context, naming: Naming) -> Delivered:
     begins[1:] |= columns["first"][1:] != columns["last"][:-1] + 1
     begins[1:] |= numbered[1:] & (serial_first[1:] != serial_last[:-1] + 1)
     begins[1:] |= t_sorted[1:] - t_sorted[:-1] > DELIVERY_PAUSE_NS_MAX
-    rows, last = _ends(begins)
+    rows, last = ends(begins)
     of_stretch = table.select(["group", "topic", "partition", *(name for name, _ in _WHO)]).take(order[rows])
     stretches = pa.table(
         [
@@ -159,16 +158,6 @@ def delivered_of(tables: Tables, context: Context, naming: Naming) -> Delivered:
         stale=int(records[stale].sum()),
         bins=_binned(t_ns, records, context),
     )
-
-
-def _ends(begins: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last row of each stretch."""
-    rows = np.flatnonzero(begins)
-    return rows, np.append(rows[1:], len(begins)) - 1 if len(rows) else rows
-
-
-def _dense(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    return values - int(values.min(initial=0))
 
 
 def _groups(table: pa.Table, context: Context) -> pa.ChunkedArray:

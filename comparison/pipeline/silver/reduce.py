@@ -87,12 +87,13 @@ class Reduced:
 def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> Reduced:
     """Reduce one part. `naming` is the whole run's, where the part is not the whole run."""
     named = naming_rows(tables)
-    delivered = delivered_of(tables, context, naming or Naming(named))
+    claims = claims_of(tables, context)
+    delivered = delivered_of(tables, claims, context, naming or Naming(named))
     return Reduced(
         bundle=Bundle(
             stretches=delivered.stretches,
             acks=acks_of(tables),
-            claims=claims_of(tables, context),
+            claims=claims,
             naming=named,
             offsets=offset_rows(tables, context),
             in_rounds=delivered.in_rounds,

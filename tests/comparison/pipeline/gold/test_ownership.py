@@ -64,7 +64,7 @@ def _believed(tables: Tables, context: Context) -> pa.Table:
 
 
 def _delivering(tables: Tables, context: Context) -> pa.Table:
-    delivered = delivered_of(tables, context, Naming(naming_rows(tables)))
+    delivered = delivered_of(tables, claims_of(tables, context), context, Naming(naming_rows(tables)))
     intervals = ownership.delivering(delivered.stretches, claims_of(tables, context))
     return intervals.sort_by([("owner", "ascending"), ("from_ns", "ascending")])
 

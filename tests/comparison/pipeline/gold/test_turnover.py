@@ -113,7 +113,7 @@ def test_kept_partitions_are_determined_for_each_round() -> None:
     found = tables(cases["join"])
     rounds = tuple(Round(from_ms * MS, until_ms * MS) for from_ms, until_ms in ((10, 20), (20, 28), (28, 40)))
     around = replace(context(found), rounds=rounds, keeps=True)
-    in_rounds = delivered_of(found, around, Naming(naming_rows(found))).in_rounds
+    in_rounds = delivered_of(found, claims_of(found, around), around, Naming(naming_rows(found))).in_rounds
     kept = kept_through(believed(claims_of(found, around), around), in_rounds, rounds)
     assert {number: (each.kept, each.delivered) for number, each in kept.items()} == {0: (2, 1), 1: (2, 1), 2: (2, 0)}
 

@@ -15,15 +15,15 @@ from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
     codes,
+    ends,
     following,
+    highest,
     integers,
     latest,
-    latest_before,
     numbers,
     previous,
     running,
     starts,
-    sums,
     taken,
     together,
 )
@@ -81,7 +81,6 @@ def test_latest_marked_row_is_of_the_same_stretch(rows: list[tuple[int, bool, in
         return max((other for other in same(rows, place) if other < until and rows[other][1]), default=NOWHERE)
 
     assert latest(marked, first).tolist() == [last(place, place + 1) for place in range(len(rows))]
-    assert latest_before(marked, first).tolist() == [last(place, place) for place in range(len(rows))]
 
 
 @given(ROWS)
@@ -93,7 +92,18 @@ def test_sums_are_those_of_one_stretch(rows: list[tuple[int, bool, int]]) -> Non
 
     stretches = [same(rows, place) for place in range(len(rows))]
     assert running(values, first).tolist() == [total(range(of[0], place + 1)) for place, of in enumerate(stretches)]
-    assert sums(values, first).tolist() == [total(of) for place, of in enumerate(stretches) if of[0] == place]
+
+
+@given(ROWS)
+def test_highest_value_and_ends_are_those_of_one_stretch(rows: list[tuple[int, bool, int]]) -> None:
+    first, values = firsts(rows), column([value for *_, value in rows])
+    stretches = [same(rows, place) for place in range(len(rows))]
+    assert highest(values, first).tolist() == [
+        max(rows[other][2] for other in range(of[0], place + 1)) for place, of in enumerate(stretches)
+    ]
+    begins, lasts = ends(first)
+    distinct = sorted({(of[0], of[-1]) for of in stretches})
+    assert list(zip(begins.tolist(), lasts.tolist(), strict=True)) == distinct
 
 
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=6), st.data())

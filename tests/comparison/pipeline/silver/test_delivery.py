@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.silver.deliveries import NO_SERIAL, acks_of, delivered_of
+from comparison.pipeline.silver.deliveries import NO_SERIAL, acks_of, claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from tests.support.traces import e, rows, staged
 
@@ -24,7 +24,8 @@ def acked(at_ms: float, first: int, last: int) -> dict:
 
 def _ranges(tables: Tables, context: Context) -> list[tuple[str, int, int, str]]:
     found = []
-    for each in rows(delivered_of(tables, context, Naming(naming_rows(tables))).stretches):
+    delivered = delivered_of(tables, claims_of(tables, context), context, Naming(naming_rows(tables)))
+    for each in rows(delivered.stretches):
         found.append(("offsets", each.first, each.end, each.process))
         if each.serial_first != NO_SERIAL:
             found.append(("serials", each.serial_first, each.serial_end, each.process))
