@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from comparison.pipeline.session import spark_session
 from kernel.ports import free_ports
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# How long an example takes says more of the machine's other work than of what is tested.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says more of the machine's other work than of what is tested. And do not explain a
+# failure: that traces every line, which in Python 3.11 can crash the interpreter before the failure is printed.
+settings.register_profile(
+    "untimed",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+)
 settings.load_profile("untimed")
 
 _numbers = itertools.count()
