@@ -129,9 +129,11 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
     """What one window has of one view; None if no line reaches into it."""
     _, begin, end = window
     held = doubled = 0
-    gaps, longest, unsettled, firsts = [], [], [], []
+    gaps: list[int] = []
+    longest, unsettled, firsts = [], [], []
     is_there = False
     for key, pieces in lines.items():
+        gap_ended: int | None = None  # where the last gap of this partition did
         counting = [each for each in overlaps_of(key, pieces) if each.high - each.low > tolerance_ns]
         for piece in pieces:
             length = min(piece.high, end) - max(piece.low, begin)
@@ -141,7 +143,11 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
             is_gap = piece.is_wanted and not piece.holders
             counts = any(each.low <= piece.low and piece.high <= each.high for each in counting)
             held += length if piece.holders else 0
-            gaps += [length] if is_gap else []
+            if is_gap and gap_ended == piece.low:  # it goes on, whatever the runner announced at this moment
+                gaps[-1] += length
+            elif is_gap:
+                gaps.append(length)
+            gap_ended = piece.high if is_gap else gap_ended
             doubled += (len(piece.holders) - 1) * length if counts else 0
             unsettled += [piece.high] if piece.is_wanted and (is_gap or counts) else []
         for each in counting:

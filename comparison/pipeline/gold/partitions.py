@@ -143,7 +143,8 @@ def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
 def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> Ranges:
     """Every known partition should have an owner throughout the span, or as long as the group wants its topic.
 
-    Known are those with acknowledged records or with owners, and those that the group was told to want.
+    Known are those with acknowledged records or with owners, and those that the group was told to want. A topic that
+    goes on being wanted is wanted in one piece, so that a gap is not cut where the group is told so again.
     """
     known = known_partitions(bundle, context)
     for each in context.wanted:
@@ -166,7 +167,7 @@ def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buc
         if key[2] < count
     ]
     numbers, lows, highs = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return Ranges(numbers, lows, highs)
+    return cover.united(Ranges(numbers, lows, highs).not_empty())
 
 
 def known_partitions(bundle: Bundle, context: Context) -> set[Key]:

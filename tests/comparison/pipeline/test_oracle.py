@@ -162,6 +162,13 @@ def test_unowned_time_lasts_as_long_as_the_topic_is_wanted() -> None:
     assert (coverage.gap, coverage.gap_longest, coverage.unsettled_until) == (300 * MS, 200 * MS, 500 * MS)
 
 
+def test_gap_is_one_gap_where_the_topic_goes_on_being_wanted() -> None:
+    wanted = [e(ms, "runner", "topic_wanted", topic="t", wanted=count) for ms, count in ((0, 1), (500, 3), (600, 1))]
+    events = [stage(0, "steady"), *wanted, told(100, "m1", "assigned"), told(300, "m1", "lost"), stage(900, "final")]
+    coverage = measured(*events).coverage[WHOLE, BELIEVED]
+    assert (coverage.gap, coverage.gap_longest) == ((700 + 2 * 100) * MS, 600 * MS)
+
+
 def test_member_id_that_is_used_again_is_open_again() -> None:
     closed = e(100, "m1", "member_closed", member="m1", group="g")
     coverage = measured(*FIRST, closed, told(200, "m1", "assigned")).coverage[WHOLE, BELIEVED]

@@ -149,20 +149,22 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic() -> None:
     cases = {
         "not announced": [steady, ownership_changed(20, "assigned", "t0"), final],
         "grows": [wanted(1, "t", 1), steady, ownership_changed(20, "assigned", "t0 t1"), wanted(30, "t", 2), final],
+        "shrinks for a while": [wanted(1, "t", 2), steady, wanted(30, "t", 1), wanted(40, "t", 2), final],
         "given up": [wanted(1, "t", 1), steady, wanted(40, "t", 0), wanted(40, "u", 1), final],
         "of another topic": [wanted(1, "u", 1), steady, ownership_changed(20, "assigned", "t0"), final],
     }
 
     def stage(tables: Tables, context: Context) -> list[tuple[str, int, int]]:
         keys = Keys()
-        wanted = wanted_ranges(keys, reduced(tables, context).bundle, context, 0, 1).not_empty()
+        wanted = wanted_ranges(keys, reduced(tables, context).bundle, context, 0, 1)
         places = [f"{topic}{partition}" for _, topic, partition in (keys.meanings[key] for key in wanted.keys.tolist())]
         return sorted(zip(places, (wanted.lows // MS).tolist(), (wanted.highs // MS).tolist(), strict=True))
 
     found = staged(cases, stage)
     assert found == {
         "not announced": [("t0", 10, 90)],
-        "grows": [("t0", 10, 30), ("t0", 30, 90), ("t1", 30, 90)],
+        "grows": [("t0", 10, 90), ("t1", 30, 90)],
+        "shrinks for a while": [("t0", 10, 90), ("t1", 10, 30), ("t1", 40, 90)],
         "given up": [("t0", 10, 40), ("u0", 40, 90)],
         "of another topic": [("t0", 10, 90), ("u0", 10, 90)],
     }
