@@ -122,7 +122,7 @@ class _Chosen:
         self.members = [history.member_named(name).name for name in names]
         if from_s is None and to_s is None:
             rounds = [history.chosen_round() if number is None else history.round_numbered(number)]
-            self.window = around(history, rounds[0])
+            self.window = around(rounds[0])
         elif number is not None:
             raise UserError("--rebalance and --from/--to exclude each other")
         else:

@@ -124,7 +124,7 @@ class _Exchange:
             return self._answered(place, event, seen)
         if event["kind"] == "records_delivered":
             return [self._delivering(event, seen)]
-        what = _happened(event, seen)
+        what = _happened(event)
         return [self._line(event, seen.phase if event["kind"] in _OF_A_PHASE else "", "did", what)] if what else []
 
     def _delivering(self, event: Event, seen: _Seen) -> Line:
@@ -205,7 +205,7 @@ def _kept_on(lines: Sequence[Line]) -> list[Line]:
 _OF_A_PHASE = frozenset({"partitions_revoked", "partitions_assigned", "phase_entered", "position_reset"})
 
 
-def _happened(event: Event, seen: _Seen) -> str:
+def _happened(event: Event) -> str:
     match event["kind"]:
         case "session_changed" if event["state"] in SESSIONS:
             return SESSIONS[str(event["state"])]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: On both sides of a round, as a share of its length.
 MARGIN = 0.05
+_TICKS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Timeline:
     marks: tuple[Span, ...]
 
 
-def around(history: GroupHistory, chosen: Round) -> tuple[int, int]:
+def around(chosen: Round) -> tuple[int, int]:
     """A round with some margin."""
     margin = max(1_000_000, int((chosen.ended_ns - chosen.began_ns) * MARGIN))
     return chosen.began_ns - margin, chosen.ended_ns + margin
@@ -190,11 +191,11 @@ def _marks(history: GroupHistory) -> list[Span]:
     return sorted(found, key=lambda span: span.began_ns)
 
 
-def ticks(length_ns: int, most: int = 10) -> Sequence[int]:
-    """Round distances from the start in ns, at most `most`, in steps of 1, 2 or 5 times a power of ten."""
+def ticks(length_ns: int) -> Sequence[int]:
+    """Round distances from the start in ns, at most ten, in steps of 1, 2 or 5 times a power of ten."""
     step = 1_000
     while True:
         for factor in (1, 2, 5):
-            if length_ns <= step * factor * most:
+            if length_ns <= step * factor * _TICKS_MAX:
                 return range(0, length_ns + 1, step * factor)
         step *= 10

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kernel.trace.listed_file import ListedFile
-    from kernel.trace.reader import EndMarker, Trace
+    from kernel.trace.reader import EndMarker
 
 Ints = npt.NDArray[np.int64]
 
@@ -229,22 +229,6 @@ def file_integrity(file: str, header: HeaderLine, known: Integrity) -> FileInteg
         announced=known.announced,
         problems=tuple(f"{file}{problem}" for problem in _problems(header, known)),
     )
-
-
-def trace_integrity(trace: Trace) -> FileIntegrity:
-    """The integrity of a file that was read as a whole."""
-    known = Integrity.of_chunk(
-        [event["seq"] for event in trace.events],
-        [event["ns"] for event in trace.events],
-        lines=trace.lines,
-        quarantined=Counter(str(each.reason) for each in trace.quarantined),
-        end=trace.end,
-        after_end=trace.after_end,
-    )
-    header = HeaderLine(trace.header)
-    if trace.header is None and trace.quarantined:  # then each line has the header's reason
-        header = HeaderLine(None, trace.quarantined[0].reason, trace.quarantined[0].detail)
-    return file_integrity(trace.path.name, header, known)
 
 
 def _problems(header: HeaderLine, known: Integrity) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import Unavailable, UserError
 from kernel.zookeeper.counters import server_mode
-from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 if TYPE_CHECKING:
     import threading
@@ -70,13 +70,12 @@ def parse_target(text: str) -> ZooKeeperTarget:
 
 @contextmanager
 def open_zookeeper(
-    spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool = False, given_up: threading.Event | None = None
+    spec: str | ZooKeeperTarget, run_dir: Path, *, given_up: threading.Event | None = None
 ) -> Iterator[ZooKeeperHandle]:
     """Start a ZooKeeper and stop it afterwards, or check that a running one serves.
 
-    `ensemble` starts three embedded servers instead of one. Raises `UserError` if the target is invalid,
-    `EnvironmentFault` if it cannot be started, `Unavailable` if a running one does not serve, `StartGivenUp` if
-    another thread sets `given_up` during the start.
+    Raises `UserError` if the target is invalid, `EnvironmentFault` if it cannot be started, `Unavailable` if a running
+    one does not serve, `StartGivenUp` if another thread sets `given_up` during the start.
     """
     target = parse_target(spec) if isinstance(spec, str) else spec
     match target.kind:
@@ -84,8 +83,7 @@ def open_zookeeper(
             require_serving(target)
             yield ZooKeeperHandle(target.connect_string, (), target.kind, target.addresses)
         case TargetKind.EMBEDDED:
-            kind = ZooKeeperEnsemble if ensemble else EmbeddedZooKeeper
-            with kind(run_dir, given_up=given_up) as embedded:
+            with EmbeddedZooKeeper(run_dir, given_up=given_up) as embedded:
                 addresses = tuple(("127.0.0.1", server.client_port) for server in embedded.servers)
                 yield ZooKeeperHandle(embedded.connect_string, embedded.servers, target.kind, addresses)
         case TargetKind.DOCKER:

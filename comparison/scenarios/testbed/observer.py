@@ -9,12 +9,12 @@ since a returning member commits before it registers again.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernel.clock import NS_PER_MS, SystemClock
 from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.zookeeper import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.testbed.observed_offsets import OffsetWrite
     from kernel.clock import Clock
+    from kernel.zookeeper.paths import GroupPartition
 
 
 class Transaction(Protocol):
@@ -45,11 +46,6 @@ class Transaction(Protocol):
     def removed_paths(self) -> tuple[str, ...]: ...
 
 
-_ID = re.compile(r"/consumers/([^/]+)/ids/([^/]+)")
-_OWNER = re.compile(r"/consumers/([^/]+)/owners/([^/]+)/(\d+)")
-_OFFSET = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)")
-
-
 @dataclass(frozen=True, slots=True)
 class ObservedEvent:
     """One event, with ZooKeeper's wall-clock time."""
@@ -67,9 +63,8 @@ def session_name(session: int) -> str:
 class Observed:
     """Turns transactions, in order, into events. `members` maps sessions to their members."""
 
-    def __init__(self, members: Mapping[int, str], chroot: str = "") -> None:
+    def __init__(self, members: Mapping[int, str]) -> None:
         self._members = members
-        self._chroot = chroot
         self._owners: dict[str, tuple[str, int]] = {}  # owner node -> thread id, zxid
         self._ids: dict[str, int] = {}  # id node -> session
 
@@ -79,58 +74,55 @@ class Observed:
             # When the server expires a session, closeSession has no request number of the client.
             reason = "session" if transaction.cxid == 0 else "leave"
             for path in transaction.removed_paths:
-                yield from self._gone(transaction, self._inside(path), reason)
+                yield from self._gone(transaction, path, reason)
             return
-        path = self._inside(transaction.path)
         if transaction.op == "delete":
-            yield from self._gone(transaction, path, "leave" if _ID.fullmatch(path) else "delete")
+            reason = "leave" if paths.parse_member_id(transaction.path) else "delete"
+            yield from self._gone(transaction, transaction.path, reason)
         elif transaction.op in ("create", "setData"):
-            yield from self._written(transaction, path)
-
-    def _inside(self, path: str) -> str:
-        return path.removeprefix(self._chroot) if path.startswith(f"{self._chroot}/") else ""
+            yield from self._written(transaction, transaction.path)
 
     def _written(self, transaction: Transaction, path: str) -> Iterator[ObservedEvent]:
         text = (transaction.data or b"").decode("utf-8", errors="replace")
         session = session_name(transaction.session)
-        if match := _ID.fullmatch(path):
+        if member := paths.parse_member_id(path):
             if transaction.op == "create":
                 self._ids[path] = transaction.session
-                yield ObservedEvent(
-                    transaction.time_ms, "group_member_joined", {"group": match[1], "id": match[2], "session": session}
-                )
-        elif match := _OWNER.fullmatch(path):
+                group, consumer_id = member
+                joined = {"group": group, "id": consumer_id, "session": session}
+                yield ObservedEvent(transaction.time_ms, "group_member_joined", joined)
+        elif partition := paths.parse_owner(path):
             self._owners[path] = (text, transaction.zxid)
-            fields = _partition(match) | {"owner": text, "epoch": transaction.zxid, "session": session}
+            fields = _partition(partition) | {"owner": text, "epoch": transaction.zxid, "session": session}
             yield ObservedEvent(transaction.time_ms, "authority_named", fields)
-        elif (match := _OFFSET.fullmatch(path)) and text.lstrip("-").isdigit():
+        elif (partition := paths.parse_offset(path)) and text.lstrip("-").isdigit():
             by = self._members.get(transaction.session, f"session:{session}")
             fields = {"offset": int(text), "by": by, "epoch": transaction.zxid, "session": session}
-            yield ObservedEvent(transaction.time_ms, "offset_written", _partition(match) | fields)
+            yield ObservedEvent(transaction.time_ms, "offset_written", _partition(partition) | fields)
 
     def _gone(self, transaction: Transaction, path: str, reason: str) -> Iterator[ObservedEvent]:
-        if match := _ID.fullmatch(path):
+        if member := paths.parse_member_id(path):
             session = session_name(self._ids.pop(path, transaction.session))
-            fields: dict[str, object] = {"group": match[1], "id": match[2], "reason": reason, "session": session}
+            group, consumer_id = member
+            fields: dict[str, object] = {"group": group, "id": consumer_id, "reason": reason, "session": session}
             yield ObservedEvent(transaction.time_ms, "group_member_left", fields)
-        elif (match := _OWNER.fullmatch(path)) and path in self._owners:
+        elif (partition := paths.parse_owner(path)) and path in self._owners:
             owner, zxid = self._owners.pop(path)
-            fields = _partition(match) | {"owner": owner, "epoch": zxid, "reason": reason}
+            fields = _partition(partition) | {"owner": owner, "epoch": zxid, "reason": reason}
             yield ObservedEvent(transaction.time_ms, "authority_cleared", fields)
 
 
-def _partition(match: re.Match[str]) -> dict[str, object]:
-    return {"group": match[1], "topic": match[2], "partition": int(match[3])}
+def _partition(partition: GroupPartition) -> dict[str, object]:
+    return {"group": partition.group, "topic": partition.topic, "partition": partition.partition}
 
 
-def members_by_session(transactions: Iterable[Transaction], chroot: str = "") -> dict[int, str]:
+def members_by_session(transactions: Iterable[Transaction]) -> dict[int, str]:
     """The member that was registered in each session; the first one if there were several."""
     members: dict[int, str] = {}
     for transaction in transactions:
-        if transaction.op == "create" and transaction.path.startswith(f"{chroot}/"):
-            match = _ID.fullmatch(transaction.path.removeprefix(chroot))
-            if match is not None:
-                members.setdefault(transaction.session, match[2])
+        if transaction.op == "create" and (member := paths.parse_member_id(transaction.path)):
+            _, consumer_id = member
+            members.setdefault(transaction.session, consumer_id)
     return members
 
 
@@ -187,12 +179,10 @@ def write_offsets(writes: Sequence[OffsetWrite], path: Path, identity: TraceIden
     writer.close()
 
 
-def write_observed(
-    transactions: Iterable[Transaction], path: Path, identity: TraceIdentity, clock: ReplayClock, chroot: str = ""
-) -> int:
+def write_observed(transactions: Iterable[Transaction], path: Path, identity: TraceIdentity, clock: ReplayClock) -> int:
     """Write the observer's trace to `path`; its number of events."""
     kept = list(transactions)
-    observed = Observed(members_by_session(kept, chroot), chroot)
+    observed = Observed(members_by_session(kept))
     writer = TraceWriter(path, identity, clock=clock)
     count = 0
     for transaction in kept:

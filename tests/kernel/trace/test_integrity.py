@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.trace.events import Role
-from kernel.trace.integrity import FileIntegrity, Integrity, trace_integrity
-from kernel.trace.reader import EndMarker, Reason, read_trace
+from kernel.trace.integrity import FileIntegrity, Integrity, file_integrity
+from kernel.trace.reader import EndMarker, HeaderLine, Reason, Trace, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.manual_clock import ManualClock
 
@@ -36,6 +37,22 @@ def whole(tmp_path: Path) -> Path:
         writer.emit("member_failed", error="x")
     writer.close()
     return path
+
+
+def trace_integrity(trace: Trace) -> FileIntegrity:
+    """The integrity of a file that was read as a whole."""
+    known = Integrity.of_chunk(
+        [event["seq"] for event in trace.events],
+        [event["ns"] for event in trace.events],
+        lines=trace.lines,
+        quarantined=Counter(str(each.reason) for each in trace.quarantined),
+        end=trace.end,
+        after_end=trace.after_end,
+    )
+    header = HeaderLine(trace.header)
+    if trace.header is None and trace.quarantined:  # then each line has the header's reason
+        header = HeaderLine(None, trace.quarantined[0].reason, trace.quarantined[0].detail)
+    return file_integrity(trace.path.name, header, known)
 
 
 def changed(path: Path, *lines: bytes) -> FileIntegrity:

@@ -28,8 +28,8 @@ class Tx:
     removed_paths: tuple[str, ...] = ()
 
 
-def events_of(*transactions: Tx, chroot: str = "") -> list[tuple[str, dict[str, object]]]:
-    observed = Observed(members_by_session(transactions, chroot), chroot)
+def events_of(*transactions: Tx) -> list[tuple[str, dict[str, object]]]:
+    observed = Observed(members_by_session(transactions))
     return [(each.kind, dict(each.fields)) for tx in transactions for each in observed.events_of(tx)]
 
 
@@ -74,11 +74,6 @@ def test_an_offset_of_a_session_without_a_member_names_the_session() -> None:
 
 def test_other_nodes_cause_no_events() -> None:
     assert events_of(Tx(1, "setData", OFFSET, b"many"), Tx(2, "create", "/brokers/ids/1", b"{}"), Tx(3, "error")) == []
-
-
-def test_a_chroot_is_stripped_and_other_chroots_are_ignored() -> None:
-    events = events_of(Tx(1, "create", f"/run{ID}", b"{}"), Tx(2, "create", f"/other{ID}", b"{}"), chroot="/run")
-    assert [(kind, fields["id"]) for kind, fields in events] == [("group_member_joined", "g_c1")]
 
 
 def test_the_trace_uses_the_monotonic_clock(tmp_path: Path) -> None:
