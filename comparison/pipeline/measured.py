@@ -52,6 +52,15 @@ class FaultStarted(msgspec.Struct, frozen=True, kw_only=True):
     target: str
 
 
+class FaultPeriod(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of one target, from its start until it was healed; None: it never was."""
+
+    fault: str
+    target: str
+    from_ns: int
+    healed_ns: int | None
+
+
 class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
     """A process ended; `how` is leave, kill, stop or itself."""
 
@@ -274,6 +283,7 @@ class Measured:
     failures: list[MemberFailed] = field(default_factory=list)
     span: RunSpan | None = None
     changes: list[ChangeWindow] = field(default_factory=list)
+    faults: list[FaultPeriod] = field(default_factory=list)
     counts: list[EventCount] = field(default_factory=list)
     coverage: dict[tuple[int, str], Coverage] = field(default_factory=dict)
     commits: CommitTotals | None = None

@@ -38,13 +38,14 @@ from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import ProcessEnded
 from comparison.pipeline.silver.context import bounds_of, groups_of
 from comparison.pipeline.silver.reduce import Bundle, reduced
-from comparison.pipeline.silver.rounds import round_table
+from comparison.pipeline.silver.rounds import phase_table, round_table
+from comparison.pipeline.silver.windows import fault_table
 from kernel.garbage import collection_put_off
 from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_integrity, run_problems
 from kernel.trace.reader import Reason, end_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from comparison.pipeline.bronze.chunks import Chunk, Part
@@ -58,7 +59,8 @@ if TYPE_CHECKING:
     from comparison.pipeline.silver.reduce import Reduced
 
 #: The folders of the tables that tasks write.
-EVENTS, OWNERSHIP, SEGMENTS, ROUNDS = "events", "ownership", "segments", "rounds"
+EVENTS, OWNERSHIP, SEGMENTS, COMMITS = "events", "ownership", "segments", "commits"
+ROUNDS, PHASES, FAULTS = "rounds", "phases", "faults"
 
 
 @dataclass(slots=True)
@@ -162,13 +164,32 @@ def finished(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> Run
 def write_gold(
     folder: Path, number: int, written: Sequence[tuple[TraceRun, PartitionFigures, Measured | None]]
 ) -> None:
-    """Write who had which partition, and the stretches that were counted, of several runs."""
-    intervals = [with_run(run, figures.intervals) for run, figures, _ in written if figures.intervals is not None]
-    segments = [with_run(run, figures.segments) for run, figures, _ in written if figures.segments is not None]
-    rounds = [with_run(run, round_table(measured.rounds)) for run, _, measured in written if measured is not None]
-    for name, tables in ((OWNERSHIP, intervals), (SEGMENTS, segments), (ROUNDS, rounds)):
-        if tables:
-            write_table(folder / name / f"part-{number:05}.parquet", pa.concat_tables(tables))
+    """Write who had which partition, the stretches that were counted, the commits, and each run's course."""
+    for name, table_of in _OF_PARTITIONS.items():
+        tables = [with_run(run, table) for run, figures, _ in written if (table := table_of(figures)) is not None]
+        _write_tables(folder / name, number, tables)
+    for name, made in _OF_RUNS.items():
+        _write_tables(
+            folder / name, number, [with_run(run, made(each)) for run, _, each in written if each is not None]
+        )
+
+
+#: The tables of partitions, and those of whole runs.
+_OF_PARTITIONS: Mapping[str, Callable[[PartitionFigures], pa.Table | None]] = {
+    OWNERSHIP: lambda figures: figures.intervals,
+    SEGMENTS: lambda figures: figures.segments,
+    COMMITS: lambda figures: figures.committed,
+}
+_OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = {
+    ROUNDS: lambda measured: round_table(measured.rounds),
+    PHASES: lambda measured: phase_table(measured.phases),
+    FAULTS: lambda measured: fault_table(measured.faults),
+}
+
+
+def _write_tables(folder: Path, number: int, tables: Sequence[pa.Table]) -> None:
+    if tables:
+        write_table(folder / f"part-{number:05}.parquet", pa.concat_tables(tables))
 
 
 def reduce_part(context: Context, naming: Naming, folder: Path, part: int) -> Reduced:
@@ -182,4 +203,4 @@ def measure_bucket(
     """Measure a bucket of a large run's partitions; its tables are written, and only the rest is returned."""
     figures = measure_partitions(Bundle.joined(bundles), context, bucket, buckets)
     write_gold(folder, number, [(run, figures, None)])
-    return replace(figures, intervals=None, segments=None)
+    return replace(figures, intervals=None, segments=None, committed=None)

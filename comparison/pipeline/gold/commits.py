@@ -52,6 +52,25 @@ FENCING_ERRORS = frozenset(
 )
 #: The states of a group between two generations.
 BETWEEN_GENERATIONS = frozenset({"PreparingRebalance", "CompletingRebalance"})
+ACCEPTED = "accepted"
+#: One row a commit, as judged; `owner` is the partition's at that moment, null where it had none.
+COMMIT_SCHEMA = pa.schema(
+    [
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("t_ns", pa.int64()),
+        ("offset", pa.int64()),
+        ("by", pa.string()),
+        ("epoch", pa.int64()),
+        ("outcome", pa.string()),  #: accepted, or the error it was refused with
+        ("owner", pa.string()),
+        ("is_stale", pa.bool_()),
+        ("is_old", pa.bool_()),
+        ("is_fenced", pa.bool_()),
+        ("moved_back_by", pa.int64()),
+    ]
+)
 #: A commit is judged when it arrives and recorded when it is durable, so a generation that began less than this before
 #: the record does not make it old.
 IN_FLIGHT_NS = 100_000_000
@@ -101,6 +120,20 @@ class Judged:
             fenced=int(self.is_fenced.sum()),
             started_behind=int(self.starts_behind.sum()),
         )
+
+    def commits(self) -> pa.Table:
+        """COMMIT_SCHEMA."""
+        rows = self.rows.append_column("owner", pa.array(self.owner, pa.string()))
+        outcome = pa.compute.if_else(pa.compute.equal(rows["kind"], WRITTEN), ACCEPTED, rows["error"])
+        judged_as = {
+            "is_stale": self.is_stale,
+            "is_old": self.is_old,
+            "is_fenced": self.is_fenced,
+            "moved_back_by": self.moved_back_by,
+        }
+        columns = {name: rows[name] for name in rows.column_names} | judged_as | {"outcome": outcome}
+        table = pa.table({name: columns[name] for name in COMMIT_SCHEMA.names}, schema=COMMIT_SCHEMA)
+        return table.filter(pa.compute.not_equal(rows["kind"], STARTED))
 
 
 def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:

@@ -59,6 +59,7 @@ class PartitionFigures:
     out_of_order: int = 0
     intervals: pa.Table | None = None  #: INTERVAL_SCHEMA
     segments: pa.Table | None = None  #: SEGMENT_SCHEMA
+    committed: pa.Table | None = None  #: COMMIT_SCHEMA
 
 
 def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, buckets: int = 1) -> PartitionFigures:
@@ -68,11 +69,13 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
     names = authority(bundle.naming)
     delivers = delivering(bundle.stretches, bundle.claims)
     wanted = wanted_ranges(keys, bundle, context, bucket, buckets)
+    commits = judged(bundle.offsets, bundle.naming, context)
     found = PartitionFigures(
         turnover=turnover_of(believes, context.change_windows),
         owners=owners_around(names, context.change_windows),
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
-        commits=judged(bundle.offsets, bundle.naming, context).counts(),
+        commits=commits.counts(),
+        committed=commits.commits(),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
         intervals=pa.concat_tables([believes, names, delivers]),

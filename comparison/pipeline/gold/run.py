@@ -61,6 +61,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         failures=list(context.failures),
         span=context.span,
         changes=list(context.changes),
+        faults=list(context.faults),
         counts=counts.added(part.counts for part in parts),
         coverage=figures.coverage,
         commits=CommitTotals(

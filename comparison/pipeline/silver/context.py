@@ -19,7 +19,7 @@ from comparison.pipeline import measured
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.silver.readings import reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of
-from comparison.pipeline.silver.windows import FOREVER_NS, WHOLE_RUN, changes_of, span_of
+from comparison.pipeline.silver.windows import FOREVER_NS, WHOLE_RUN, changes_of, faults_of, span_of
 from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Context:
     tolerance_ns: int
     span: measured.RunSpan
     changes: tuple[measured.ChangeWindow, ...]
+    faults: tuple[measured.FaultPeriod, ...]
     runner: tuple[measured.RunnerEvent, ...]
     group: tuple[measured.GroupEvent, ...]
     failures: tuple[measured.MemberFailed, ...]
@@ -163,6 +164,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, gr
         tolerance_ns=run.tolerance_ns,
         span=span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0)),
         changes=tuple(changes_of(by_runner)),
+        faults=tuple(faults_of(by_runner)),
         runner=runner,
         group=group,
         failures=tuple(

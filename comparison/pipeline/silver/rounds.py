@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 
 from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
@@ -73,6 +74,23 @@ def round_table(rounds: Sequence[Round]) -> pa.Table:
     """ROUND_SCHEMA."""
     rows = [{"round": number, **asdict(each)} for number, each in enumerate(rounds)]
     return pa.Table.from_pylist(rows, ROUND_SCHEMA)
+
+
+#: One row a phase of a member's rebalance, WHOLE included; `member` is null when the member never learned its id.
+PHASE_SCHEMA = pa.schema(
+    [
+        ("process", pa.string()),
+        ("member", pa.string()),
+        ("phase", pa.string()),
+        ("from_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+    ]
+)
+
+
+def phase_table(phases: Iterable[MemberPhase]) -> pa.Table:
+    """PHASE_SCHEMA."""
+    return pa.Table.from_pylist([msgspec.structs.asdict(each) for each in phases], PHASE_SCHEMA)
 
 
 def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:

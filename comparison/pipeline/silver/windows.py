@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.measured import ChangeWindow, RunSpan
+import msgspec
+import pyarrow as pa
+
+from comparison.pipeline.measured import ChangeWindow, FaultPeriod, RunSpan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: The number of the window that is the whole run; changes count from 0.
 WHOLE_RUN = -1
@@ -23,6 +26,12 @@ FORMING = "form"
 _KILL = "kill"
 #: Beyond any clock, and far enough from the end of 64 bits that differences fit.
 FOREVER_NS = 1 << 61
+
+
+#: One row a fault of one target; `healed_ns` is null if it was not healed.
+FAULT_SCHEMA = pa.schema(
+    [("fault", pa.string()), ("target", pa.string()), ("from_ns", pa.int64()), ("healed_ns", pa.int64())]
+)
 
 
 def span_of(runner: Sequence[Mapping[str, Any]], members_ns: Sequence[int], bounds: tuple[int, int]) -> RunSpan:
@@ -83,3 +92,23 @@ def changes_of(runner: Sequence[Mapping[str, Any]]) -> list[ChangeWindow]:
             )
         )
     return found
+
+
+def faults_of(runner: Iterable[Mapping[str, Any]]) -> list[FaultPeriod]:
+    """Each fault of each target, in order; `runner` has the runner's events in order."""
+    found: list[FaultPeriod] = []
+    open_: dict[tuple[str, str], int] = {}
+    for row in runner:
+        if row["kind"] == "fault_started":
+            open_[row["fault"], row["target"]] = len(found)
+            found.append(FaultPeriod(fault=row["fault"], target=row["target"], from_ns=row["t_ns"], healed_ns=None))
+        elif row["kind"] == "fault_ended":
+            place = open_.pop((row["fault"], row["target"]), None)
+            if place is not None:
+                found[place] = msgspec.structs.replace(found[place], healed_ns=row["t_ns"])
+    return found
+
+
+def fault_table(faults: Iterable[FaultPeriod]) -> pa.Table:
+    """FAULT_SCHEMA."""
+    return pa.Table.from_pylist([msgspec.structs.asdict(each) for each in faults], FAULT_SCHEMA)

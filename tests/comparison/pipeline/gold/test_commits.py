@@ -117,6 +117,20 @@ def test_commit_is_judged_by_the_state_at_its_time(case: str) -> None:
     assert staged({case: trace}, _rows)[case] == [(*row[:3], row[3] or 0, *row[4:]) for row in expected]
 
 
+def test_table_of_commits_has_each_as_judged_and_no_start_of_delivery() -> None:
+    trace, _ = CASES["the former owner's write is stale and moves the offset back"]
+    started = e(8, "m1", "position_started", p=0, offset=5)
+    cases = {"z": [*trace, refused(7, "x", "UNKNOWN_MEMBER_ID"), started]}
+    (table,) = staged(cases, lambda *given: [_judged(*given).commits()])["z"]
+    columns = ("by", "offset", "outcome", "owner", "is_stale", "moved_back_by", "is_fenced")
+    assert list(zip(*(table[name].to_pylist() for name in columns), strict=True)) == [
+        ("a", 5, "accepted", "a-0", False, 0, False),
+        ("b", 9, "accepted", "b-0", False, 0, False),
+        ("a", 6, "accepted", "b-0", True, 3, False),
+        ("x", 1, "UNKNOWN_MEMBER_ID", "b-0", True, 0, True),
+    ]
+
+
 def test_deliveries_by_a_member_that_is_not_the_owner_are_counted() -> None:
     trace = [named(1, "a"), delivered(2, "a"), named(30, "b"), delivered(40, "a"), cleared(50), delivered(60, "a")]
     found, _ = measure(traced_run(), tables(trace))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from comparison.pipeline.silver.windows import fault_table
 from tests.support.traces import MS, e, staged
 
 
@@ -103,3 +104,19 @@ def test_freeze_is_its_own_change(changes: dict[str, list[Any]]) -> None:
 
 def test_kill_is_part_of_its_change(changes: dict[str, list[Any]]) -> None:
     assert [(row.change, row.settled_ns) for row in changes["kill"]] == [("crash", 30 * MS)]
+
+
+def test_faults_of_several_targets_last_until_each_is_healed() -> None:
+    trace = [
+        e(10, "runner", "fault_started", fault="cut", target="m1"),
+        e(12, "runner", "fault_started", fault="cut", target="m2"),
+        e(60, "runner", "fault_ended", fault="cut", target="m1"),
+        e(70, "runner", "fault_started", fault="cut", target="m1"),
+    ]
+    (faults,) = staged({"cut": trace}, lambda _, context: [context.faults]).values()
+    assert [(each.target, each.from_ns, each.healed_ns) for each in faults[0]] == [
+        ("m1", 10 * MS, 60 * MS),
+        ("m2", 12 * MS, None),
+        ("m1", 70 * MS, None),
+    ]
+    assert fault_table(faults[0]).column("healed_ns").to_pylist() == [60 * MS, None, None]
