@@ -16,9 +16,23 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
+#: All folders that documents cite.
+FOLDERS = (*PACKAGES, "bench", "docker", "docs", "tests")
 MODULE_LINES_MAX = 400
 TEST_MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
+#: Folders of tests that test a whole instead of one folder of the product; `docs/architecture.md` names them.
+TESTS_OF_A_WHOLE = {
+    "contract",
+    "coordinator/conversations",
+    "coordinator/designs",
+    "coordinator/failover",
+    "coordinator/transactions",
+    "faults",
+    "hostile",
+    "originals",
+    "zkconsumer/weaknesses",
+}
 
 
 def modules() -> list[Path]:
@@ -111,6 +125,15 @@ def test_folders_that_would_shadow_a_package_are_none(folder: str) -> None:
     assert not list((ROOT / folder).rglob("__init__.py"))
 
 
+def test_folders_of_tests_are_those_of_the_product() -> None:
+    tested = {str(path.parent.relative_to(ROOT / "tests")) for path in (ROOT / "tests").rglob("test_*.py")} - {"."}
+    product = (*modules(), *bench_modules())
+    rooms = {named(path.parent) for path in product if path.name != "__init__.py"}
+    assert rooms - tested == set(), "folders without tests of their own"
+    folders = {named(path.parent) for path in product}
+    assert tested - folders - TESTS_OF_A_WHOLE == set(), "tests of folders that do not exist"
+
+
 def test_constraints_are_exact_versions_and_nothing_else() -> None:
     wrong = [
         line
@@ -131,15 +154,31 @@ def test_nothing_is_left_to_do_later() -> None:
     assert not found
 
 
-def test_documents_name_modules_that_exist() -> None:
-    """`run/steps.py` may stand for any module whose path ends so."""
-    tracked = {
-        named(path) for folder in (*PACKAGES, "bench", "docs", "tests") for path in (ROOT / folder).rglob("*.py")
-    }
+def cited_paths(text: str) -> list[str]:
+    """The paths in a document: those of its links, and those in backquotes that name files or folders of ours."""
+    linked = re.findall(r"\]\(([\w./-]+?)(?:#[\w-]*)?\)", text)
+    suffixes = "py|json|txt|md|lock|j2|sh|yaml"
+    files = re.findall(rf"`((?:[\w.-]+/)+[\w-]+\.(?:{suffixes}))(?:::\w+(?:\[.*?\])?)?`", text)
+    folders = re.findall(rf"`((?:{'|'.join(FOLDERS)})(?:/\w+)*)/?`", text)
+    return [*linked, *files, *folders]
+
+
+def test_citations_of_a_document_are_found() -> None:
+    text = (
+        "see [a](docs/a.md#b), `kernel/gone/`, `run/gone.py::test_it[x]`; not `text/plain`, `gone.py`, runs/ or `a/b`"
+    )
+    assert cited_paths(text) == ["docs/a.md", "run/gone.py", "kernel/gone"]
+
+
+def test_documents_name_files_and_folders_that_exist() -> None:
+    """`run/steps.py` may stand for any file whose path ends so."""
+    known = {f"/{named(path)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*")}
+    pages = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))
     gone = [
         f"{page.name}: {cited}"
-        for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))
-        for cited in re.findall(r"`([\w/]+/\w+\.py)(?:::\w+)?`", page.read_text(encoding="utf-8"))
-        if not any(path == cited or path.endswith(f"/{cited}") for path in tracked)
+        for page in pages
+        for cited in cited_paths(page.read_text(encoding="utf-8"))
+        if not any((start / cited).exists() for start in (ROOT, page.parent))
+        and not any(path.endswith(f"/{cited}") for path in known)
     ]
     assert not gone

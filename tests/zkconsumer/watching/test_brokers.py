@@ -1,0 +1,50 @@
+"""The registered brokers, read as the original reads them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kernel.values import BrokerAddress
+from kernel.zookeeper import paths
+from tests.support.tracers import ListTracer
+from tests.support.wildcards import add_broker
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+from zkconsumer.watching.brokers import read_brokers
+from zkconsumer.watching.watcher import Watcher
+
+
+async def renewed() -> None:
+    pass
+
+
+def test_reading_the_brokers_costs_one_read_and_one_for_each(chroot):
+    async def story():
+        tracer = ListTracer()
+        async with opened(chroot) as other, opened(chroot, tracer) as session:
+            watcher = Watcher(session, renewed)
+            assert await read_brokers(watcher, step="R12") == []
+            await add_broker(other)
+            (found,) = await read_brokers(watcher, step="R12")
+            assert isinstance(found, BrokerAddress)
+            assert [each["op"] for each in tracer.of("zk_op")] == ["getChildren", "getChildren", "getData"]
+
+    asyncio.run(story())
+
+
+def test_broker_that_disappears_between_the_reads_is_left_out(chroot):
+    def is_the_read_of_a_broker(request) -> bool:
+        return request.op == "getData" and request.path.endswith(f"{paths.BROKER_IDS}/0")
+
+    async def story():
+        async with opened(chroot) as other, opened(link.connect_string) as session:
+            await add_broker(other)
+            held = link.pause_at(is_the_read_of_a_broker)
+            reading = asyncio.create_task(read_brokers(Watcher(session, renewed), step="R12"))
+            await held.reached()
+            await other.delete(paths.broker(0))
+            held.release()
+            assert await reading == []
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
