@@ -1,0 +1,140 @@
+"""What happened in one run, as values to be drawn: who had which partition, by two truths, and what disturbed it.
+
+Nothing here was measured by the report: every value is a row of the tables that the analysis wrote
+(`comparison.report.view.tables`), with members under the short names of the pictures. Times are milliseconds on the
+run's clock, as in result.json. `comparison.report.timeline` makes the same values from traces, for `diagram`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of time; the end is not part of it."""
+
+    from_ms: float
+    until_ms: float
+
+    @property
+    def length_ms(self) -> float:
+        return self.until_ms - self.from_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Holding(Stretch):
+    """A member has a partition."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap(Stretch):
+    """Several members deliver the same partition."""
+
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit as the authority answered it; `outcome` is `accepted`, or the error."""
+
+    at_ms: float
+    member: str
+    offset: int
+    outcome: str
+    is_stale: bool  #: by another member than the owner
+    moved_back_by: int  #: 0: it did not move the committed offset back
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.outcome == ACCEPTED
+
+
+ACCEPTED = "accepted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """One partition's lane; each sequence in the order of time."""
+
+    name: str
+    named: tuple[Holding, ...]  #: by the authority
+    delivering: tuple[Holding, ...]
+    overlaps: tuple[Overlap, ...]
+    unnamed: tuple[Stretch, ...]  #: the authority names nobody, though the group should own it
+    unclaimed: tuple[Stretch, ...]  #: no member believes that it owns it
+    commits: tuple[Commit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase(Stretch):
+    """A member is in a phase of a rebalance (kernel.trace.events.PHASES)."""
+
+    member: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One rebalance of the group; None where the run ended before."""
+
+    number: int  #: from 1
+    from_ms: float
+    until_ms: float | None
+    generation: int | None  #: without a coordinator there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of one target; without `healed_ms` it was not healed."""
+
+    fault: str
+    target: str
+    from_ms: float
+    healed_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The runner changed the group."""
+
+    name: str
+    at_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """One run. `places` says which members are one member's lives, by its first name: m1.2 is m1 restarted."""
+
+    scenario: str
+    design: str
+    seed: int
+    authority: str  #: in words
+    members: tuple[str, ...]  #: short names, in the order of the lanes
+    places: Mapping[str, str]
+    full_names: Mapping[str, str]  #: by short name, where it was shortened
+    partitions: tuple[PartitionView, ...]
+    phases: tuple[Phase, ...]
+    rounds: tuple[Round, ...]
+    faults: tuple[Fault, ...]
+    changes: tuple[Change, ...]
+    began_ms: float
+    ended_ms: float
+    left_out: Mapping[str, int]  #: rows that were too many to read, by table
+
+    @property
+    def zero_ms(self) -> float:
+        """The first change or fault: where runs of several designs are aligned."""
+        moments = [each.at_ms for each in self.changes] + [each.from_ms for each in self.faults]
+        return min(moments, default=self.began_ms)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """A name for each member, its restarts included."""
+        return tuple(dict.fromkeys(self.places[member] for member in self.members))

@@ -1,0 +1,97 @@
+"""Short names of members: `m1`, or `m1-0` for one of several in a process, and what else a table calls the same one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: A name with more letters than these is shortened: it has to fit into a bar.
+LETTERS_MAX = 12
+#: The suffix of a restarted process: m3, m3.2, m3.3.
+_LATER_LIFE = re.compile(r"\.\d+$")
+#: What a coordinator appends to a client's id; a member that joins again gets another.
+_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+def natural(name: str) -> list[tuple[str, int]]:
+    """Sort m2 before m10, and m1.2 after m1."""
+    return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
+
+
+def place_of(name: str) -> str:
+    """The member without the number of its life: m3 for m3.2, m3-0 for m3.2-0."""
+    process, dash, stream = name.partition("-")
+    return _LATER_LIFE.sub("", process) + dash + stream
+
+
+class MemberNames:
+    """The short names of one run's members, by all their names in the tables."""
+
+    def __init__(self, owners: Iterable[str], started: Iterable[Mapping[str, Any]]) -> None:
+        """`owners` are `process/member/stream`; `started` has the process, member and stream of each that started."""
+        places = [(str(row["process"]), str(row["member"] or ""), int(row["stream"] or 0)) for row in started]
+        places += sorted(map(_parted, owners))
+        units: dict[str, dict[tuple[str, int], None]] = {}
+        for process, member, stream in places:
+            units.setdefault(process, {})[_client(member), stream] = None
+        self._short: dict[str, str] = {}
+        self._by_unit: dict[tuple[str, str, int], str] = {}
+        for process in sorted(units, key=natural):
+            for number, unit in enumerate(units[process]):
+                self._by_unit[process, *unit] = self._shortened(
+                    process if len(units[process]) == 1 else f"{process}-{number}"
+                )
+        self._by_member: dict[str, dict[int, str]] = {}
+        for process, member, stream in places:
+            self._by_member.setdefault(member, {})[stream] = self._by_unit[process, _client(member), stream]
+        self._members = dict.fromkeys(self._by_unit.values())
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Everyone who started, owned, or was named as an owner."""
+        return tuple(self._members)
+
+    @property
+    def full(self) -> dict[str, str]:
+        """The full names of those that had to be shortened."""
+        return {short: long for long, short in self._short.items() if short != long}
+
+    def of_owner(self, owner: str) -> str:
+        """Of `process/member/stream`."""
+        process, member, stream = _parted(owner)
+        return self._by_unit[process, _client(member), stream]
+
+    def of_authority(self, owner: str) -> str:
+        """Of a member id, or of a thread's id `<consumer id>-<n>`."""
+        consumer, _, number = owner.rpartition("-")
+        streams = self._by_member.get(owner) or self._by_member.get(consumer) or {}
+        stream = int(number) if owner not in self._by_member and number.isdigit() else 0
+        name = streams.get(stream) or next(iter(streams.values()), "") or self._shortened(owner)
+        self._members[name] = None
+        return name
+
+    def of_member(self, member: str | None, process: str = "") -> str:
+        """Of a member id, the first of its streams; of its process if it has no id yet."""
+        streams = self._by_member.get(member or "", {}) if member else {}
+        return next(iter(streams.values()), "") or self._shortened(process or member or "?")
+
+    def _shortened(self, name: str) -> str:
+        if name not in self._short:
+            short = name if len(name) <= LETTERS_MAX else f"…{name[1 - LETTERS_MAX :]}"
+            if short in self._short.values():
+                short = f"#{len(self._short) + 1}"
+            self._short[name] = short
+        return self._short[name]
+
+
+def _parted(owner: str) -> tuple[str, str, int]:
+    process, _, rest = owner.partition("/")
+    member, _, stream = rest.rpartition("/")
+    return process, member, int(stream) if stream.isdigit() else 0
+
+
+def _client(member: str) -> str:
+    return _UUID.sub("", member)

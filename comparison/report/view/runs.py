@@ -1,0 +1,194 @@
+"""From the tables of an analysis to the values that are drawn."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from comparison.report.view.model import (
+    Change,
+    Commit,
+    Fault,
+    Holding,
+    Overlap,
+    PartitionView,
+    Phase,
+    Round,
+    RunView,
+    Stretch,
+)
+from comparison.report.view.naming import MemberNames, natural, place_of
+from comparison.report.view.tables import MEMBERS, read_tables
+from kernel.designs import ZOOKEEPER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from comparison.report.view.tables import RunTables
+
+    Row = Mapping[str, Any]
+    Key = tuple[str, str, int]
+
+_NS_PER_MS = 1e6
+#: The pseudo phase that is a whole rebalance; its parts are drawn instead.
+_WHOLE = "rebalance"
+_FORMING = ("form", "grow")
+
+
+def read_views(result: Mapping[str, Any], folder: Path) -> list[RunView | None]:
+    """One for each of the result's runs, from the tables beside it; None for a run without rows.
+
+    Raises TablesMissing.
+    """
+    tables = read_tables(folder)
+    return [
+        view_of(run, tables[run["run_id"]]) if run["run_id"] in tables else None  # nothing was traced
+        for run in result["runs"]
+    ]
+
+
+def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
+    """One run; `run` is as in result.json."""
+    ownership = tables.rows["ownership"]
+    owners = {row["owner"] for row in ownership if row["view"] != "authority"}
+    names = MemberNames(owners, tables.rows[MEMBERS])
+    began_ms, ended_ms = _bounds(run, tables)
+    partitions = tuple(_partitions(tables, names, ended_ms))
+    phases = tuple(
+        Phase(_ms(row["from_ns"]), _ms(row["until_ns"]), names.of_member(row["member"], row["process"]), row["phase"])
+        for row in tables.rows["phases"]
+        if row["phase"] != _WHOLE
+    )
+    members = sorted(names.members, key=natural)
+    return RunView(
+        scenario=run["scenario"],
+        design=run["design"],
+        seed=run["seed"],
+        authority="ZooKeeper" if run["design"] == ZOOKEEPER else "the coordinator",
+        members=tuple(members),
+        places={member: place_of(member) for member in members},
+        full_names=names.full,
+        partitions=partitions,
+        phases=phases,
+        rounds=tuple(_rounds(tables.rows["rounds"])),
+        faults=tuple(
+            Fault(row["fault"], row["target"], _ms(row["from_ns"]), _ms_or_none(row["healed_ns"]))
+            for row in tables.rows["faults"]
+        ),
+        changes=tuple(
+            Change(
+                change["change"] if change["round"] == 1 else f"{change['change']} {change['round']}", change["from_ms"]
+            )
+            for change in run["changes"]
+            if change["change"] not in _FORMING and change["members"] is not None
+        ),
+        began_ms=began_ms,
+        ended_ms=ended_ms,
+        left_out=tables.left_out,
+    )
+
+
+def _ms(ns: int) -> float:
+    return ns / _NS_PER_MS
+
+
+def _ms_or_none(ns: int | None) -> float | None:
+    return None if ns is None else _ms(ns)
+
+
+def _bounds(run: Mapping[str, Any], tables: RunTables) -> tuple[float, float]:
+    """The first and the last moment of anything that is drawn."""
+    moments = [
+        _ms(row[name])
+        for rows in tables.rows.values()
+        for row in rows
+        for name in ("from_ns", "until_ns", "t_ns", "healed_ns", "high")
+        if row.get(name) is not None
+    ]
+    moments += [change["from_ms"] for change in run["changes"]]
+    return min(moments, default=0.0), max(moments, default=0.0) or 1.0
+
+
+def _rounds(rows: Iterable[Row]) -> Iterator[Round]:
+    for number, row in enumerate(sorted(rows, key=lambda row: (row["from_ns"], row["round"])), start=1):
+        yield Round(
+            number=number,
+            from_ms=_ms(row["from_ns"]),
+            until_ms=_ms_or_none(row["until_ns"]),
+            generation=row["generation"],
+        )
+
+
+def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Iterator[PartitionView]:
+    holdings: defaultdict[Key, defaultdict[str, list[Holding]]] = defaultdict(lambda: defaultdict(list))
+    for row in tables.rows["ownership"]:
+        name = names.of_authority if row["view"] == "authority" else names.of_owner
+        until_ms = ended_ms if row["until_ns"] is None else _ms(row["until_ns"])
+        holdings[_key(row)][row["view"]].append(Holding(_ms(row["from_ns"]), until_ms, name(row["owner"])))
+    segments: defaultdict[Key, list[Row]] = defaultdict(list)
+    for row in tables.rows["segments"]:
+        segments[_key(row)].append(row)
+    commits: defaultdict[Key, list[Commit]] = defaultdict(list)
+    for row in tables.rows["commits"]:
+        commits[_key(row)].append(_commit(row, names))
+    keys = sorted({*holdings, *segments, *commits})
+    several = len({group for group, _, _ in keys}) > 1
+    for key in keys:
+        group, topic, number = key
+        delivering = _in_order(holdings[key]["delivering"])
+        yield PartitionView(
+            name=f"{group}/{topic}-{number}" if several else f"{topic}-{number}",
+            named=_in_order(holdings[key]["authority"]),
+            delivering=delivering,
+            overlaps=tuple(_overlaps(segments[key], delivering)),
+            unnamed=_gaps(segments[key], "authority"),
+            unclaimed=_gaps(segments[key], "believed"),
+            commits=tuple(sorted(commits[key], key=lambda each: each.at_ms)),
+        )
+
+
+def _key(row: Row) -> Key:
+    return row["group"] or "", row["topic"], row["partition"]
+
+
+def _commit(row: Row, names: MemberNames) -> Commit:
+    return Commit(
+        at_ms=_ms(row["t_ns"]),
+        member=names.of_member(row["by"]),
+        offset=row["offset"],
+        outcome=row["outcome"] or "refused",
+        is_stale=row["is_stale"],
+        moved_back_by=row["moved_back_by"],
+    )
+
+
+def _in_order(holdings: Iterable[Holding]) -> tuple[Holding, ...]:
+    return tuple(sorted(holdings, key=lambda each: (each.from_ms, each.until_ms, each.member)))
+
+
+def _overlaps(segments: Iterable[Row], delivering: Sequence[Holding]) -> Iterator[Overlap]:
+    """The stretches that count as an overlap, those that touch as one, with whoever delivers during any of it."""
+    rows = [
+        (_ms(row["low"]), _ms(row["high"]))
+        for row in segments
+        if row["view"] == "delivering" and row["counts_as_overlap"]
+    ]
+    for low, high in _joined(rows):
+        members = (each.member for each in delivering if each.from_ms < high and each.until_ms > low)
+        yield Overlap(low, high, tuple(dict.fromkeys(members)))
+
+
+def _joined(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(stretches):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _gaps(segments: Iterable[Row], view: str) -> tuple[Stretch, ...]:
+    rows = (row for row in segments if row["view"] == view and row["is_wanted"] and row["holders"] == 0)
+    return tuple(Stretch(_ms(row["low"]), _ms(row["high"])) for row in sorted(rows, key=lambda row: row["low"]))
