@@ -1,8 +1,8 @@
-"""The coordinator designs: groups that a broker leads, in Kafka's generations from 0.9 on, and one that never shipped.
+"""The designs with a coordinator: groups led by a broker, as in Kafka from 0.9 on, and as in one that never shipped.
 
-Two questions find a room: which side is it, and does it decide or do?
+Two questions find a module: which side is it on, and does it decide or act?
 
-                 decides (pure)          does
+                 decides (pure)          acts
     broker       groups/                 service/
     member       membership/             consumer/
 

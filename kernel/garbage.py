@@ -1,4 +1,4 @@
-"""Python's collection of garbage, where it costs more than it gives."""
+"""Postpones Python's garbage collection where it costs more than it frees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def collection_put_off() -> Iterator[None]:
-    """For code that makes millions of objects without cycles: looking for some would take longer than the work."""
+    """For code that creates millions of objects without cycles: looking for cycles would take longer than the work."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

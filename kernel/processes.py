@@ -92,11 +92,11 @@ def _start_spawner() -> None:
     global _spawner  # noqa: PLW0603  # one thread for the process, whichever thread needs it first
     with _spawner_lock:
         if _spawner is None or not _spawner.is_alive():  # dead after a fork
-            _spawner = threading.Thread(target=_spawn_for_ever, name="child-spawner", daemon=True)
+            _spawner = threading.Thread(target=_spawn_forever, name="child-spawner", daemon=True)
             _spawner.start()
 
 
-def _spawn_for_ever() -> None:
+def _spawn_forever() -> None:
     while True:
         started, argv, options = _requests.get()
         try:

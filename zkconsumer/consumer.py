@@ -2,7 +2,7 @@
 
 It puts the parts together; `rebalance/machine.py` decides what happens in which order. The tasks are the executor
 (rebalances), the delivery of watches (`watching/watcher.py`), the commit timer, the leader finder and the fetchers. All
-run on one event loop; kazoo's thread does not reach beyond the session.
+run on one event loop; kazoo's thread is confined to the session.
 
 Kept from the original, because this design is here to show it, unless an option `fix.*` removes it:
 
@@ -103,7 +103,7 @@ class ZooKeeperConsumer:
             raise UserError(_NOT_STARTED)
         return self._session
 
-    # -- life --------------------------------------------------------------------------------------------------
+    # -- lifecycle ---------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Connect. Raises `Unavailable` without ZooKeeper, `UserError` if the consumer is closed."""
@@ -155,7 +155,7 @@ class ZooKeeperConsumer:
         raise UserError("the 0.8 consumer cannot unsubscribe: close() it and create another one")
 
     async def close(self) -> None:
-        """Shut down in the original's order. Called from a listener, which the rebalance waits for, do not wait."""
+        """Shut down in the original's order. A call from a listener, for which the rebalance waits, does not wait."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         if asyncio.current_task() is self._tasks.get("executor"):
@@ -220,7 +220,7 @@ class ZooKeeperConsumer:
     def position(self, partition: TopicPartition) -> int | None:
         return self._registry.position(partition)
 
-    # -- inside ------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------
 
     async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
         """Streams, executor, registration, the task that delivers changes, and the first rebalance."""
@@ -260,7 +260,7 @@ class ZooKeeperConsumer:
             raise UserError("the consumer is closed: create another one")
 
     async def _register(self, membership: Membership) -> None:
-        """In a task of its own, which a close cancels: it may wait forever for another session to end."""
+        """Register in a separate task, which a close cancels: it may wait forever for another session to end."""
         registering = self._tasks["registering"] = asyncio.create_task(membership.register())
         try:
             await asyncio.wait({registering})

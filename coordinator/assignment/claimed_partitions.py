@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: With fewer members, walk each one alone: a numpy step for all of them costs about as much.
-TOGETHER_LEAST = 64
+TOGETHER_MIN = 64
 
 #: The end of an array that could not be read.
 NOWHERE = -1
@@ -65,7 +65,7 @@ def walk(
     """
     walking = _Walk(data, at, ends, null_is_empty)
     active = np.flatnonzero(walking.left > 0)
-    while len(active) >= TOGETHER_LEAST:
+    while len(active) >= TOGETHER_MIN:
         active = walking.step(active)
     for walker in active.tolist():
         walking.alone(walker)

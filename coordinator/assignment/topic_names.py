@@ -80,15 +80,15 @@ class TopicNames:
             return np.full(len(pieces.counts), UNKNOWN)
         known = Bytes(list(self.codes))
         lengths = known.ends - known.begins
-        length_most = int(lengths.max())
-        hashes = _hashes(known, known.begins, lengths, length_most)
+        length_max = int(lengths.max())
+        hashes = _hashes(known, known.begins, lengths, length_max)
         order = np.argsort(hashes)
-        theirs = _hashes(data, pieces.names_at, pieces.name_lengths, length_most)
+        theirs = _hashes(data, pieces.names_at, pieces.name_lengths, length_max)
         places = np.searchsorted(hashes[order], theirs)
         candidates = order[np.minimum(places, len(order) - 1)]
         found = np.where(lengths[candidates] == pieces.name_lengths, candidates, UNKNOWN)
         which = np.flatnonzero(found != UNKNOWN)
-        for offset in range(0, length_most, 8):
+        for offset in range(0, length_max, 8):
             which = which[pieces.name_lengths[which] > offset]
             if not len(which):
                 break
@@ -116,11 +116,11 @@ def _words(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], o
     return words
 
 
-def _hashes(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], length_most: int) -> NDArray[np.uint64]:
-    """Hash the names' lengths and their first `length_most` bytes."""
+def _hashes(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], length_max: int) -> NDArray[np.uint64]:
+    """Hash the names' lengths and their first `length_max` bytes."""
     hashes = lengths.astype(np.uint64)
     which = np.arange(len(lengths))
-    for offset in range(0, length_most, 8):
+    for offset in range(0, length_max, 8):
         which = which[lengths[which] > offset]
         if not len(which):
             break

@@ -1,6 +1,6 @@
 """The consumer of the classic designs; its settings decide which one (`eager`, `static`, `cooperative`, `delayed`).
 
-`polling` has what it shares with the `server` design. Each stream is a `GroupStream`, a group member of its own.
+`polling` has what it shares with the `server` design. Each stream is a `GroupStream`, a separate group member.
 Rebalances begin and end inside `getmany`, as in Kafka's consumer: a member that has to rejoin keeps its partitions
 until the next poll, then commits, revokes all of them (a cooperative one only what it must), joins, and takes over its
 assignment. A `TopicWatcher` follows topics that are created, grow, or are deleted.

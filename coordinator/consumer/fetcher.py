@@ -7,9 +7,9 @@ their queue. A partition's position is the next offset to return, not the next t
 Errors that a new leader fixes, and brokers that do not respond, cause a metadata refresh every retry.backoff.ms; an
 offset out of range is reset by auto.offset.reset; any other error is raised by the next `take`.
 
-A batch that cannot be read is handled as in Kafka's consumer: records before it are returned, then `take` raises again
-and again (every retry.backoff.ms, while other partitions are read), until an offset behind it is committed. It is never
-skipped silently.
+A batch that cannot be read is handled as in Kafka's consumer: records before it are returned, then `take` raises
+repeatedly (every retry.backoff.ms, while other partitions are read), until an offset behind it is committed. It is
+never skipped silently.
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ class Fetcher:
 def runs(records: Iterable[Record]) -> Iterable[tuple[int, int, int | None, int | None]]:
     """Yield (first offset, last offset, first serial, last serial) of runs in which both grow by one.
 
-    A record without a serial is a run of its own.
+    A record without a serial is a separate run.
     """
     first = last = -1
     serial_first: int | None = None

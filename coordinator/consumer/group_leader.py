@@ -1,7 +1,7 @@
 """What the group's leader does between JoinGroup and SyncGroup, and what each member does with its assignment.
 
-The leader reads the members' subscriptions, looks up the topics, and assigns. Most strategies treat every round on its
-own; `delayed` keeps a memory, and adds a delay to the assignments.
+The leader reads the members' subscriptions, looks up the topics, and assigns. Most strategies decide each round
+independently; `delayed` keeps a memory, and adds a delay to the assignments.
 
 Reading and assigning run on a thread (`computing`), so that heartbeats go on however long that takes. If the group
 moves on meanwhile, the result is dropped. As in Kafka, a member makes one decision at a time: the next one waits for

@@ -36,7 +36,7 @@ class LastAssignment:
 
 @dataclass(frozen=True, slots=True)
 class JoinMetadata:
-    """See the module; `strategies` in order of preference."""
+    """See the module; `strategies` are in order of preference."""
 
     strategies: Sequence[str]
     remembered: Mapping[str, LastAssignment] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def _strategies(text: str) -> tuple[str, ...]:
         raise ValueError("name at least one strategy")
     if DELAYED in names:
         if len(names) > 1:
-            raise ValueError(f"{DELAYED} cannot be combined with other strategies: it is a protocol of its own")
+            raise ValueError(f"{DELAYED} cannot be combined with other strategies: it is a separate protocol")
         return names
     try:
         strategies = tuple(dict.fromkeys(assignor_name(name) for name in names))
@@ -117,7 +117,7 @@ _ALL = (
         name="isolation.level",
         parse=str,
         default=READ_UNCOMMITTED,
-        doc="read_committed: no records of aborted transactions, nor beyond the first open transaction",
+        doc="read_committed: skip aborted transactions, and stop before the first open one",
         valid=one_of(READ_UNCOMMITTED, READ_COMMITTED),
     ),
     _number("fetch.min.bytes", 1, 0, "how much data a fetch waits for"),

@@ -80,7 +80,7 @@ class TopicWatcher:
         self._reconsider.set()
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="watch topics")
-            self._watching.add_done_callback(_raise_mistake)
+            self._watching.add_done_callback(_raise_internal_error)
 
     async def end(self) -> None:
         """Stop watching. Idempotent."""
@@ -157,7 +157,7 @@ class TopicWatcher:
     def _answered(self, task: asyncio.Task[None]) -> None:
         if self._asking is task:
             self._asking = None
-        _raise_mistake(task)
+        _raise_internal_error(task)
         self._changed()
 
     async def _ask_quietly(self) -> None:
@@ -183,20 +183,20 @@ class TopicWatcher:
         self._unanswered = False
 
     async def _watch(self) -> None:
-        in_vain = 0
+        failed_refreshes = 0
         while True:
             self._reconsider.clear()
             missing = self._unanswered or self._missing()
-            in_vain = in_vain if missing else 0
+            failed_refreshes = failed_refreshes if missing else 0
             wait = wait_ms(
                 missing=missing,
-                in_vain=in_vain,
+                failed_refreshes=failed_refreshes,
                 max_age_ms=self._config.metadata_max_age_ms,
                 backoff_ms=self._config.retry_backoff_ms,
             )
             if await self._due(wait):
                 await asyncio.wait({self._asked()})
-                in_vain += 1
+                failed_refreshes += 1
 
     def _missing(self) -> bool:
         assert self._subscription is not None
@@ -215,7 +215,7 @@ class TopicWatcher:
         return True
 
 
-def _raise_mistake(task: asyncio.Task[None]) -> None:
+def _raise_internal_error(task: asyncio.Task[None]) -> None:
     """Raise what the task raised: it handles all expected errors, so this one is a bug."""
     if not task.cancelled():
         task.result()

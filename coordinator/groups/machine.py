@@ -108,7 +108,7 @@ class Machine:
             self.offsets.apply(key, cast("OffsetRecord | None", value))
 
     def wake(self) -> Iterator[Event]:
-        """What follows once all records are applied: events, each of which may be a step of its own.
+        """What follows once all records are applied: events, each of which may be a separate step.
 
         Every member's session restarts. Transactions come last: they have markers for the groups.
         """
@@ -197,7 +197,7 @@ class Machine:
         )
 
     def _delete_group(self, request: DeleteGroup, turn: Turn) -> None:
-        """With its offsets, which a group of the server design has under a classic group of the same id."""
+        """Delete the group with its offsets. Those of a server group belong to a classic group of the same id."""
         group_id = request.group_id
         if group_id not in self.server.groups:
             self.offsets.delete_group(request, turn)

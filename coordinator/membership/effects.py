@@ -72,7 +72,7 @@ class Fail(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Emit(Effect):
-    """Emit one trace event now; whoever performs this adds the stream."""
+    """Emit one trace event now; the member's runner adds the stream."""
 
     kind: str
     member_id: str

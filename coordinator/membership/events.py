@@ -2,9 +2,9 @@
 
 What only one protocol has is in `classic.events` and `server.events`.
 
-A stamp identifies one life of an identity: it changes with every join or registration, and whenever a member gives up
-its id or generation. A response to a request of an earlier life is ignored (KAFKA-9823: an UNKNOWN_MEMBER_ID for the
-old generation must not reset the new one).
+A stamp identifies one version of an identity: it changes with every join or registration, and whenever a member gives
+up its id or generation. A response to a request with an older stamp is ignored (KAFKA-9823: an UNKNOWN_MEMBER_ID for
+the old generation must not reset the new one).
 """
 
 from __future__ import annotations

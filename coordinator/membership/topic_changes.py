@@ -12,7 +12,7 @@ Members check two things between rebalances (ConsumerCoordinator.rejoinNeededOrP
 Changes seen before a rebalance began do not cause another one: the leader compares with its last assignment.
 
 A deleted topic is a change like any other, and its members rejoin at once. Kafka's do so only without auto-commit: with
-it, kafka-clients 4.1.1 was seen to retry the commit of the topic's partitions, which no broker accepts any more, until
+it, kafka-clients 4.1.1 was seen to retry the commit of the topic's partitions, which brokers now refuse, until
 max.poll.interval.ms has passed, and to keep the partitions meanwhile.
 
 Metadata is refreshed when it is metadata.max.age.ms old, and sooner while a topic subscribed to by name is missing:
@@ -79,9 +79,9 @@ def names_wanted(
     return subscription.names.union(*(memory for memory in assigned_sizes if memory is not None))
 
 
-def wait_ms(*, missing: bool, in_vain: int, max_age_ms: int, backoff_ms: int) -> int:
-    """Return the time until the next refresh; `in_vain` counts the refreshes that did not find a missing topic."""
+def wait_ms(*, missing: bool, failed_refreshes: int, max_age_ms: int, backoff_ms: int) -> int:
+    """Return the time until the next refresh; `failed_refreshes` did not find a missing topic."""
     if not missing:
         return max_age_ms
-    soon = min(backoff_ms << min(in_vain, 20), max(backoff_ms, MISSING_TOPIC_WAIT_MS_MAX))
+    soon = min(backoff_ms << min(failed_refreshes, 20), max(backoff_ms, MISSING_TOPIC_WAIT_MS_MAX))
     return min(soon, max_age_ms)

@@ -27,7 +27,7 @@ M = TypeVar("M", bound=Traced)
 
 
 def preceded(step: tuple[M, tuple[Effect, ...]], before: Iterable[Effect]) -> tuple[M, tuple[Effect, ...]]:
-    """Return `step` with the effects `before` put in front of its own."""
+    """Return `step` with the effects `before` in front of the step's."""
     return step[0], (*before, *step[1])
 
 

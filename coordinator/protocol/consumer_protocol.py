@@ -47,7 +47,7 @@ class Assignment:
 
 
 def encode_subscription(subscription: MemberSubscription, *, version: int = NEWEST_VERSION) -> bytes:
-    """Encode the metadata of one protocol in JoinGroup, without the instance id, which has a field of its own."""
+    """Encode the metadata of one protocol in JoinGroup, without the instance id, which has a separate field."""
     assert 0 <= version <= NEWEST_VERSION, version
     parts = [struct.pack(">hi", version, len(subscription.topics))]
     parts += [_text(topic) for topic in subscription.topics]

@@ -2,8 +2,8 @@
 
     version i16 (0), delay i32 in milliseconds
 
-The delay is not negative; 0, or no user data at all, asks for no rejoin. Newer versions only append, so a reader
-takes what it knows. It is the ScheduledDelay of Connect's assignment, where Connect's protocol has fields of its own.
+The delay is not negative; 0, or no user data at all, asks for no rejoin. Newer versions only append, so a reader takes
+what it knows. It is the ScheduledDelay of Connect's assignment, where Connect's protocol has separate fields.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Coordinator:
-    """What handlers use. Everything is one attribute; none of the parts knows the coordinator."""
+    """What handlers use. Each part is one attribute; none of the parts knows the coordinator."""
 
     def __init__(self, services: BrokerServices) -> None:
         self.services = services

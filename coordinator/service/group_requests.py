@@ -147,7 +147,7 @@ def _keep(parts: dict[bytes, Any], part: bytes, meaning: object) -> None:
 
 
 def _end_of_text(frame: bytes, at: int) -> int:
-    """The index behind a text; beyond the frame if it is cut off, which no cached part matches. ValueError for null."""
+    """The index after a text; past the frame if it is cut off, so no cached part matches. ValueError for null."""
     if frame[at] & 0x80:
         raise ValueError("null, or a negative length")
     return at + 2 + (frame[at] << 8 | frame[at + 1])

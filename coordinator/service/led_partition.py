@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Records applied between clock checks.
-CHANGES_OF_A_PIECE = 10
+CHANGES_PER_PIECE = 10
 #: Writes encoded, or reported after storing, between clock checks.
-WRITES_OF_A_PIECE = 16
+WRITES_PER_PIECE = 16
 #: The most writes stored in one transaction.
 WRITES_PER_BATCH = 500
 #: What a Kafka batch, and each record in it, takes besides keys and values (a record's numbers are varints).
@@ -122,7 +122,7 @@ class LedPartition:
     def _apply(self, pages: Iterable[Iterable[tuple[bytes, bytes]]]) -> Iterator[int]:
         apply = self.machine.apply
         changes = decode_all(itertools.chain.from_iterable(pages))
-        while piece := list(itertools.islice(changes, CHANGES_OF_A_PIECE)):
+        while piece := list(itertools.islice(changes, CHANGES_PER_PIECE)):
             for change in piece:
                 apply(change)
             yield len(piece)
@@ -145,7 +145,7 @@ class LedPartition:
         """Put a request to the machine. Return the answer, or an awaitable of it if the request has to wait.
 
         For a request that is never answered (a member's first JoinGroup, after its second) the awaitable never ends,
-        and its connection is not read any further. So it is in Kafka, whose clients expect answers in order.
+        and its connection is not read any further. Kafka does the same: its clients expect answers in order.
         """
         try:
             effects = self.machine.handle(request, self._now())
@@ -289,15 +289,15 @@ class LedPartition:
     def _encode(writes: list[Write], pairs: list[list[tuple[bytes, bytes | None]]]) -> Iterator[int]:
         """Append each write's pairs to `pairs`."""
         for number, write in enumerate(writes):
-            if number and not number % WRITES_OF_A_PIECE:
-                yield WRITES_OF_A_PIECE
+            if number and not number % WRITES_PER_PIECE:
+                yield WRITES_PER_PIECE
             pairs.append([encode(change) for change in write.changes])
 
     def _report(self, writes: list[Write], errors: list[Error | None]) -> Iterator[int]:
         """Report the results of writes to the machine."""
         for number, (write, error) in enumerate(zip(writes, errors, strict=True)):
-            if number and not number % WRITES_OF_A_PIECE:
-                yield WRITES_OF_A_PIECE
+            if number and not number % WRITES_PER_PIECE:
+                yield WRITES_PER_PIECE
             if type(write) is Write:
                 continue
             # A failed report must not stop the others: requests wait for them.

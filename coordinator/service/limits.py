@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kernel.broker.settings.configuration import BrokerConfig
 
 #: The least that members may send however small message.max.bytes is, unless a setting says otherwise.
-METADATA_BYTES_LEAST = 65_536
+METADATA_BYTES_MIN = 65_536
 
 
 def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
@@ -31,4 +31,4 @@ def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
 
 def _part_of_a_record(config: BrokerConfig, part: float) -> int:
     """A group is stored as one record: its members' subscriptions must leave room for their assignments."""
-    return max(int(config.number("message.max.bytes") * part), METADATA_BYTES_LEAST)
+    return max(int(config.number("message.max.bytes") * part), METADATA_BYTES_MIN)

@@ -49,7 +49,7 @@ Report = Callable[[Ids], None]
 
 @dataclass(eq=False)
 class _Watched:
-    """One group's ids. `known` has the topics read for each, None if it is no member of this design."""
+    """One group's ids. `known` has the topics read for each, None for an id that is not of this design."""
 
     group_id: str
     known: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class MemberWatches:
                 assert whose not in looking, f"the ids of {watch.group_id!r} are watched already"
                 watched = looking[whose] = _Watched(watch.group_id)
                 watched.task = asyncio.create_task(self._follow(watched, report), name=f"ids-of-{watch.group_id}")
-                watched.task.add_done_callback(partial(_report_mistake, failed))
+                watched.task.add_done_callback(partial(_report_internal_error, failed))
             case ReadAgain(member_id=member_id):
                 watched = looking[whose]
                 watched.again.add(member_id)
@@ -223,11 +223,11 @@ class MemberWatches:
             return {}
         topics = subscribed_topics(data)
         if topics is None:
-            log.info("ignored %s, which is no member of the server design", path)
+            log.info("ignored %s, which is not a member of the server design", path)
         return {name: topics}
 
 
-def _report_mistake(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
+def _report_internal_error(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
     """The task handles expected errors: an exception that ends it is a bug (`internal_errors`)."""
     if not task.cancelled() and (bug := task.exception()) is not None:
         failed(bug)

@@ -54,11 +54,11 @@ class Peers:
         if opening is None:
             opening = self._opening[broker] = asyncio.create_task(self._open(broker))
             opening.add_done_callback(lambda _: self._opening.pop(broker))
-        await asyncio.wait([opening])  # goes on when one of those who wait is cancelled
+        await asyncio.wait([opening])  # goes on if one of the waiting callers is cancelled
         return None if opening.cancelled() else opening.result()
 
     async def _open(self, broker: BrokerAddress) -> BrokerConnection | None:
-        """One attempt, for all who call meanwhile: one after another they would each wait for a frozen broker."""
+        """One attempt, for all callers meanwhile: one after another, each would wait for a frozen broker."""
         try:
             opened = await BrokerConnection.open(
                 broker.host, broker.port, CLIENT_ID, timeout_ms=TIMEOUT_MS, node_id=broker.node_id

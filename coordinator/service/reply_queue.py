@@ -4,7 +4,7 @@ One event may answer ten thousand members. Their answers are sent in turns (`ker
 work runs in between, and the machine is ahead of what was sent. These invariants hold:
 
 1. Every answer of the machine is sent exactly once. If sending one fails because of a bug, only its connection is
-   closed, so that its client does not wait for ever; the others are sent.
+   closed, so that its client does not wait forever; the others are sent.
 2. Answers are sent in the machine's order, across all groups of the partition. Only a request that its own event
    answers, and no other with it, skips the queue (`LedPartition.ask`): its connection waits for nothing else.
 3. Answers are final. The machine forgets a token when it answers it, so no later event can answer or abandon it again;

@@ -1,4 +1,4 @@
-"""The machine's timers on the event loop: one heap and one alarm for all."""
+"""The machine's timers on the event loop: one heap and one scheduled call for all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Timers:
         self._due: dict[TimerKey, tuple[int, int]] = {}  # key -> (at_ms, number of the valid entry)
         self._heap: list[tuple[int, int, TimerKey]] = []
         self._numbers = itertools.count()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._wakeup: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._due)
@@ -50,18 +50,18 @@ class Timers:
     def close(self) -> None:
         self._due.clear()
         self._heap.clear()
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+            self._wakeup = None
 
     def _wake_at(self, at_ms: int) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
+        if self._wakeup is not None:
+            self._wakeup.cancel()
         delay_s = max(at_ms * NS_PER_MS - self._clock.monotonic_ns(), 0) / 1e9
-        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
+        self._wakeup = asyncio.get_running_loop().call_later(delay_s, self._fire_due)
 
-    def _ring(self) -> None:
-        self._alarm = None
+    def _fire_due(self) -> None:
+        self._wakeup = None
         now_ms = self._clock.monotonic_ns() // NS_PER_MS
         try:
             for _ in range(FIRED_PER_TURN):
@@ -72,5 +72,5 @@ class Timers:
                     del self._due[key]
                     self._fire(key)
         finally:  # even if one fails, the others must fire
-            if self._heap and self._alarm is None:
+            if self._heap and self._wakeup is None:
                 self._wake_at(self._heap[0][0])

@@ -41,7 +41,7 @@ class Watcher:
         """Start or end a watch for the machine of `partition`, which is notified by `LedPartition.notify`."""
         if self._topics is None and isinstance(watch, WatchIds) and not self._stopped:
             self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
-            self._topics.add_done_callback(self._stop_all_on_mistake)
+            self._topics.add_done_callback(self._stop_all_on_internal_error)
         self._watches.watch(
             watch, partition, lambda ids: partition.notify(partial(_seen, watch.group_id, ids)), partition.stop
         )
@@ -54,8 +54,8 @@ class Watcher:
             await asyncio.gather(self._topics, return_exceptions=True)
             self._topics = None
 
-    def _stop_all_on_mistake(self, task: asyncio.Task[None]) -> None:
-        """After a bug no partition would be notified of topics any more (`internal_errors`)."""
+    def _stop_all_on_internal_error(self, task: asyncio.Task[None]) -> None:
+        """After a bug, partitions would not be notified of topics (`internal_errors`), so stop them all."""
         if not task.cancelled() and (bug := task.exception()) is not None:
             for partition in self._every_led():
                 partition.stop(bug)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FEW = 16
 #: Members are served one by one while that reads at most this many cells, or all of them this many times.
 CELL_READS_MAX = 400_000
-READS_A_CELL_MAX = 2
+READS_PER_CELL_MAX = 2
 
 
 def balance(starts: NDArray[np.int64], subscribed: NDArray[np.bool_], owner: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -55,7 +55,7 @@ def balance(starts: NDArray[np.int64], subscribed: NDArray[np.bool_], owner: NDA
     cell = cells.claim(topic, owner)
     _give_out(cells)
     _even_out(cells)
-    return _deal(cells, cell, np.where(cell >= 0, owner, -1).astype(np.int32), topic)
+    return _reassign(cells, cell, np.where(cell >= 0, owner, -1).astype(np.int32), topic)
 
 
 def _give_out(cells: Cells) -> None:
@@ -86,7 +86,7 @@ def _even_out(cells: Cells) -> None:
             share = _share(cells, lopsided)
             continue
         before = int((cells.loads**2).sum())
-        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(CELL_READS_MAX, READS_A_CELL_MAX * len(loads)):
+        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(CELL_READS_MAX, READS_PER_CELL_MAX * len(loads)):
             for place in lopsided.tolist():
                 _level(cells, cells.of_topic(place))
         elif reach[low].sum() <= reach[high].sum():
@@ -179,7 +179,7 @@ def _drain(cells: Cells, giver: int) -> None:
             break
 
 
-def _deal(
+def _reassign(
     cells: Cells, cell: NDArray[np.int32], owner: NDArray[np.int32], topic: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Turn counts into partitions. Changes `owner` in place, from the valid former owners to the new ones."""

@@ -43,7 +43,7 @@ class Memory:
     delay_ms: int = 0
     candidates: tuple[str, ...] = ()  #: workers that joined empty while lost units waited, in order of arrival
     has_revoked: bool = False  #: the last round revoked units to balance loads
-    revocations: int = 0  #: the number of consecutive rounds that wanted to
+    revocations: int = 0  #: consecutive rounds since then that wanted to revoke more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ def _balanced(memory: Memory, given: Circumstances, after: Workers) -> tuple[Mem
 
 
 def revocation_backoff(attempt: int, max_delay_ms: int) -> int:
-    """40, 1600, 64000, ... milliseconds, at most `max_delay_ms`; in doubles, as Kafka's ExponentialBackoff."""
+    """40, 1600, 64000, ... ms, at most `max_delay_ms`, computed in doubles as by Kafka's ExponentialBackoff."""
     if max_delay_ms <= 1:
         return max_delay_ms
     exponent = min(attempt, math.log(max_delay_ms) / math.log(BACKOFF_FACTOR))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kernel.assignors.checking import checked
 from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.per_topic import assign_ranges
-from kernel.assignors.roundrobin import deal_round_robin
+from kernel.assignors.roundrobin import assign_round_robin
 from kernel.assignors.sticky import assign_sticky
 from kernel.errors import ConfigurationError
 
@@ -30,7 +30,7 @@ ENTRY_POINTS = "rebalance_lab.assignors"
 ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
     {
         "range": assign_ranges,
-        "roundrobin": deal_round_robin,
+        "roundrobin": assign_round_robin,
         "sticky": assign_sticky,
         "cooperative-sticky": assign_cooperative_sticky,
     }

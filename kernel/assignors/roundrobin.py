@@ -1,4 +1,4 @@
-"""`roundrobin`: deals all partitions of all topics in turn (Kafka's RoundRobinAssignor, 0.9 to 4.1).
+"""`roundrobin`: assigns all partitions of all topics in turn (Kafka's RoundRobinAssignor, 0.9 to 4.1).
 
 One pointer cycles over *all* members. It skips members that do not subscribe to the topic, and continues after the
 one that got the partition. With equal subscriptions loads differ by at most one; with unequal ones they may differ a
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from kernel.assignors.subscription import MemberSubscription
 
 
-def deal_round_robin(
+def assign_round_robin(
     partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
-    """The strategy. Topics are dealt in Java's order of names, partitions in ascending order."""
+    """The strategy. Topics are assigned in Java's order of names, partitions in ascending order."""
     topics_of = {member: frozenset(subscriptions[member].topics) for member in members_in_order(subscriptions)}
     topics = sorted(frozenset[str]().union(*topics_of.values()), key=java_order)
-    cards = (TopicPartition(t, number) for t in topics for number in range(partitions_per_topic.get(t, 0)))
-    return deal(cards, list(topics_of), topics_of)
+    partitions = (TopicPartition(t, number) for t in topics for number in range(partitions_per_topic.get(t, 0)))
+    return assign_in_turn(partitions, list(topics_of), topics_of)
 
 
-def deal(
-    cards: Iterable[TopicPartition], players: Sequence[str], topics_of: Mapping[str, AbstractSet[str]]
+def assign_in_turn(
+    partitions: Iterable[TopicPartition], takers: Sequence[str], topics_of: Mapping[str, AbstractSet[str]]
 ) -> dict[str, list[TopicPartition]]:
-    """{player: its cards in the order of dealing} for all players, in the given order.
+    """{taker: its partitions in the order of assignment} for all takers, in the given order.
 
-    Each card's topic must be among the topics of at least one player.
+    Each partition's topic must be among the topics of at least one taker.
     """
-    hands: dict[str, list[TopicPartition]] = {player: [] for player in players}
+    taken: dict[str, list[TopicPartition]] = {taker: [] for taker in takers}
     pointer = 0
-    for card in cards:
-        while card.topic not in topics_of[players[pointer]]:
-            pointer = (pointer + 1) % len(players)
-        hands[players[pointer]].append(card)
-        pointer = (pointer + 1) % len(players)
-    return hands
+    for tp in partitions:
+        while tp.topic not in topics_of[takers[pointer]]:
+            pointer = (pointer + 1) % len(takers)
+        taken[takers[pointer]].append(tp)
+        pointer = (pointer + 1) % len(takers)
+    return taken

@@ -7,7 +7,7 @@ resume where they were.
 
 Equal subscriptions: with P partitions and M members, each member gets min = P div M, and P mod M members get one more.
 Members keep their partitions up to min, in hash order; those that had more than min keep min + 1 while such larger
-shares remain. The rest is dealt one at a time to members below min, then to those at min.
+shares remain. The rest goes one at a time to members below min, then to those at min.
 
 Source: AbstractStickyAssignor of kafka-clients 4.1.1 without racks (KAFKA-9987, KAFKA-12464, KAFKA-13081). It iterates
 over partitions and members; this computes the same from the number of partitions that each member had.
@@ -51,7 +51,7 @@ class Shares(NamedTuple):
     """The assignment, by partition."""
 
     owner: NDArray[np.int32]  #: [N]; NOBODY if unassigned
-    kept: NDArray[np.bool_]  #: [N]; whether it stayed with its owner without being dealt
+    kept: NDArray[np.bool_]  #: [N]; whether it simply stayed with its owner
 
 
 def assign_sticky(
@@ -119,7 +119,7 @@ def assign_equal(grid: Grid, roster: Roster, settled: Settled) -> Shares:
     left_over = np.flatnonzero(owner == NOBODY)
     kept = np.ones(grid.partitions, np.bool_)
     kept[left_over] = False
-    owner[left_over] = _dealt(roster, counts, least, extras - len(above))
+    owner[left_over] = _filled_up(roster, counts, least, extras - len(above))
     return Shares(owner, kept)
 
 
@@ -131,7 +131,7 @@ def changing_hands(settled: Settled, shares: Shares) -> NDArray[np.bool_]:
 
 
 def in_tuples(grid: Grid, roster: Roster, shares: Shares) -> dict[str, list[TopicPartition]]:
-    """The lists in Kafka's order: kept partitions by number and topic, then dealt ones by topic and number."""
+    """The lists in Kafka's order: kept partitions by number and topic, then others by topic and number."""
     ids = np.flatnonzero(shares.owner != NOBODY)
     topics, numbers = grid.located(ids)
     numbers_first = np.where(shares.kept[ids], numbers, 0)
@@ -156,7 +156,7 @@ def _released(
     return theirs[places >= np.repeat(quota[over], lengths)]
 
 
-def _dealt(roster: Roster, counts: NDArray[np.int64], least: int, extras: int) -> NDArray[np.int64]:
+def _filled_up(roster: Roster, counts: NDArray[np.int64], least: int, extras: int) -> NDArray[np.int64]:
     """The new owners of the remaining partitions, in order; `extras` is the number of larger shares still available."""
     ranked = np.argsort(roster.ranks)
     below = ranked[counts[ranked] < least]

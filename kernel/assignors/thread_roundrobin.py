@@ -1,10 +1,10 @@
 """The two round robins of the ZooKeeper-era consumer, over threads in hash order (0.8.2 and 1.1).
 
 Both sort the threads of the group as strings and the partitions by the Java hash of a string, which spreads the
-partitions of a topic, and then deal. They differ in that string and in what they require of the group, so members of
-both releases in one group leave partitions unowned (9 of 19 in one case).
+partitions of a topic, and then assign them in turn. They differ in that string and in what they require of the group,
+so members of both releases in one group leave partitions unowned (9 of 19 in one case).
 
-Partitions with equal hashes are dealt by topic and number; Kafka deals them in the order of a hash map.
+Partitions with equal hashes are assigned by topic and number; Kafka assigns them in the order of a hash map.
 
 Source: RoundRobinAssignor in kafka.consumer.PartitionAssignor of Kafka 0.8.2.2 and 1.1.1; KAFKA-2434 dropped the
 precondition.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel.assignors.roundrobin import deal
+from kernel.assignors.roundrobin import assign_in_turn
 from kernel.assignors.subscription import java_order
 from kernel.errors import RebalanceLabError
 from kernel.java_hash import java_hash
@@ -31,10 +31,10 @@ class UnequalSubscriptions(RebalanceLabError):
 def roundrobin_0_8_2(
     partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Sequence[str]]
 ) -> dict[str, list[TopicPartition]]:
-    """{thread: its partitions}, from the {topic: partitions} to deal and the {topic: threads} of the whole group.
+    """{thread: its partitions}, from the {topic: partitions} to assign and the {topic: threads} of the whole group.
 
-    Raises `UnequalSubscriptions` unless all topics of the group, dealt or not, have the same threads, and if the
-    group has no topic (Kafka's NoSuchElementException, which 0.9 avoids).
+    Raises `UnequalSubscriptions` unless all topics of the group, to be assigned or not, have the same threads, and if
+    the group has no topic (Kafka's NoSuchElementException, which 0.9 avoids).
     """
     if not threads:
         raise UnequalSubscriptions("round robin of 0.8.2 cannot assign: no member of the group subscribes to a topic")
@@ -47,7 +47,7 @@ def roundrobin_0_8_2(
                 f"{_some(threads[first])} consume {first}, but {_some(threads[topic])} consume {topic}"
             )
     every = frozenset(partitions)
-    return deal(
+    return assign_in_turn(
         _in_hash_order(partitions, lambda tp: f"[{tp.topic},{tp.partition}]"),
         sorted(expected, key=java_order),
         dict.fromkeys(expected, every),
@@ -59,14 +59,14 @@ def roundrobin_1_1(
 ) -> dict[str, list[TopicPartition]]:
     """`roundrobin_0_8_2` for any subscriptions: skips threads that do not consume the topic.
 
-    `partitions` must hold all topics of the group, or members would deal differently.
+    `partitions` must hold all topics of the group, or members would compute different assignments.
     """
     topics_of: dict[str, set[str]] = {}
     for topic, its_threads in threads.items():
         for thread in its_threads:
             topics_of.setdefault(thread, set()).add(topic)
     wanted = {topic: numbers for topic, numbers in partitions.items() if threads.get(topic)}
-    return deal(
+    return assign_in_turn(
         _in_hash_order(wanted, lambda tp: f"{tp.topic}-{tp.partition}"), sorted(topics_of, key=java_order), topics_of
     )
 

@@ -25,7 +25,7 @@ MIN_TREEIFY_CAPACITY = 64  #: buckets of the smallest table with tree bins; smal
 TREEIFY_THRESHOLD = 8  #: the most entries in a bucket that is a list
 UNTREEIFY_THRESHOLD = 6  #: the most entries in half a tree that becomes a list
 
-CHARACTERS_MOST = 256  #: of strings that are hashed together; a longer one would pad all others to its length
+CHARACTERS_MAX = 256  #: of strings that are hashed together; a longer one would pad all others to its length
 
 
 def spread(text: str) -> int:
@@ -38,7 +38,7 @@ def spreads(texts: Sequence[str]) -> NDArray[np.uint32]:
     """`spread` of each string, vectorized over the strings unless one is very long."""
     units = [text.encode("utf-16-be", "surrogatepass") for text in texts]
     width = max(map(len, units), default=0)
-    if not 0 < width <= 2 * CHARACTERS_MOST:
+    if not 0 < width <= 2 * CHARACTERS_MAX:
         return np.array([spread(text) & 0xFFFFFFFF for text in texts], np.uint32)
     padded = b"".join(unit.rjust(width, b"\0") for unit in units)  # leading zeros do not change a hash
     hashes = np.zeros(len(units), np.uint32)

@@ -24,7 +24,7 @@ from kernel.broker.apis.topics import TopicHandlers
 from kernel.broker.apis.transaction_verification import Verification
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_brokers
 from kernel.broker.cluster.config_store import ConfigStore
-from kernel.broker.cluster.identity import BrokerRuns, WrongCluster, check_cluster, claim
+from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster, check_cluster, claim
 from kernel.broker.cluster.leadership import Cluster
 from kernel.broker.cluster.led_logs import LedLogs
 from kernel.broker.cluster.registration import ensure_cluster, find_cluster, next_node_id
@@ -133,9 +133,9 @@ class Broker:
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
             storage.on_closed = self.cluster.lost
-            storage.on_died = self.cluster.on_failed = configs.on_failed = self._fail
-            if storage.death is not None:
-                self._fail(storage.death)
+            storage.on_failed = self.cluster.on_failed = configs.on_failed = self._fail
+            if storage.failure is not None:
+                self._fail(storage.failure)
             # The stop unwinds this: first the server, then mounted parts, while the cluster still exists.
             starting.push_async_callback(self.cluster.stop)
             starting.push_async_callback(self._stop_mounted)
@@ -184,7 +184,7 @@ class Broker:
     ) -> None:
         await self.stop()
 
-    # -- putting together --------------------------------------------------------------------------------------------
+    # -- construction ------------------------------------------------------------------------------------------------
 
     def _server(self) -> BrokerServer:
         host, port = self.config.listener
@@ -212,7 +212,7 @@ class Broker:
             while True:
                 try:
                     identity = await asyncio.to_thread(claim, self._data_dir, cluster_id, listener, node_id=node_id)
-                except BrokerRuns:
+                except BrokerAlreadyRunning:
                     if self.config.node_id >= 0:
                         raise
                     identity = None  # assigned by hand before ZooKeeper generated it

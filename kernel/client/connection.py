@@ -112,7 +112,8 @@ class BrokerConnection:
         version = negotiated(api, self.offered)
         if version is None:
             raise UnsupportedByBroker(
-                f"{self.host}:{self.port} offers versions {self.offered.get(api)} of {api.name}, we speak {SERVED[api]}"
+                f"{self.host}:{self.port} offers versions {self.offered.get(api)} of {api.name},"
+                f" this client supports {SERVED[api]}"
             )
         return version
 
@@ -169,7 +170,7 @@ class BrokerConnection:
         if self._ended is not None:
             await asyncio.shield(self._ended)
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------------
 
     def _ask_for_buffer(self, size: int) -> None:
         if self._transport is not None:

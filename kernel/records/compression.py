@@ -49,7 +49,7 @@ def unpacked(codec: int, data: bytes) -> bytes:
     """Decompress `data`. Raises `CannotUnpack`, also for an unknown codec."""
     unpack = _UNPACK.get(codec)
     if unpack is None:
-        raise CannotUnpack(f"codec {codec} is not known")
+        raise CannotUnpack(f"unknown codec {codec}")
     try:
         return unpack(data, room_for(len(data)))
     except (cramjam.DecompressionError, zlib.error, ValueError) as error:
@@ -99,7 +99,7 @@ def _gunzip(data: bytes, room: int) -> bytes:
         if len(out) > room:
             raise _too_large(room)
         if not member.eof:
-            raise CannotUnpack("a gzip stream ends before its end")
+            raise CannotUnpack("a gzip stream is cut off")
         data = member.unused_data
         if not data:
             return out
@@ -112,10 +112,10 @@ def _unsnappy(data: bytes, room: int) -> bytes:
     at = _XERIAL_HEAD_BYTES
     while at < len(data):
         if at + 4 > len(data):
-            raise CannotUnpack("a snappy block ends inside its size")
+            raise CannotUnpack("a snappy block is cut off within its size")
         (size,) = struct.unpack_from(">i", data, at)
         if size < 0 or at + 4 + size > len(data):
-            raise CannotUnpack(f"a snappy block says {size} bytes")
+            raise CannotUnpack(f"a snappy block announces {size} bytes")
         out += _unsnapped(data[at + 4 : at + 4 + size], room - len(out))
         at += 4 + size
     return bytes(out)

@@ -71,7 +71,7 @@ class CommittedOnly:
             if self._aborting and _is_abort(batch):
                 self._aborting.discard(batch.producer_id)
             return True
-        if not batch.is_transactional:  # nor is any batch of the older formats
+        if not batch.is_transactional:  # like all batches of the older formats
             return False
         while self._begins and self._begins[0][0] < batch.next_offset:
             self._aborting.add(heapq.heappop(self._begins)[1])
@@ -79,7 +79,7 @@ class CommittedOnly:
 
 
 def _is_abort(batch: Any) -> bool:
-    """The type, which follows the version in the record's key. A key without them is another kind of record."""
+    """Whether the marker aborts: its key is a version and a type. A record with a shorter key is no marker."""
     for record in batch:
         key = record.key or b""
         return len(key) >= _KEY.size and _KEY.unpack_from(key)[1] == _ABORT

@@ -1,16 +1,16 @@
-"""Converts record batches to the message formats before 0.11, for clients that know no others.
+"""Converts record batches to the message formats before 0.11, for clients that do not know later ones.
 
 Source: AbstractRecords.downConvert, FileRecords.downConvert and MemoryRecordsBuilder of Kafka 1.1.1. Format 0 is for
-Fetch 0 and 1; format 1 adds a time to each message and is for Fetch 2 and 3. What gets lost:
+Fetch 0 and 1; format 1 adds a time to each message and is for Fetch 2 and 3. The conversion drops:
 
 - headers, which the old formats do not have, and in format 0 the times;
 - control batches (the markers of transactions);
 - records before the requested offset, in batches that are not compressed. A compressed batch becomes one wrapper
-message
-  and stays complete: its reader drops earlier records.
+  message with all of its records: the reader drops earlier ones.
 
-The codec does not change. Offsets inside a wrapper are absolute in format 0 and count from the first message in format
-1; the wrapper has the last one. Zstd came after these formats: `NotConvertible`, as Kafka says since 2.1.
+The codec does not change. Offsets inside a wrapper are absolute in format 0 and relative to the first message in format
+1; the wrapper's offset is that of the last message. Zstd came after these formats, so zstd batches raise
+`NotConvertible`, as Kafka refuses them since 2.1.
 """
 
 from __future__ import annotations

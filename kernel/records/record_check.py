@@ -51,7 +51,7 @@ def checked(batch: AppendBatch) -> AppendBatch:
     """
     if batch.records > RECORDS_MAX:
         raise RefusedBatch(
-            ErrorCode.invalid_record, f"a batch says {batch.records} records; at most {RECORDS_MAX} are taken"
+            ErrorCode.invalid_record, f"a batch announces {batch.records} records; at most {RECORDS_MAX} are accepted"
         )
     count = 0
     newest_ms = -1
@@ -60,7 +60,7 @@ def checked(batch: AppendBatch) -> AppendBatch:
         for record in records_of(batch.payload):
             if record.offset != base_offset + count:
                 raise RefusedBatch(
-                    ErrorCode.invalid_record, f"record {count} of a batch has the offset {record.offset - base_offset}"
+                    ErrorCode.invalid_record, f"record {count} of a batch has offset {record.offset - base_offset}"
                 )
             count += 1
             if record.timestamp > newest_ms:

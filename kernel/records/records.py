@@ -1,4 +1,4 @@
-"""Builds, accepts and decodes record batches. The broker itself never looks inside a batch.
+"""Builds, accepts and decodes record batches.
 
 Format: magic 2 (KIP-98; org.apache.kafka.common.record.DefaultRecordBatch). The checksum does not cover the
 header's base offset and leader epoch, so a broker fills them in place and keeps the rest as opaque bytes. aiokafka's
@@ -95,7 +95,7 @@ class NewRecord:
 
 
 def is_control(header: BatchHeader) -> bool:
-    """Whether the batch is a transaction's marker, which holds nothing for applications."""
+    """Whether the batch is a transaction's marker, which applications never see."""
     return bool(header.attributes & _CONTROL)
 
 
@@ -127,8 +127,8 @@ def build_batch(
 def records_of(batch: bytes) -> Iterator[Any]:
     """Each record of one magic 2 batch, with `offset`, `timestamp`, `key`, `value` and `headers`; one at a time.
 
-    Raises `CorruptRecords`: lengths, counts and every varint are checked, and that nothing is left at the end. The
-    checksum of a batch that is not compressed is the caller's.
+    Checks all lengths, counts and varints, and that no bytes are left at the end; raises `CorruptRecords`. The caller
+    checks the checksum of an uncompressed batch.
     """
     try:
         yield from DefaultRecordBatch(_unpacked(batch))
@@ -137,23 +137,27 @@ def records_of(batch: bytes) -> Iterator[Any]:
 
 
 def accepted(data: bytes | None, *, max_bytes: int, zstd: bool = True) -> AppendBatch:
-    """What a Produce request (version 3 or later) holds for one partition, checked as Kafka checks it.
+    """The batch that a Produce request (version 3 or later) holds for one partition, checked as by Kafka.
 
     Raises `RefusedBatch`. Source: ProduceRequest.validateRecords, LogValidator and UnifiedLog.analyzeAndValidateRecords
-    of Kafka 3.9: exactly one batch of magic 2, its checksum, message.max.bytes, offsets without gaps, a sequence
-    when there is a producer id, zstd only from version 7 on. The records inside: `kernel.records.record_check`.
+    of Kafka 3.9: exactly one batch of magic 2, its checksum, message.max.bytes, offsets without gaps, a sequence if
+    there is a producer id, zstd only from version 7 on. `kernel.records.record_check` checks the records.
     """
     if not data:
-        raise RefusedBatch(ErrorCode.invalid_record, "a Produce request has exactly one record batch, this one none")
+        raise RefusedBatch(
+            ErrorCode.invalid_record, "a Produce request must have exactly one record batch, but has none"
+        )
     if len(data) < _HEADER.size:
         raise RefusedBatch(ErrorCode.corrupt_message, f"a record batch of {len(data)} bytes has no room for its header")
     header = BatchHeader(*_HEADER.unpack_from(data))
     if header.magic != 2:
-        raise RefusedBatch(ErrorCode.invalid_record, f"record format {header.magic} is not accepted, only 2 is")
+        raise RefusedBatch(ErrorCode.invalid_record, f"record format {header.magic} is not accepted, only format 2")
     if header.length + _LOG_OVERHEAD > len(data) or header.length + _LOG_OVERHEAD < _HEADER.size:
-        raise RefusedBatch(ErrorCode.corrupt_message, f"a record batch says {header.length} bytes, of {len(data)}")
+        raise RefusedBatch(ErrorCode.corrupt_message, f"a record batch announces {header.length} bytes of {len(data)}")
     if header.length + _LOG_OVERHEAD < len(data):
-        raise RefusedBatch(ErrorCode.invalid_record, "a Produce request has exactly one record batch, this one more")
+        raise RefusedBatch(
+            ErrorCode.invalid_record, "a Produce request must have exactly one record batch, but has more"
+        )
     if len(data) > max_bytes:
         raise RefusedBatch(
             ErrorCode.message_too_large, f"{len(data)} bytes are more than message.max.bytes={max_bytes}"
@@ -166,7 +170,7 @@ def accepted(data: bytes | None, *, max_bytes: int, zstd: bool = True) -> Append
             f"{header.record_count} records with a last offset delta of {header.last_offset_delta}",
         )
     if header.attributes & _CONTROL:
-        raise RefusedBatch(ErrorCode.invalid_record, "clients write no control batches")
+        raise RefusedBatch(ErrorCode.invalid_record, "clients must not write control batches")
     codec = header.attributes & CODEC_MASK
     if codec not in CODECS.values() or (codec == CODECS["zstd"] and not zstd):
         raise RefusedBatch(ErrorCode.unsupported_compression_type, f"codec {codec} is not accepted here")
@@ -188,7 +192,7 @@ def _producer(header: BatchHeader) -> ProducerStamp | None:
 
 
 def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Each whole magic 2 batch of `data`; a batch cut short at the end, which a Fetch may hold, is left out.
+    """Each whole magic 2 batch of `data`; skips a batch that is cut off at the end, as a Fetch response may have.
 
     Raises `CorruptRecords`.
     """
@@ -198,7 +202,7 @@ def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
         header = BatchHeader(*_HEADER.unpack_from(data, at))
         end = at + _LOG_OVERHEAD + header.length
         if header.length < _HEADER.size - _LOG_OVERHEAD:
-            raise CorruptRecords(f"a record batch says {header.length} bytes")
+            raise CorruptRecords(f"a record batch announces {header.length} bytes")
         if end > len(data):
             return
         yield header, view[at:end]
@@ -206,7 +210,7 @@ def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 
 class Readable(NamedTuple):
-    """What of some batches can be read: `corrupt` says why not the one at `next_offset`, None that all of it can be."""
+    """The readable part of some batches. `corrupt` is why the one at `next_offset` is not; None if all are."""
 
     records: tuple[Record, ...]
     next_offset: int
@@ -216,11 +220,11 @@ class Readable(NamedTuple):
 def decode(
     tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()
 ) -> tuple[tuple[Record, ...], int]:
-    """(records from `from_offset` on, the offset to go on from). Control batches take offsets but hand out nothing.
+    """(records from `from_offset` on, the offset to continue at). Control batches take offsets but yield no records.
 
-    `aborted` are the (producer id, first offset) that came with a read_committed answer: what these producers wrote
-    from there up to their abort marker hands out nothing either. Decodes magic 0 to 2 and every codec. Raises
-    `CorruptRecords`; offsets before `from_offset` are left out, because a batch is stored and sent whole.
+    `aborted` are the (producer id, first offset) of a read_committed response: the batches of these producers from
+    there up to their abort markers are skipped too. Decodes magic 0 to 2 and every codec. Batches are stored and sent
+    whole, so earlier records than `from_offset` are dropped. Raises `CorruptRecords`.
     """
     records, next_offset, corrupt = readable(tp, data, from_offset, aborted)
     if corrupt is not None:
@@ -229,7 +233,7 @@ def decode(
 
 
 def readable(tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()) -> Readable:
-    """As `decode`, without raising: what stands in front of a batch that cannot be read is there nevertheless."""
+    """As `decode`, but returns the records before the first unreadable batch instead of raising."""
     committed = CommittedOnly(aborted)
     records: list[Record] = []
     next_offset = from_offset
@@ -240,7 +244,7 @@ def readable(tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterabl
                 raise CorruptRecords("its checksum is wrong")  # noqa: TRY301
             if not committed.leaves_out(batch):
                 records += _records(tp, batch, from_offset)
-            # Only magic 2 says in its header where it ends.
+            # Only the header of magic 2 has the last offset.
             batch_end = batch.next_offset if isinstance(batch, DefaultRecordBatch) else _end_of(records, from_offset)
             next_offset = max(next_offset, batch_end)
             whole = len(records)
@@ -270,17 +274,17 @@ def _records(tp: TopicPartition, batch: Any, from_offset: int) -> Iterable[Recor
 
 
 def _batches(data: bytes) -> Iterator[Any]:
-    """The batches for aiokafka, compressed ones of magic 2 unpacked beforehand, within bounds."""
+    """The batches for aiokafka; compressed ones of magic 2 are unpacked first, within bounds."""
     at = 0
     while at + _MAGIC_AT < len(data):
         (length,) = struct.unpack_from(">i", data, at + _LENGTH_AT)
         end = at + _LOG_OVERHEAD + length
         if length <= 0:
-            raise CorruptRecords(f"a record batch says {length} bytes")
+            raise CorruptRecords(f"a record batch announces {length} bytes")
         if end > len(data):
             return
         one = data[at:end]
-        # The old formats are read by the reader in Python: the one in Cython checks less. They are rare.
+        # aiokafka's reader in Python reads the old formats: the one in Cython checks less, and they are rare.
         yield DefaultRecordBatch(_unpacked(one)) if one[_MAGIC_AT] >= 2 else _OldMessages(one, one[_MAGIC_AT])
         at = end
 
@@ -289,19 +293,19 @@ class _OldMessages(_LegacyRecordBatchPy):  # type: ignore[misc]  # aiokafka publ
     """Formats 0 and 1, unpacked within our bound."""
 
     def _decompress(self, key_offset: int) -> bytes:
-        """Of a wrapper message: its key, which counts for nothing, and its value, both behind their sizes."""
+        """Unpack the value of a wrapper message. Key and value follow their sizes; the key is ignored."""
         if self._magic == 0 and self._compression_type == CODECS["lz4"]:
-            raise CannotUnpack("lz4 in format 0 has another checksum (KAFKA-3160)")
+            raise CannotUnpack("lz4 in format 0, which has a different checksum (KAFKA-3160), is not supported")
         (key_size,) = struct.unpack_from(">i", self._buffer, key_offset)
         at = key_offset + 4 + max(key_size, 0)
         (size,) = struct.unpack_from(">i", self._buffer, at)
         if size < 0:
-            raise CannotUnpack("a wrapper message holds nothing")
+            raise CannotUnpack("a wrapper message has no value")
         return unpacked(self._compression_type, bytes(self._buffer[at + 4 : at + 4 + size]))
 
 
 def _unpacked(batch: bytes) -> bytes:
-    """A magic 2 batch without compression, with a checksum to match; the original's checksum is checked here."""
+    """The decompressed form of a magic 2 batch, with a matching checksum. Checks the original's checksum."""
     if len(batch) < _HEADER.size:
         raise CorruptRecords(f"a record batch of {len(batch)} bytes has no room for its header")
     header = BatchHeader(*_HEADER.unpack_from(batch))

@@ -1,8 +1,8 @@
 """The transactions of one partition: which are open, and which were aborted. Pure values.
 
 An open transaction hides what follows its first record from readers with isolation.level=read_committed: the *last
-stable offset* is the first offset of the oldest open transaction, or the log's end. Whatever lies below it is decided;
-what of it was aborted is listed for the reader, who leaves these batches out.
+stable offset* is the first offset of the oldest open transaction, or the log's end. All transactions below it are
+decided; the reader gets a list of the aborted ones, and skips their batches.
 
 Source: KIP-98; ProducerStateManager and TransactionIndex of Kafka 3.9.
 """
@@ -24,9 +24,9 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """The producer's batches from `first_offset` up to its marker at `last_offset` do not count.
+    """The producer's batches from `first_offset` up to its marker at `last_offset` were aborted.
 
-    `last_stable_offset` is the partition's behind the marker: no transaction that is aborted later begins below it.
+    `last_stable_offset` is the partition's after the marker: no transaction that is aborted later begins below it.
     """
 
     producer_id: int
@@ -37,7 +37,7 @@ class AbortedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class EndMarker:
-    """What a control batch says: its producer's transaction is over, by decision of a coordinator at this epoch."""
+    """The content of a control batch: a coordinator at this epoch has ended the producer's transaction."""
 
     commits: bool
     coordinator_epoch: int
@@ -54,12 +54,12 @@ def no_transactions() -> OpenTransactions:
 
 
 def last_stable_offset(transactions: OpenTransactions, end_offset: int) -> int:
-    """Of a log that ends at `end_offset`."""
+    """The last stable offset of a log that ends at `end_offset`."""
     for oldest in transactions.values():
         return oldest.first_offset
     return end_offset
 
 
 def oldest_first(transactions: Mapping[int, OpenTransaction]) -> OpenTransactions:
-    """In the order that `OpenTransactions` promises."""
+    """Sort by first offset, the order of `OpenTransactions`."""
     return dict(sorted(transactions.items(), key=lambda item: item[1].first_offset))

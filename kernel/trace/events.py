@@ -1,7 +1,7 @@
 """The trace schema: every kind of event and its fields, in one table.
 
 A trace file holds JSON lines. The first line is the header (`HEADER_FIELDS`). The last one is the end marker
-(`END_FIELDS`), which a process writes when it ends in good order; a killed process leaves none. Every other line is one
+(`END_FIELDS`), which a process writes when it ends cleanly; a killed process leaves none. Every other line is one
 event. All events have the common fields (`COMMON_FIELDS`), and each kind adds its own. Readers keep events of unknown
 kinds. They flag an event that lacks a required field or has one of the wrong type; they never drop it.
 

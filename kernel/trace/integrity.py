@@ -1,12 +1,12 @@
 """Whether trace files are whole: what each file holds, and what a run lacks. Pure.
 
 The writer numbers the events of a file from 0 without gaps, stamps them with a clock that never runs backwards, and
-ends the file with a marker that has their number. A lost or doubled line breaks the numbers, and a lost tail the
-marker. What no single file shows is seen from the whole run: a file that is gone, or one that is there twice.
+ends the file with a marker that has their number. A lost or doubled line shows in the numbers, a lost tail in the
+missing marker. Only the run as a whole shows that a file is gone, or is there twice.
 
 A large file is read in chunks by different tasks. `Integrity` is what is known of a chunk; those of one file are merged
-in the order of the file, and the result is the same however it was split. The usual chunk, with consecutive numbers
-and times in order, costs two comparisons an event.
+in the order of the file, and the result is the same however it was split. The usual chunk, with consecutive numbers and
+times in order, costs two comparisons per event.
 
 The tail of a killed process cannot be missed: it leaves no marker, so a file that lost whole lines at its end looks
 like that of a process that was killed earlier.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-#: How a process ends that the runner kills.
+#: `how` in the `process_ended` of a process that the runner killed.
 KILL = "kill"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_RANGES = np.empty((2, 0), np.int64)
@@ -42,7 +42,7 @@ _NO_RANGES = np.empty((2, 0), np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Integrity:
-    """What is known of a part of a file. `of_chunk` makes it, `merged` puts two adjacent parts together."""
+    """What is known of a part of a file. `of_chunk` makes it, `merged` combines two adjacent parts."""
 
     lines: int = 0  #: non-empty ones, header and end marker included
     events: int = 0  #: usable ones
@@ -202,7 +202,7 @@ class FileIntegrity:
     seq_doubled: int = 0  #: events whose number another one has
     seq_missing: int = 0
     backwards: int = 0  #: how often an event's time is before that of the event before it
-    backwards_ns: int = 0  #: by how much at most an event's time is before that of any earlier event
+    backwards_ns: int = 0  #: the most by which an event's time precedes that of an earlier event
     ended: bool = False  #: has an end marker
     announced: int | None = None  #: the number of events in the end marker
     problems: tuple[str, ...] = ()
@@ -232,7 +232,7 @@ def file_integrity(file: str, header: HeaderLine, known: Integrity) -> FileInteg
 
 
 def _problems(header: HeaderLine, known: Integrity) -> list[str]:
-    """In plain English, without the file's name at the front."""
+    """What is wrong with the file, as texts to append to its name."""
     if header.reason is Reason.UNREADABLE:
         return [f" cannot be read: {header.detail}"]
     if not known.lines:
@@ -275,7 +275,7 @@ class ProcessEnd(NamedTuple):
         """Whether it had no chance to write its end marker.
 
         The runner also kills what does not stop in time, or after an interrupt; `how` is then leave or stop, and the
-        code is that of the signal. So it is when somebody else kills a process.
+        code that of the signal. The same holds when somebody else kills a process.
         """
         return self.how == KILL or (self.code is not None and self.code < 0)
 

@@ -54,7 +54,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class EndMarker:
-    """The last line of a file whose process ended in good order."""
+    """The last line of a file whose process ended cleanly."""
 
     events: int  #: in the file
     monotonic_ns: int
@@ -154,7 +154,7 @@ def header_of(line: bytes) -> HeaderLine:
     if not isinstance(header, dict):
         return HeaderLine(None, detail="header is missing")
     wrong = header_problems(header)
-    # Which other fields a later schema has is not known.
+    # A later schema may have other fields.
     if not any(each.startswith("schema ") for each in wrong):
         if header["schema"] > SCHEMA_VERSION:
             return HeaderLine(None, Reason.NEWER_SCHEMA, f"schema is {header['schema']}, not 1 to {SCHEMA_VERSION}")
@@ -164,7 +164,7 @@ def header_of(line: bytes) -> HeaderLine:
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The non-empty lines of a file, without line ends. Raises OSError if it is no file that can be read."""
+    """The non-empty lines of a file, without line ends. Raises OSError if the file cannot be read."""
     with _opened(path) as file:
         while line := file.readline(LINE_BYTES_MAX):
             if line.strip():
@@ -187,7 +187,7 @@ def end_of(line: bytes) -> EndMarker | None:
 def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[str]]:
     """Decode a line. Returns (event, reason, problems); the reason is None for a usable event.
 
-    An end marker is no event: ask `end_of` first.
+    An end marker is not an event: call `end_of` first.
     """
     try:
         event = msgspec.json.decode(line)

@@ -10,9 +10,9 @@ kio's native reader allocates memory for the announced number of elements before
 - A count below -1 is refused. So is -1 (null) if the schema does not allow null; kio would decode it as None.
 
 The check walks the message along its schema, with closures that are prepared once for each class. It is cheap because
-it stops at the last count: it does not walk a message without arrays (Heartbeat), of JoinGroup and SyncGroup it walks
-the few fields before the only array, and of an OffsetCommit for one topic only the first fields. It reads positions
-exactly as kio does.
+it stops at the last count: it skips a message without arrays (Heartbeat), and walks only the few fields before the one
+array of JoinGroup and SyncGroup, and the first fields of an OffsetCommit for one topic. It reads positions exactly as
+kio does.
 """
 
 from __future__ import annotations

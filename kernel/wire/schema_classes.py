@@ -1,6 +1,6 @@
 """Define schemas of messages that kio lacks, as classes in the form of kio's own.
 
-kio's reader and writer accept any dataclass with kio's metadata, so these messages need no codec of their own. None is
+kio's reader and writer accept any dataclass with kio's metadata, so these messages need no separate codec. None is
 flexible (KIP-482): sizes have a fixed width, and there are no tagged fields.
 """
 

@@ -64,7 +64,7 @@ def read_transactions(data_dir: Path) -> Iterator[Transaction]:
     """All transactions in a server's data directory, sorted by zxid. Best read after the server has stopped.
 
     A torn record (a kill, a full disk) ends its file, as it does for ZooKeeper. Raises `FileNotFoundError` if there is
-    no log, ValueError for a file that is no transaction log.
+    no log, ValueError for a file that is not a transaction log.
     """
     logs = sorted((data_dir / "version-2").glob("log.*"), key=lambda log: int(log.suffix[1:], 16))
     if not logs:

@@ -128,7 +128,7 @@ class Offsets:
             await self._kafka.pause()
         raise Unavailable("shutting down before the committed offsets were fetched")
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------------
 
     def _shutting_down(self) -> bool:
         return self._ended or self._closing()

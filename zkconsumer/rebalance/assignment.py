@@ -60,12 +60,12 @@ def _range(
     return decided
 
 
-def _roundrobin(deal: Callable[[Partitions, Threads], dict[str, list[TopicPartition]]]) -> Strategy:
+def _roundrobin(strategy: Callable[[Partitions, Threads], dict[str, list[TopicPartition]]]) -> Strategy:
     def ours(
         consumer_id: str, my_topics: Mapping[str, int], partitions: Partitions, threads: Threads
     ) -> dict[str, list[TopicPartition]]:
         mine = {thread for streams in my_topics.values() for thread in thread_ids(consumer_id, streams)}
-        return {thread: part for thread, part in deal(partitions, threads).items() if thread in mine}
+        return {thread: part for thread, part in strategy(partitions, threads).items() if thread in mine}
 
     return ours
 

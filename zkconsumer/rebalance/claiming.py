@@ -178,7 +178,7 @@ def roll_back_ours(machine: Rebalance) -> Effects:
     return delete_ours(machine, "R11")
 
 
-# -- R12: go -----------------------------------------------------------------------------------------------------
+# -- R12: start --------------------------------------------------------------------------------------------------
 
 
 def notify_starting(machine: Rebalance) -> Effects:
@@ -206,7 +206,7 @@ def start(machine: Rebalance) -> Effects:
 
 
 def start_after_notifying(machine: Rebalance) -> Effects:
-    """As `start`, after 1.1's listener was called in a step of its own."""
+    """As `start`, after 1.1's listener was called in a separate step."""
     return (*assigned(machine), StartFetchers())
 
 

@@ -8,7 +8,7 @@ Between rebalances:
 
 - *Merging.* A change during a rebalance sets a flag; any number of changes makes one more rebalance afterwards. The
   flag is cleared before a rebalance starts, so no change is lost (KAFKA-265).
-- *Demands* (the first rebalance, a new session) are rebalances of their own and leave the flag alone.
+- *Demands* (the first rebalance, a new session) are separate rebalances and leave the flag alone.
 - *An expired session empties the registry* without a release, since other members may own the nodes by now. The
   fetchers keep running until R4 of the rebalance in the new session.
 - *The shutdown* waits for the running rebalance with all its attempts, each of which fails in R9, and then goes before

@@ -63,7 +63,7 @@ def revoked(machine: Rebalance) -> tuple[Emit, ...]:
 
 
 def notify_revoked(machine: Rebalance) -> tuple[NotifyRevoked, ...]:
-    """The calls of the listener. With 1.1's listener there are none: it has a step of its own."""
+    """The calls of the listener. With 1.1's listener there are none: it has a separate step."""
     if machine.config.listener_in_attempt:
         return ()
     streams = sorted({*machine.delivering, *machine.unnotified})

@@ -58,7 +58,7 @@ class Fetcher:
         self._give_back = give_back
         self._infos: dict[TopicPartition, PartitionInfo] = {}
         self._offsets: dict[TopicPartition, int] = {}  #: the next offset to request
-        self._hungry: frozenset[TopicPartition] = frozenset()  #: had records that did not fit into the last response
+        self._left_out: frozenset[TopicPartition] = frozenset()  #: had records that did not fit into the last response
         self._partitions = asyncio.Lock()  #: partitionMapLock
         self._added = asyncio.Event()
         self._channel = asyncio.Lock()  #: one request at a time
@@ -96,7 +96,7 @@ class Fetcher:
 
     async def _round(self) -> None:
         async with self._partitions:
-            wanted = {tp: self._offsets[tp] for tp in sorted(self._offsets, key=lambda tp: tp not in self._hungry)}
+            wanted = {tp: self._offsets[tp] for tp in sorted(self._offsets, key=lambda tp: tp not in self._left_out)}
         try:
             fetched = await self._ask(lambda connection: self._fetch(connection, wanted))
         except RebalanceLabError as error:
@@ -104,7 +104,7 @@ class Fetcher:
             async with self._partitions:
                 self._lose(list(self._infos))
             return
-        self._hungry = frozenset(
+        self._left_out = frozenset(
             tp for tp, part in fetched.items() if not part.data and part.high_watermark > wanted[tp] and not part.error
         )
         async with self._partitions:

@@ -77,7 +77,7 @@ class StreamIterator:
         filled = self._stream.filled
         while self._ahead is None:
             self._check()
-            # All streams of a consumer share the event: a chunk that is queued after this wakes all who wait by then.
+            # All streams of a consumer share the event: a chunk that is queued after this wakes all waiters.
             filled.clear()
             self._ahead = self._stream.find()
             if self._ahead is not None:

@@ -1,7 +1,7 @@
 """The registered brokers: one read for their names and one for each broker.
 
 Source: ZkUtils.getAllBrokersInCluster, Kafka 0.8.2. The leader finder and the search for the offsets' coordinator read
-brokers in this way; the rebalance reads the same nodes in steps of its own (R1, R3).
+brokers in this way; the rebalance reads the same nodes in separate steps (R1, R3).
 """
 
 from __future__ import annotations

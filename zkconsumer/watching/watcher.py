@@ -90,7 +90,7 @@ class Watcher:
         self._states = self.session.subscribe()
 
     def forget_listeners(self) -> None:
-        """Notify no listener any more; watches that are registered still fire (ZkClient.unsubscribeAll)."""
+        """Stop notifying listeners; watches that are registered still fire (ZkClient.unsubscribeAll)."""
         self._listeners.clear()
 
     async def listen(self, path: str, what: Listening, on_change: OnChange) -> None:

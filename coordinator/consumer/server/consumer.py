@@ -1,7 +1,7 @@
 """The consumer of the `server` design.
 
 `coordinator.consumer.polling` has what it shares with the classic designs. The consumer has one ZooKeeper session, and
-each stream is a `MemberStream`, a group member of its own. The coordinator commands the members to stop and start, and
+each stream is a `MemberStream`, a separate group member. The coordinator commands the members to stop and start, and
 they obey in the background: callbacks run between polls, `getmany` only returns buffered records.
 
 On a stop, a member commits everything that was delivered, as the 0.8 consumer does, since a stop does not wait for the

@@ -64,7 +64,7 @@ def _turn_away(group: Group, request: Join, error: Error, turn: Turn) -> None:
         rebalance.complete_if_ready(group, turn)
     elif group.refusal(request.member_id, request.instance_id) is None:
         former = group.members[request.member_id]
-        rebalance.drop_and_rebalance(group, former, "brings too much", GroupTrigger.MEMBER_LEFT, turn)
+        rebalance.drop_and_rebalance(group, former, "metadata too large", GroupTrigger.MEMBER_LEFT, turn)
 
 
 def _bytes_with(group: Group, request: Join, size: int) -> int:

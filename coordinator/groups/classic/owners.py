@@ -32,11 +32,11 @@ def rename(group: Group, former: str, successor: str, turn: Turn) -> None:
     """Trace that a static member's successor owns its partitions, in the same generation."""
     renamed = []
     for owner in group.named:
-        heir = owner._replace(member_id=successor) if owner.member_id == former else owner
-        if heir is not owner:
+        current = owner._replace(member_id=successor) if owner.member_id == former else owner
+        if current is not owner:
             trace_cleared(group.id, group.generation, [owner], "fenced", turn)
-            trace_named(group.id, group.generation, [heir], turn)
-        renamed.append(heir)
+            trace_named(group.id, group.generation, [current], turn)
+        renamed.append(current)
     group.named = renamed
 
 

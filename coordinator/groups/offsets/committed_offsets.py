@@ -298,7 +298,7 @@ class DeleteGroupWrite(Write):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpiredOffsetsWrite(Write):
-    """Offsets that have expired. If that fails, the next search finds them again."""
+    """Offsets that have expired. If this write fails, the next search finds them again."""
 
     offsets: CommittedOffsets = field(repr=False)
 

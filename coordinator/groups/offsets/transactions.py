@@ -195,7 +195,7 @@ class Transactions:
             return None, None
         return transaction, transaction.record
 
-    # -- reports of the doing side ----------------------------------------------------------------------------
+    # -- markers and timers -----------------------------------------------------------------------------------
 
     def marked(self, marker: Marker, turn: Turn) -> None:
         """Every partition of the transaction has its marker."""
@@ -221,7 +221,7 @@ class Transactions:
     # -- steps ------------------------------------------------------------------------------------------------
 
     def _abort(self, transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
-        """Without its producer, which this fences."""
+        """Abort on behalf of the coordinator, and fence the producer."""
         fenced = record._replace(phase=Phase.PREPARE_ABORT, producer_epoch=record.producer_epoch + 1, last_epoch=-1)
         self._write(transaction, fenced, turn)
 

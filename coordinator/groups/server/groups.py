@@ -203,7 +203,7 @@ class ServerGroups:
             if group.generation == 0:
                 del self.groups[group.id]
 
-    # -- reports of the doing side ----------------------------------------------------------------------------------
+    # -- timers ------------------------------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:
         group = self.groups.get(key.group_id)

@@ -156,7 +156,7 @@ class GenerationWrite(Write):
         self.context.tidy(group, turn)
 
     def not_stored(self, error: Error, turn: Turn) -> None:
-        """No member knows that generation. NOT_COORDINATOR ends this machine; other errors may pass."""
+        """No member knows that generation. NOT_COORDINATOR ends this machine; other errors may be temporary."""
         if self.group.state is not ServerGroupState.DEAD and self.group.proposal is self.record:
             self.group.proposal = None
             _fail(self.group, ServerError(error), self.context, turn)
@@ -202,12 +202,12 @@ def command(group: ServerGroup, member_id: str, context: GroupContext, turn: Tur
     seen = group.is_eligible(member_id)
     if last.runs == NO_GENERATION:
         if assigned and seen:
-            _start_behind_the_fence(group, member_id, context, turn)
+            _start_after_write(group, member_id, context, turn)
     elif not (assigned and seen and last.runs == group.generation):
         answer(group, member_id, CommandAnswer(command=Command.STOP, generation=last.runs), turn)
 
 
-def _start_behind_the_fence(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
+def _start_after_write(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
     if member_id not in group.resending:
         group.resending.add(member_id)
         change = (ServerKey(group.id), group.record)

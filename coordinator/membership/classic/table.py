@@ -11,7 +11,7 @@ can reassign it. `holdings` says what that means for its partitions.
 
 Three rules hold everywhere and are therefore not in the table:
 
-1. A response to a request of an earlier life (`Response.stamp`) changes nothing.
+1. A response to a request under an earlier identity (`Response.stamp`) changes nothing.
 2. An event that a state's row does not name changes nothing.
 3. An identity (member id and generation) is never reused after the group refused it, and what was owned under it is
    *lost*: others may own it by now.

@@ -175,7 +175,7 @@ def stop(member: ServerMember, event: events.StopCommanded, now: int) -> Step:
     return stopping, (*emitted, *moves.commit_and_revoke(stopping))
 
 
-def stop_of_nothing(member: ServerMember, _: events.StopCommanded, now: int) -> Step:
+def stop_without_generation(member: ServerMember, _: events.StopCommanded, now: int) -> Step:
     """Nothing is running; the next AwaitCommand says so again."""
     return moves.retry_later(replace(member, awaiting_command=False), now), ()
 

@@ -18,7 +18,7 @@ timeout dropped meanwhile finds out when a commit is refused, or when it receive
 
 Three rules hold everywhere and are therefore not in the table:
 
-1. A response to a request of an earlier life (`Response.stamp`) changes nothing.
+1. A response to a request under an earlier identity (`Response.stamp`) changes nothing.
 2. An event that a state's row does not name changes nothing.
 3. An identity (id and generation) is never reused after it was refused or its session expired.
 
@@ -151,7 +151,7 @@ TABLE: Mapping[ServerMemberState, Mapping[type[Event], Cell]] = MappingProxyType
         WAITING: {
             **_inside(WAITING),
             NoCommand: _to(actions.no_command, WAITING),
-            StopCommanded: _to(actions.stop_of_nothing, WAITING),
+            StopCommanded: _to(actions.stop_without_generation, WAITING),
             StartCommanded: _to(actions.start, STARTING, WAITING),
             SubscriptionAnnounced: _to(actions.subscription_announced, WAITING),
             Closed: _to(actions.close, LEFT),

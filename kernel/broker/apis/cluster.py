@@ -180,12 +180,12 @@ def _not_elected(snapshot: ClusterSnapshot, tp: TopicPartition, kind: int) -> Re
     if kind == UNCLEAN:
         if partition.leader in snapshot.brokers:
             return ErrorCode.election_not_needed, f"{tp} has a leader"
-        return ErrorCode.eligible_leaders_not_available, f"no replica of {tp} runs: each that does leads at once"
+        return ErrorCode.eligible_leaders_not_available, f"no replica of {tp} is running"
     first = partition.replicas[0]
     if partition.leader == first:
         return ErrorCode.election_not_needed, f"{tp} is led by its first replica, broker {first}"
     if first not in snapshot.brokers:
-        return ErrorCode.preferred_leader_not_available, f"broker {first}, the first replica of {tp}, does not run"
+        return ErrorCode.preferred_leader_not_available, f"broker {first}, the first replica of {tp}, is not running"
     return None
 
 

@@ -45,7 +45,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
 
 #: The most settings in one DescribeConfigs response, approximately: those of 1,500 topics.
 ROWS_MAX = 50_000
-_RESOURCES_A_TURN = 100  #: of the event loop
+_RESOURCES_PER_TURN = 100  #: altered in one turn of the event loop
 
 Configs = dict[str, str]
 
@@ -78,7 +78,7 @@ class ConfigHandlers:
         results: list[dict[str, Any]] = []
         rows = 0
         for number, resource in enumerate(body.resources):
-            if number % _RESOURCES_A_TURN == 0:
+            if number % _RESOURCES_PER_TURN == 0:
                 await asyncio.sleep(0)
             results.append(await self._described(body, resource, is_too_much=rows >= ROWS_MAX))
             rows += len(results[-1]["configs"])
@@ -150,7 +150,7 @@ class ConfigHandlers:
                 raise RefusedAlteration(ErrorCode.invalid_request, f"named more than once: {', '.join(twice)}")
             for config in resource.configs:
                 if config.value is None and config.config_operation != DELETE:
-                    raise RefusedAlteration(ErrorCode.invalid_request, f"{config.name} is to be null")
+                    raise RefusedAlteration(ErrorCode.invalid_request, f"the value of {config.name} is null")
             return lambda before: altered(before, resource.configs, resource.resource_type)
 
         return {"responses": await self._alter_all(body, decision)}
@@ -161,7 +161,7 @@ class ConfigHandlers:
         def decision(resource: Any) -> Callable[[Configs], Configs]:
             for config in resource.configs:
                 if config.value is None:
-                    raise RefusedAlteration(ErrorCode.invalid_request, f"{config.name} is to be null")
+                    raise RefusedAlteration(ErrorCode.invalid_request, f"the value of {config.name} is null")
             return lambda _: {config.name: config.value for config in resource.configs}
 
         return {"responses": await self._alter_all(body, decision)}

@@ -38,7 +38,7 @@ _SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TI
 _NEVER = 2**15
 
 #: Partitions handled before other requests are served.
-PARTITIONS_OF_A_PIECE = 100
+PARTITIONS_PER_PIECE = 100
 #: Stand for an unknown epoch in responses.
 NO_EPOCH, NO_OFFSET = -1, -1
 
@@ -90,7 +90,7 @@ class OffsetHandlers:
                     partitions.append(await self._several(topic.name, partition))
                 else:
                     partitions.append(await self._one(topic.name, partition, version, committed=committed))
-                if not number % PARTITIONS_OF_A_PIECE:
+                if not number % PARTITIONS_PER_PIECE:
                     await asyncio.sleep(0)
             topics.append({"name": topic.name, "partitions": partitions})
         return {"topics": topics}

@@ -186,7 +186,7 @@ class ProduceHandlers:
 
     async def init_producer_id(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
         if body.transactional_id is not None:
-            # Fatal for every client; they would retry "not supported" for ever.
+            # Fatal for every client; they would retry "not supported" forever.
             code = ErrorCode.invalid_request if body.transactional_id == "" else ErrorCode.invalid_txn_state
             return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
         return await new_producer(self._cluster)

@@ -51,7 +51,7 @@ _CREATED_ROW = ("name", "value", "read_only", "config_source", "is_sensitive")
 
 
 #: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH of Kafka 4.1: more are POLICY_VIOLATION for every topic.
-PARTITIONS_A_REQUEST_MAX = 10_000
+PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
 class _Refused(RebalanceLabError):
@@ -85,8 +85,8 @@ class TopicHandlers:
     async def create_topics(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
         twice = _named_twice(topic.name for topic in body.topics)
         timeout_ms = _ms(body.timeout)
-        if (wanted := sum(self._partitions_of(topic) for topic in body.topics)) > PARTITIONS_A_REQUEST_MAX:
-            message = f"one request creates {PARTITIONS_A_REQUEST_MAX} partitions at most, not {wanted}"
+        if (wanted := sum(self._partitions_of(topic) for topic in body.topics)) > PARTITIONS_PER_REQUEST_MAX:
+            message = f"one request creates {PARTITIONS_PER_REQUEST_MAX} partitions at most, not {wanted}"
             return {"topics": [_not_created(topic.name, ErrorCode.policy_violation, message) for topic in body.topics]}
         answers = {}
         for topic in body.topics:

@@ -1,7 +1,7 @@
 """Verifies for Produce that a partition was added to a transaction, by asking its coordinator (KIP-890, part 1).
 
 Without verification, a batch that arrives after its transaction ended would begin one that never ends, and readers with
-read_committed would wait for ever. Needed only if the producer has no open transaction in the partition.
+read_committed would wait forever. Needed only if the producer has no open transaction in the partition.
 """
 
 from __future__ import annotations

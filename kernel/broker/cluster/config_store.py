@@ -41,7 +41,7 @@ ALL_BROKERS = "<default>"
 #: ZkNodeChangeNotificationListener: how long a notification stays.
 _CHANGE_KEPT_MS = 15 * 60 * 1000
 _STEP = "configs"
-_TROUBLE_S = 1.0
+_ERROR_RETRY_S = 1.0
 Result = TypeVar("Result")
 
 
@@ -72,7 +72,7 @@ class ConfigStore:
         """The effective settings of a topic. A topic that this broker does not lead counts as one without settings."""
         return self._configs.get(topic, self._otherwise)
 
-    # -- life --------------------------------------------------------------------------------------------------------
+    # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     def connect(self, session: Callable[[], ZooKeeperSession]) -> None:
         """Set how to get the session, which exists before any partition is led."""
@@ -226,7 +226,7 @@ class ConfigStore:
             except ZooKeeperError as error:
                 log.error("broker %d cannot follow changes of settings: %s", self._node_id, error)  # noqa: TRY400
                 self._dirty.set()
-                await asyncio.sleep(_TROUBLE_S)
+                await asyncio.sleep(_ERROR_RETRY_S)
 
     async def _read_changes(self, *, ignore: bool = False) -> None:
         self._dirty.clear()

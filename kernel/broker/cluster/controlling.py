@@ -1,4 +1,4 @@
-"""The controller at work: its election, and writing what `controller.decide` decides.
+"""The acting half of the controller: stands for election, and writes what `controller.decide` decides.
 
 Fencing is Kafka's: a new controller raises /controller_epoch in the transaction that creates /controller, and makes
 every later write in a transaction that checks that node's version. A controller that was paused and replaced fails
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.cluster.cluster_view import TopicView
     from kernel.broker.cluster.controller import WriteState
-    from kernel.broker.cluster.observing import AdminRequest, Nameless, Observation
+    from kernel.broker.cluster.observing import AdminRequest, Observation, TopicWithoutId
     from kernel.clock import Clock
     from kernel.zookeeper.operations import TransactionPart
     from kernel.zookeeper.session import ZooKeeperSession
@@ -72,7 +72,7 @@ class Controller:
             await self._adopt(observed.controller_session)
         if self._is_elected(observed):
             try:
-                await self._govern(observed)
+                await self._act(observed)
             except (BadVersion, NodeExists, NoNode, NotEmpty) as error:
                 log.info("controller %d, epoch %d: overtaken: %s", self._node_id, self._epoch, error)
                 return False
@@ -123,11 +123,11 @@ class Controller:
             except NodeExists:
                 continue
 
-    async def _govern(self, observed: Observation) -> None:
+    async def _act(self, observed: Observation) -> None:
         now = observed.snapshot.broker_epochs
         live = now.keys() - restarted(self._broker_epochs, now)
-        for nameless in observed.nameless:
-            await self._give_id(nameless)
+        for topic in observed.without_id:
+            await self._restore_id(topic)
         circumstances = (self._epoch, frozenset(live), observed.deletions)
         changed = changed_topics(self._decided, observed.snapshot.topics)
         among = changed if circumstances == self._circumstances else None
@@ -136,7 +136,7 @@ class Controller:
         self._decided, self._circumstances = observed.snapshot.topics, circumstances
         if not writes and live == now.keys():
             # Otherwise the view lags behind what was just written.
-            await self._grant(observed, live)
+            await self._handle_admin_requests(observed, live)
         for name in observed.deletions:
             await self._delete(name)
         self._broker_epochs = dict(now)
@@ -144,20 +144,20 @@ class Controller:
             # Elect as if they had gone; once the view shows it, the next step counts them as back.
             log.info("brokers %s have been restarted", sorted(now.keys() - live))
 
-    async def _give_id(self, nameless: Nameless) -> None:
+    async def _restore_id(self, topic: TopicWithoutId) -> None:
         """Restore topic ids: Kafka's tools before 2.8 write a topic's znode without its id.
 
         A running 3.9.1 controller keeps the id in memory and leaves the znode; the next controller then takes a new id,
         and its brokers refuse to lead the topic. We write the id back: it says where the records are.
         """
-        topic_id = nameless.known_id
-        if topic_id is None and nameless.was_led and self.kept_topic_id is not None:
-            topic_id = await self.kept_topic_id(nameless.name)
-        named = znodes.TopicNode(nameless.node.replicas, topic_id or new_id())
-        log.info("topic %s was written without its id; it %s", nameless.name, "keeps it" if topic_id else "gets one")
-        await self._fenced(SetData(paths.topic(nameless.name), znodes.topic_node(named), nameless.version))
+        topic_id = topic.known_id
+        if topic_id is None and topic.was_led and self.kept_topic_id is not None:
+            topic_id = await self.kept_topic_id(topic.name)
+        named = znodes.TopicNode(topic.node.replicas, topic_id or new_id())
+        log.info("topic %s was written without its id; it %s", topic.name, "keeps it" if topic_id else "gets one")
+        await self._fenced(SetData(paths.topic(topic.name), znodes.topic_node(named), topic.version))
 
-    async def _grant(self, observed: Observation, live: Collection[int]) -> None:
+    async def _handle_admin_requests(self, observed: Observation, live: Collection[int]) -> None:
         """Carry out requests that older tools make by a znode (KafkaController, 3.9)."""
         if observed.election is not None:
             await self._elect(observed, observed.election, live)
@@ -217,21 +217,21 @@ class Controller:
                     for write in changes[start : start + _BATCH]
                 )
             )
-        births = [write for write in writes if write.expected_version is None]
-        for name in sorted({write.topic_partition.topic for write in births}):
+        new = [write for write in writes if write.expected_version is None]
+        for name in sorted({write.topic_partition.topic for write in new}):
             try:
                 await self._session.create(paths.partitions(name), None, step=_STEP)
             except NodeExists:
                 continue
-        for start in range(0, len(births), _BATCH):
-            await self._bear(births[start : start + _BATCH])
+        for start in range(0, len(new), _BATCH):
+            await self._create_states(new[start : start + _BATCH])
 
-    async def _bear(self, births: Sequence[WriteState]) -> None:
+    async def _create_states(self, new: Sequence[WriteState]) -> None:
         """Create the states of new partitions, with their folders."""
         states = [
-            Create(paths.partition_state(*write.topic_partition), znodes.state_node(write.state)) for write in births
+            Create(paths.partition_state(*write.topic_partition), znodes.state_node(write.state)) for write in new
         ]
-        folders = [Create(paths.partition(*write.topic_partition), None) for write in births]
+        folders = [Create(paths.partition(*write.topic_partition), None) for write in new]
         try:
             await self._fenced(*(part for pair in zip(folders, states, strict=True) for part in pair))
         except NodeExists:

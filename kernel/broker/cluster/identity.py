@@ -1,6 +1,6 @@
 """A broker's identity: its id is stored with the data, so that a restarted broker is the same broker.
 
-Brokers of one machine share the data folder; each has a folder of its own in it:
+Brokers of one machine share the data folder; each has its own subfolder:
 
     brokers/<broker id>/meta.properties   Kafka's own file: broker.id, version, cluster.id (MetaProperties, 3.9)
     brokers/<broker id>/lock              locked (flock) by this broker's process while it lives; it contains the
@@ -47,7 +47,7 @@ _VERSION = "0"
 _CHOOSING_S = 10.0
 
 
-class BrokerRuns(UserError):
+class BrokerAlreadyRunning(UserError):
     """A live process is already this broker of this data folder."""
 
 
@@ -121,7 +121,7 @@ def claim(data_dir: Path, cluster_id: str, listener: str, *, node_id: int | None
     """Become broker `node_id`, or without one a broker of this folder that is not running (see above). Blocks.
 
     Returns None if no id was given and the folder has none available: the caller then generates one. Raises
-    BrokerRuns, WrongCluster, DamagedIdentity, EnvironmentFault.
+    BrokerAlreadyRunning, WrongCluster, DamagedIdentity, EnvironmentFault.
     """
     try:
         with _choosing(data_dir):
@@ -131,7 +131,7 @@ def claim(data_dir: Path, cluster_id: str, listener: str, *, node_id: int | None
             for candidate in _candidates(data_dir, listener):
                 try:
                     return _become(data_dir, candidate, cluster_id, listener)
-                except BrokerRuns:
+                except BrokerAlreadyRunning:
                     continue
             return None
     except OSError as error:
@@ -149,7 +149,7 @@ def _become(data_dir: Path, node_id: int, cluster_id: str, listener: str) -> Ide
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BrokerRuns(_runs(data_dir, node_id)) from None
+            raise BrokerAlreadyRunning(_runs(data_dir, node_id)) from None
         if not (folder / _META).exists():
             _write_meta(folder, Meta(node_id, cluster_id))
         os.truncate(lock, 0)

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: A controller that was overtaken retries after this long, or sooner if a watch fires.
-_OVERTAKEN_S = 0.1
-#: The same after an error of ZooKeeper, or malformed data in it.
-_TROUBLE_S = 1.0
+_RACE_RETRY_S = 0.1
+#: The delay after an error of ZooKeeper, or malformed data in it.
+_ERROR_RETRY_S = 1.0
 #: A previous incarnation's registration expires within its session timeout and a tick or two.
 _REGISTRATION_GRACE_MS = 5_000
 #: Sessions tried for one start, if their connections are lost before it completes.
@@ -99,7 +99,7 @@ class Cluster:
         self._controller: Controller | None = None
         self._topics: Topics | None = None
 
-    # -- life --------------------------------------------------------------------------------------------------
+    # -- lifecycle ---------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Join the cluster; on return the view is complete and leaderships follow. Subscribe before.
@@ -301,7 +301,7 @@ class Cluster:
                 log.info("broker %d could not register again yet: %s", self.node_id, error)
             except ZooKeeperError as error:
                 log.error("broker %d cannot register again: %s", self.node_id, error)  # noqa: TRY400 - no fault here
-                await asyncio.sleep(_TROUBLE_S)
+                await asyncio.sleep(_ERROR_RETRY_S)
             else:
                 break
         if session.session_id == change.session_id:
@@ -320,7 +320,7 @@ class Cluster:
                 observed = await self._observer.refresh()
                 self._publish(observed)
                 if self._registered_in == session.session_id and not await self._controller.step(observed):
-                    look_again_s = _OVERTAKEN_S
+                    look_again_s = _RACE_RETRY_S
             except SessionClosed:
                 return
             except Retriable as error:
@@ -328,14 +328,14 @@ class Cluster:
                 continue
             except (ZooKeeperError, MalformedNode) as error:
                 log.error("broker %d cannot follow ZooKeeper: %s", self.node_id, error)  # noqa: TRY400 - no fault here
-                look_again_s = _TROUBLE_S
+                look_again_s = _ERROR_RETRY_S
             try:
                 async with asyncio.timeout(look_again_s):
                     await self._observer.dirty.wait()
             except TimeoutError:
                 continue
-            if look_again_s == _TROUBLE_S:
-                await asyncio.sleep(_TROUBLE_S)  # unread paths are still dirty
+            if look_again_s == _ERROR_RETRY_S:
+                await asyncio.sleep(_ERROR_RETRY_S)  # unread paths are still dirty
 
     def _publish(self, observed: Observation) -> None:
         before, self.snapshot = self.snapshot, observed.snapshot

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class LedLogs:
     """A `LeadershipListener` for data topics; handlers look up partition logs here.
 
-    Use: `logs = LedLogs(storage)`, `cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)`.
-    The coordinator subscribes a listener of its own for `__consumer_offsets` and calls `storage.take_over_pairs`.
+    Use: `logs = LedLogs(storage)`, `cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)`. The
+    coordinator subscribes its own listener for `__consumer_offsets` and calls `storage.take_over_pairs`.
     """
 
     def __init__(self, storage: Storage) -> None:

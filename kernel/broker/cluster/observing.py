@@ -40,7 +40,7 @@ _WARNED_MAX, _WARNED_CHARACTERS_MAX = 1_000, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Nameless:
+class TopicWithoutId:
     """A topic's znode without an id, or with a different one: Kafka before 2.8 and its tools write none.
 
     `known_id` is the id that the same znode had before, which the view still uses. `was_led`: the topic has partition
@@ -69,7 +69,7 @@ class Observation:
     snapshot: ClusterSnapshot = field(default_factory=ClusterSnapshot)
     controller_session: int = 0  #: the owner of /controller; 0 if there is none
     deletions: tuple[str, ...] = ()  #: topics to be deleted
-    nameless: tuple[Nameless, ...] = ()  #: in the snapshot only if their id is known
+    without_id: tuple[TopicWithoutId, ...] = ()  #: in the snapshot only if their id is known
     election: AdminRequest | None = None
     reassignment: AdminRequest | None = None
 
@@ -298,13 +298,13 @@ class Observer:
             snapshot=snapshot,
             controller_session=0 if known.controller is None else known.controller[1],
             deletions=known.deletions,
-            nameless=tuple(self._nameless(name) for name in sorted(self._views.nameless)),
+            without_id=tuple(self._without_id(name) for name in sorted(self._views.without_id)),
             election=known.admin_requests.get(paths.PREFERRED_ELECTION),
             reassignment=known.admin_requests.get(paths.REASSIGNMENT),
         )
 
-    def _nameless(self, name: str) -> Nameless:
+    def _without_id(self, name: str) -> TopicWithoutId:
         found = self._known.topics[name]
         states = (paths.partition_state(name, number) for number in range(len(found.node.replicas)))
         was_led = any(path in self._known.states for path in states)
-        return Nameless(name, found.node, found.version, found.had_id, was_led)
+        return TopicWithoutId(name, found.node, found.version, found.had_id, was_led)

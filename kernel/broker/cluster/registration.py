@@ -81,8 +81,8 @@ async def ensure_cluster(session: ZooKeeperSession) -> str:
 async def register(session: ZooKeeperSession, address: BrokerAddress, clock: Clock, *, patience_ms: int | None) -> None:
     """Create the broker's ephemeral znode, as 3.9.1 does: one transaction of create and set.
 
-    Waits for another session's node to go: usually one of a previous incarnation of this broker, whose session has
-    not timed out yet. Raises BrokerIdTaken if it still exists after `patience_ms` (None: wait for ever).
+    Waits for another session's node to go: usually one of a previous incarnation of this broker, whose session has not
+    timed out yet. Raises BrokerIdTaken if it still exists after `patience_ms` (None: wait forever).
     """
     path = paths.broker(address.node_id)
     try:

@@ -35,7 +35,7 @@ class TopicViews:
     """The views of all topics; those of changed topics are rebuilt."""
 
     def __init__(self) -> None:
-        self.nameless: set[str] = set()
+        self.without_id: set[str] = set()
         self._changed: set[str] = set()
         self._topics: dict[str, TopicView] = {}
         self._names: dict[UUID, str] = {}
@@ -56,7 +56,7 @@ class TopicViews:
         # Copies: returned views never change. dict.copy computes no hashes, and keeps the order.
         views, names = self._topics.copy(), self._names.copy()
         for name in changed:
-            self.nameless.discard(name)
+            self.without_id.discard(name)
             view = views.get(name)
             if view is not None and names.get(view.topic_id) == name:
                 del names[view.topic_id]
@@ -81,7 +81,7 @@ class TopicViews:
     ) -> None:
         znode = topics[name]
         if znode.node.topic_id is None or znode.node.topic_id != znode.had_id:
-            self.nameless.add(name)
+            self.without_id.add(name)
         if znode.had_id is None:
             return
         other = names.get(znode.had_id)

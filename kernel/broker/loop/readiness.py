@@ -2,8 +2,8 @@
 
 *Prompt* connections, those of members that heartbeat, are read first in every turn of the loop. *Patient* ones, all
 others (thousands when a large group connects or rebalances), are read, and served as they are read, for a millisecond
-per turn; unread data stays in the kernel and is reported again. Each class is a poller of its own that the loop
-watches, so a read costs no asyncio handle, and an idle connection costs nothing.
+per turn; unread data stays in the kernel and is reported again. Each class has its own poller, which the loop watches,
+so a read costs no asyncio handle, and an idle connection costs nothing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Connections waiting to be accepted; the kernel has a limit of its own (net.core.somaxconn).
+#: Connections waiting to be accepted; the kernel has its own limit (net.core.somaxconn).
 BACKLOG = 16_384
 #: Connections accepted in one turn, and the time allowed for it.
 ACCEPTED_MAX, ACCEPT_BUDGET_S = 16, 0.001

@@ -246,7 +246,7 @@ class RespondingConnection(BudgetedSocket):
         self._cancel_fetch()
 
     def _lose(self) -> None:
-        """Nothing can be sent any more. Still read and serve what the client sent before."""
+        """Sending has become impossible. Still read and serve what the client sent before."""
         self._is_open = False
         self._drop_unsent()
         self._watch(self._events & ~WRITABLE)

@@ -100,7 +100,7 @@ class ServedConnection(RespondingConnection):
         elif self._state is IDLE and (frame := self._buffer.whole(data)) is not None:
             if self.is_prompt:
                 self._begin(frame)
-            else:  # this is its turn: patient connections are read within a budget of their own
+            else:  # this is its turn: reading patient connections has its own budget
                 if len(frame) > FREE_BYTES:
                     self._at_work = len(frame)
                     self._account()

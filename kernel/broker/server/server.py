@@ -174,7 +174,7 @@ class BrokerServer:
     async def _close_idle(self) -> None:
         loop = asyncio.get_running_loop()
         limit_s = self.limits.idle_ms_max / 1000
-        while limit_s > 0:  # -1 keeps idle connections for ever
+        while limit_s > 0:  # -1 keeps idle connections forever
             await asyncio.sleep(min(max(limit_s / 2, 0.05), 60))
             self.turns.run_in_turns(self._sweep(loop.time() - limit_s))
 

@@ -92,7 +92,7 @@ def held(setting: TopicSetting, found: list[Synonym]) -> tuple[str, Source]:
 
 
 def effective(own: Mapping[str, str], layers: BrokerLayers) -> dict[str, str]:
-    """{name: effective value} of every setting of a topic with these settings of its own."""
+    """{name: effective value} of every setting of a topic; `own` are those set for the topic itself."""
     return {name: held(setting, synonyms(setting, own, layers))[0] for name, setting in TOPIC_SETTINGS.items()}
 
 

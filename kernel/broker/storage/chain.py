@@ -1,8 +1,8 @@
 """Which file holds which offsets of a log. Pure.
 
-Each leadership of a partition (a *term*) writes rows of its own, in the file of its broker incarnation. What a
-successor takes over is a list of segments, one a term, each cut at the end offset that the successor's read
-snapshot saw: what a paused predecessor commits later lies beyond the cut, and is ignored.
+Each leadership of a partition (a *term*) writes its own rows, in the file of its broker incarnation. What a successor
+takes over is a list of segments, one per term, each cut at the end offset that the successor's read snapshot saw: what
+a paused predecessor commits later lies beyond the cut, and is ignored.
 """
 
 from __future__ import annotations

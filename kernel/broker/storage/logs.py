@@ -48,7 +48,7 @@ class Log:
 
     @property
     def fenced(self) -> str | None:
-        """Why nothing can be appended any more; None while it can, as far as is known."""
+        """Why the log refuses appends; None while it accepts them, as far as is known."""
         return self._closed or self._term.closed
 
     def close(self, reason: str) -> None:

@@ -1,7 +1,7 @@
 """The files of a broker's previous incarnations: at its start, damaged ones are reported and empty ones removed.
 
-Only the broker that holds their identity (`kernel.broker.cluster.identity`) does so: no process writes them any more.
-A file with records stays, however old: partitions' chains of segments refer to it (`chain.py`), and copying its records
+Only the broker that holds their identity (`kernel.broker.cluster.identity`) does so: no process still writes them. A
+file with records stays, however old: partitions' chains of segments refer to it (`chain.py`), and copying its records
 into a new file at every start would be too expensive.
 """
 

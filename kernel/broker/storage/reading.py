@@ -1,4 +1,4 @@
-"""Reads record batches and pairs across the files of a log's segments, on threads of their own."""
+"""Reads record batches and pairs across the files of a log's segments, on separate threads."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _QUEUED_MAX = 256
 
 
 class Storage:
-    """`await start()` before use. SQLite runs on threads of its own; nothing here blocks the event loop."""
+    """`await start()` before use. SQLite runs on separate threads; nothing here blocks the event loop."""
 
     def __init__(self, data_dir: Path, node_id: int, incarnation: str | None = None) -> None:
         self.data_dir = data_dir
@@ -55,9 +55,9 @@ class Storage:
         #: Called on the event loop when a log has closed by itself: Fenced (another broker leads), StorageFailed
         #: (the fence could not be checked; take the log over again) or LogStopped (an internal error).
         self.on_closed: Callable[[TopicPartition, StorageError], None] | None = None
-        #: Called on the event loop when an internal error has ended the writer; every log has closed then.
-        self.on_died: Callable[[LogStopped], None] | None = None
-        self.death: LogStopped | None = None  #: what `on_died` was called with, or would have been
+        #: Called on the event loop when an internal error has ended the writer; every log is closed by then.
+        self.on_failed: Callable[[LogStopped], None] | None = None
+        self.failure: LogStopped | None = None  #: what `on_failed` was called with, or would have been
 
     async def start(self) -> None:
         """Create this incarnation's file. Raises StorageFailed: not writable, full, or it exists already."""
@@ -125,10 +125,10 @@ class Storage:
             await asyncio.to_thread(shutil.rmtree, topic_folder(self.data_dir, topic_id), ignore_errors=True)
         await self._perform(Forget(topic_id, asyncio.get_running_loop().create_future()))
 
-    # -- inside ------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------
 
     def _open(self) -> Writer:
-        return Writer(self.data_dir, self.file, self._answered, self._died)
+        return Writer(self.data_dir, self.file, self._answered, self._failed)
 
     def _opened_reader(self) -> Reader:
         if self._reader is None:
@@ -163,7 +163,7 @@ class Storage:
         """Runs on the writer's thread."""
         self._call_soon(self._deliver, answers)
 
-    def _died(self, failure: LogStopped) -> None:
+    def _failed(self, failure: LogStopped) -> None:
         """Runs on the writer's thread."""
         self._call_soon(self._close_all, failure)
 
@@ -175,11 +175,11 @@ class Storage:
             return  # the event loop is closed: there is no waiter left
 
     def _close_all(self, failure: LogStopped) -> None:
-        self.death = failure
+        self.failure = failure
         for tp in list(self._logs):
             self.stop_log(tp, failure)
-        if self.on_died is not None:
-            self.on_died(failure)
+        if self.on_failed is not None:
+            self.on_failed(failure)
 
     def _deliver(self, answers: list[JobResult]) -> None:
         for job, value, given in answers:

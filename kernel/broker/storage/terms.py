@@ -60,7 +60,7 @@ class Term:
     """One leadership of one partition by this incarnation; the writer's thread owns it.
 
     `end_offset`, `producers` and `transactions` are the committed state, which may briefly run ahead of what is
-    acknowledged. `closed` is why nothing may be appended any more; an internal error sets `stopped` too.
+    acknowledged. `closed` is why the term refuses appends; an internal error sets `stopped` too.
     """
 
     topic_partition: TopicPartition

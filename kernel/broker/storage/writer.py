@@ -81,13 +81,13 @@ class Writer:
         data_dir: Path,
         file: str,
         answered: Callable[[list[JobResult]], None],
-        died: Callable[[LogStopped], None],
+        failed: Callable[[LogStopped], None],
     ) -> None:
-        """`died` is called on the thread, with the internal error that ended it."""
+        """`failed` is called on the thread, with the internal error that ended it."""
         self._data_dir = data_dir
         self._file = file
         self._answered = answered
-        self._died = died
+        self._failed = failed
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._waiting: deque[Job] = deque()  # taken off the queue
         self._at_work: Sequence[Job] = ()  # of these, the ones without a result
@@ -152,8 +152,8 @@ class Writer:
         self._answered([*((job, None, closed) for job in self._waiting), *answers])
 
     def _refuse_all(self, failure: LogStopped) -> None:
-        """Refuse all jobs until `Stop`; nothing is stored any more."""
-        self._died(failure)
+        """Refuse all jobs until `Stop`, and store nothing."""
+        self._failed(failure)
         refused = [*self._at_work, *self._waiting]
         while True:
             self._answered([(job, None, None if isinstance(job, Stop) else failure) for job in refused])

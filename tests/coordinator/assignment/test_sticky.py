@@ -118,7 +118,7 @@ def test_arrays_give_the_same_answer_as_decoding_one_by_one_for_any_bytes(
     for strategy in READERS:
         expected = list(one_by_one(strategy, sizes, members).items())
         assert list(assign(strategy, sizes, members).items()) == expected
-        with patch.object(claimed_partitions, "TOGETHER_LEAST", 1), patch.object(topic_names, "_FACTOR", np.uint64(0)):
+        with patch.object(claimed_partitions, "TOGETHER_MIN", 1), patch.object(topic_names, "_FACTOR", np.uint64(0)):
             assert list(assign(strategy, sizes, members).items()) == expected
             assert_read_as_one_by_one(strategy, sizes, members)
         assert_read_as_one_by_one(strategy, sizes, members)
@@ -139,7 +139,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("place", ["owned", "user data"])
-@pytest.mark.parametrize("together_least", [1, claimed_partitions.TOGETHER_LEAST])
+@pytest.mark.parametrize("together_least", [1, claimed_partitions.TOGETHER_MIN])
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_array_of_claims_is_accepted_or_ignored_as_one_by_one(kind: str, together_least: int, place: str) -> None:
     strategy = "cooperative-sticky" if place == "owned" else "sticky"
@@ -151,7 +151,7 @@ def test_array_of_claims_is_accepted_or_ignored_as_one_by_one(kind: str, togethe
         said = struct.pack(">h", 0) + topics + struct.pack(">i", len(user_data)) + user_data
     rival = MemberSubscription(topics=("t", "u"), owned=(TopicPartition("t", 1),), generation=1)
     members = {"a": encode_subscription(rival), "b": said, "c": encode_subscription(rival)}
-    with patch.object(claimed_partitions, "TOGETHER_LEAST", together_least):
+    with patch.object(claimed_partitions, "TOGETHER_MIN", together_least):
         assert_read_as_one_by_one(strategy, {"t": 5, "u": 3}, members)
         assert_as_one_by_one(strategy, {"t": 5, "u": 3}, members)
 
@@ -290,6 +290,6 @@ def test_malicious_lengths_cost_no_memory() -> None:
     huge = struct.pack(">i", 2**31 - 1) + had[4:]
     members = {
         f"m{n}": encode_subscription(MemberSubscription(topics=("t",), user_data=had if n else huge))
-        for n in range(claimed_partitions.TOGETHER_LEAST + 1)
+        for n in range(claimed_partitions.TOGETHER_MIN + 1)
     }
     assert_as_one_by_one("sticky", {"t": 2}, members)

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
-from coordinator.service.limits import METADATA_BYTES_LEAST, limits_of
+from coordinator.service.limits import METADATA_BYTES_MIN, limits_of
 from kernel.broker.settings.configuration import BrokerConfig
 from tests.support.group_machine import LIMITS, RANGE, Machine, assignment, stable
 
@@ -124,7 +124,7 @@ def test_loaded_group_counts_its_members_metadata():
     [
         ({}, 524_294, 786_441),
         ({"message.max.bytes": "16777216"}, 8_388_608, 12_582_912),
-        ({"message.max.bytes": "3000"}, METADATA_BYTES_LEAST, METADATA_BYTES_LEAST),
+        ({"message.max.bytes": "3000"}, METADATA_BYTES_MIN, METADATA_BYTES_MIN),
         ({"group.member.metadata.max.bytes": "10", "group.metadata.max.bytes": "20"}, 10, 20),
     ],
 )

@@ -79,8 +79,8 @@ def test_leader_looks_up_the_groups_topics_and_a_follower_its_own():
 
 
 def test_metadata_is_refreshed_when_old_and_soon_while_a_topic_is_missing():
-    def wait(in_vain: int, missing: bool = True, backoff_ms: int = 100, max_age_ms: int = 300_000) -> int:
-        return wait_ms(missing=missing, in_vain=in_vain, max_age_ms=max_age_ms, backoff_ms=backoff_ms)
+    def wait(failed_refreshes: int, missing: bool = True, backoff_ms: int = 100, max_age_ms: int = 300_000) -> int:
+        return wait_ms(missing=missing, failed_refreshes=failed_refreshes, max_age_ms=max_age_ms, backoff_ms=backoff_ms)
 
     assert wait(0, missing=False) == 300_000
     assert [wait(n) for n in (0, 1, 2, 3, 4, 5, 1000)] == [100, 200, 400, 800, 1000, 1000, 1000]

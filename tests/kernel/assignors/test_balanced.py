@@ -41,7 +41,7 @@ def test_assignment_is_valid_fair_and_stable(asked):
 @given(groups())
 def test_balancing_of_large_groups_is_as_fair(asked):
     """Topic by topic after computing all shares, as for groups that are too large to serve members one by one."""
-    with patch.multiple(balanced, CELL_READS_MAX=0, READS_A_CELL_MAX=0, FEW=1):
+    with patch.multiple(balanced, CELL_READS_MAX=0, READS_PER_CELL_MAX=0, FEW=1):
         assert fault_of(asked, balance(*asked)) == ""
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from kernel.broker import broker as broker_module
 from kernel.broker.broker import find_cluster as find_cluster_now
-from kernel.broker.cluster.identity import BrokerRuns, WrongCluster
+from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster
 from kernel.errors import EnvironmentFault
 from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
@@ -132,7 +132,7 @@ def test_living_broker_keeps_its_session_and_its_id(chroot: str, tmp_path: Path)
         async with running_broker(chroot, tmp_path, node_id=1) as broker:
             session_id = broker.cluster.session.session_id
             before = names(tmp_path / "incarnations")
-            with pytest.raises(BrokerRuns, match=r"broker 1 .* is already running"):
+            with pytest.raises(BrokerAlreadyRunning, match=r"broker 1 .* is already running"):
                 await broker_of(chroot, tmp_path, node_id=1).start()
             assert names(tmp_path / "incarnations") == before
             async with opened(chroot) as session:

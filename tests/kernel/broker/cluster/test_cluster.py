@@ -322,7 +322,7 @@ def test_broker_that_stops_following_after_an_internal_error_resigns(
 
 
 def test_unreadable_znode_is_retried_and_does_not_end_the_broker(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.broker.cluster.leadership._TROUBLE_S", 0.01)
+    monkeypatch.setattr("kernel.broker.cluster.leadership._ERROR_RETRY_S", 0.01)
 
     async def body() -> None:
         async with Brokers(chroot) as brokers, opened(chroot) as session:

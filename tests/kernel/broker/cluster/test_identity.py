@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.broker.cluster.identity import (
-    BrokerRuns,
+    BrokerAlreadyRunning,
     DamagedIdentity,
     Meta,
     WrongCluster,
@@ -68,7 +68,7 @@ def test_identity_of_a_running_broker_is_not_reused_even_for_its_port(tmp_path: 
         assert other.node_id == 1002
         before = files(tmp_path)
         with pytest.raises(
-            BrokerRuns, match=rf"broker 1001 .* is already running \(pid {os.getpid()}, .*127\.0\.0\.1:9092"
+            BrokerAlreadyRunning, match=rf"broker 1001 .* is already running \(pid {os.getpid()}, .*127\.0\.0\.1:9092"
         ):
             started(tmp_path, 9099, 1001)
         assert files(tmp_path) == before

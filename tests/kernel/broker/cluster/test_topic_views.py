@@ -36,7 +36,7 @@ def test_views_built_change_by_change_equal_those_built_at_once() -> None:
         expected, expected_names = at_once.refreshed(topics, states)
         assert list(shown) == sorted(shown)
         assert names == {view.topic_id: name for name, view in shown.items()}
-        assert views.nameless == at_once.nameless
+        assert views.without_id == at_once.without_id
         # Of topics with one id the first to be seen is shown, which is the oldest unless it was written anew.
         assert len(shown) == len(expected)
         assert names.keys() == expected_names.keys()

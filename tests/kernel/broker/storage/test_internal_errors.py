@@ -181,7 +181,7 @@ def test_bug_of_the_writer_thread_fails_all_requests_and_reports_dead_storage(
     async def body() -> None:
         async with opened(tmp_path) as (storage, closed):
             died: list[LogStopped] = []
-            storage.on_died = died.append
+            storage.on_failed = died.append
             log, other = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over_pairs(OTHER, TOPIC_ID, 0)
             failing = Failing(writer.Writer._group, MemoryError(), lambda *_: True)
             monkeypatch.setattr(writer.Writer, "_group", lambda *given: failing(*given))  # noqa: PLW0108 - a method
