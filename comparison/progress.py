@@ -12,13 +12,26 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+_MINUTE_S, _HOUR_S = 60, 3600
+
+
+def about(seconds: float) -> str:
+    """A duration as one says it: `about 40 s`, `about 7 minutes`, `about 3 h 20 min`."""
+    if seconds < 2 * _MINUTE_S:
+        return f"about {max(1, round(seconds / 10) * 10 if seconds > 10 else round(seconds))} s"
+    if seconds < 2 * _HOUR_S:
+        return f"about {round(seconds / _MINUTE_S)} minutes"
+    return f"about {int(seconds // _HOUR_S)} h {int(seconds % _HOUR_S // (10 * _MINUTE_S) * 10)} min"
+
+
 class RunProgress:
     """Progress of a number of runs and of the analysis after them."""
 
-    def __init__(self, total: int, console: Console | None = None, *, quiet: bool = False) -> None:
+    def __init__(self, total: int, console: Console | None = None, *, quiet: bool = False, done: int = 0) -> None:
+        """`done` of the runs have been made before."""
         self._console = console or Console(stderr=True)
         self._total = total
-        self._done = 0
+        self._done = done
         self._begun = time.monotonic()
         self._title = ""
         self._quiet = quiet
@@ -33,7 +46,7 @@ class RunProgress:
                 console=self._console,
                 transient=True,
             )
-            self._task = self._live.add_task("starting", total=total)
+            self._task = self._live.add_task("starting", total=total, completed=done)
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -62,13 +75,15 @@ class RunProgress:
         if self._live is not None:
             self._live.update(self._task, description=f"{self._title}: {stage}")
 
-    def finished(self, how: str) -> None:
+    def finished(self, how: str, left: str = "") -> None:
+        """A run has ended; `left` says how long the others will take."""
         self._done += 1
         if self._live is not None:
             self._live.update(self._task, completed=self._done)
         if not self._quiet:
             seconds = time.monotonic() - self._begun
-            self._console.print(f"      {self._title}: {how} in {seconds:.1f} s", markup=False, highlight=False)
+            ended = f"      {self._title}: {how} in {seconds:.1f} s{'; ' if left else ''}{left}"
+            self._console.print(ended, markup=False, highlight=False)
 
     def say(self, text: str) -> None:
         if not self._quiet:

@@ -37,8 +37,9 @@ def analysed(
     *,
     spark: SparkChoice | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    report: bool = True,
 ) -> Mapping[str, Any]:
-    """Analyse the runs and store the result in `folder` as `result.json` and `report.html`.
+    """Analyse the runs and store the result in `folder` as `result.json` and, unless told not to, `report.html`.
 
     Raises `EnvironmentFault` when the disk is full.
     """
@@ -54,7 +55,8 @@ def analysed(
     try:
         with interrupted_by_sigterm(), starting as session:
             result = analyze_on(session, run_dirs, output=folder, progress=progress)
-        (folder / REPORT).write_text(page(result), encoding="utf-8")
+        if report:
+            (folder / REPORT).write_text(page(result), encoding="utf-8")
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise

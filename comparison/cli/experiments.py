@@ -32,7 +32,6 @@ from comparison.scenarios.plan.catalogue import (
 from comparison.scenarios.plan.configuration import check
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.presets import PRESETS
-from comparison.scenarios.plan.vocabulary import Form
 from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
@@ -313,7 +312,7 @@ def _performed(
 
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
     """Warnings for options that a scenario ignores."""
-    sized = [name for name in names if all(not isinstance(s, Form) or s.members for s in scenario_named(name).steps)]
+    sized = [name for name in names if scenario_named(name).sets_own_sizes]
     if options["members"] is None or not sized:
         return []
     return [f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"]

@@ -34,6 +34,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "compare": Command("comparison.cli.experiments", "Run the scenarios under several designs and compare them."),
     "run": Command("comparison.cli.experiments", "Run scenarios, analyse them and report the verdicts."),
+    "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
     "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs again from their traces."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),

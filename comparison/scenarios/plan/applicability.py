@@ -35,7 +35,7 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
     for name, value in given.items():
         if not any(name in consumers.settings for consumers in CONSUMERS.values()):
             continue  # a broker's setting, or one of no part: `configuration.check` warns of those
-        lacking = {design: why for design in designs if (why := _why_not(design, name, value))}
+        lacking = {design: why for design in designs if (why := why_not(design, name, value))}
         taking = [design for design in designs if design not in lacking]
         if not lacking:
             continue
@@ -52,14 +52,14 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
 
 def _remedy(name: str, value: str) -> str:
     """Raises `ConfigurationError` for a number that is invalid in every design."""
-    taking = [design for design in CONSUMERS if not _why_not(design, name, value)]
+    taking = [design for design in CONSUMERS if not why_not(design, name, value)]
     if not taking:
         return "no design accepts this value: choose another one, or leave it out"
     timeout = "use --session-timeout, or " if name in SESSION_TIMERS else ""
     return f"{timeout}choose {' or '.join(taking)} as well, or leave it out"
 
 
-def _why_not(name: str, setting: str, value: str) -> str:
+def why_not(name: str, setting: str, value: str) -> str:
     """Why a setting does not apply to a design; '' if it does. Raises `ConfigurationError` for an invalid number."""
     consumers = CONSUMERS[name]
     if setting in consumers.made_by:

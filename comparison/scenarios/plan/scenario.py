@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import SESSION_TIMERS
+from comparison.scenarios.plan.vocabulary import Form
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ class Scenario:
     #: Subscriptions at the start: topic numbers by the place of the process. Other places subscribe to all topics.
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     references: tuple[str, ...] = ()
+
+    @property
+    def sets_own_sizes(self) -> bool:
+        """Whether the steps say how many members there are, so that --members has no effect."""
+        return all(not isinstance(step, Form) or step.members for step in self.steps)
 
     def parameters(self, given: Mapping[str, object]) -> Parameters:
         """The scenario's parameters and settings, overridden by those given (None: not given).

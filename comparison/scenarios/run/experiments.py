@@ -159,14 +159,21 @@ def losses_in(scenario: Scenario, parameters: Parameters) -> int:
 
 def estimated_s(planned: Sequence[Planned]) -> int:
     """Estimated duration of a plan on two cores: the runs with their timers, and the analysis."""
-    runs = 0.0
-    for each in planned:
-        scenario = scenario_named(each.scenario)
-        longer = _Longer.of(scenario, each.parameters, each.design)
-        delay_s = configuration(each.design, Parameters()).delay_ms / 1000
-        waits_s = delay_s * losses_in(scenario, each.parameters) + longer.delays
-        runs += scenario.budget_s + waits_s + longer.others + (longer.a_session if waits_s == 0 else 0)
-    return round(runs + (_SPARK_S + _ANALYSIS_S * len(planned) if planned else 0))
+    return round(sum(map(estimated_run_s, planned)) + estimated_analysis_s(len(planned)))
+
+
+def estimated_run_s(planned: Planned) -> float:
+    """Estimated duration of one run, without its analysis."""
+    scenario = scenario_named(planned.scenario)
+    longer = _Longer.of(scenario, planned.parameters, planned.design)
+    delay_s = configuration(planned.design, Parameters()).delay_ms / 1000
+    waits_s = delay_s * losses_in(scenario, planned.parameters) + longer.delays
+    return scenario.budget_s + waits_s + longer.others + (longer.a_session if waits_s == 0 else 0)
+
+
+def estimated_analysis_s(runs: int) -> float:
+    """Estimated duration of the analysis of so many runs."""
+    return _SPARK_S + _ANALYSIS_S * runs if runs else 0
 
 
 def expanded(names: Sequence[str]) -> list[str]:
@@ -215,7 +222,7 @@ class Experiments:
 
     async def _perform(self, planned: Sequence[Planned]) -> bool:
         interrupted = asyncio.Event()
-        _listen(interrupted, self._progress)
+        interrupt_on_signals(interrupted, self._progress)
         fork_server = await ForkServer.open()
         try:
             for each in planned:
@@ -250,7 +257,7 @@ class Experiments:
         self._outcomes.append(outcome)
 
 
-def _listen(interrupted: asyncio.Event, progress: RunProgress) -> None:
+def interrupt_on_signals(interrupted: asyncio.Event, progress: RunProgress) -> None:
     """The first signal stops the run. The second one exits at once; all children then die with the fork server."""
 
     def on_signal() -> None:

@@ -14,12 +14,12 @@ SHOW, HIDE = b"\x1b[?25h", b"\x1b[?25l"
 #: A run that never ends, with the command's own signals and its live line, interrupted twice.
 PROGRAM = """
 import asyncio, os, signal
-from comparison.scenarios.run.experiments import _listen
+from comparison.scenarios.run.experiments import interrupt_on_signals
 from comparison.progress import RunProgress
 
 async def runs(progress):
     interrupted = asyncio.Event()
-    _listen(interrupted, progress)
+    interrupt_on_signals(interrupted, progress)
     progress.started("a run")
     os.kill(os.getpid(), signal.SIGINT)
     await interrupted.wait()

@@ -1,0 +1,228 @@
+"""`sweep`: many runs over a grid, resumable, then one analysis of them all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from comparison.cli.analysis import analysed, format_option
+from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
+from comparison.cli.spark_options import chosen_spark, spark_options
+from comparison.exits import Exit
+from comparison.progress import RunProgress, about
+from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
+from comparison.sweep.grid import SCENARIO, Grid, axes_from, axis, complete
+from comparison.sweep.grid_file import metrics_named, read_grid
+from comparison.sweep.plan import planned_sweep
+from comparison.sweep.run import SweepRunner, read_plan, read_state, sweep_folder
+from comparison.sweep.state import RunStatus, recorded
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comparison.cli.spark_options import SparkChoice
+    from comparison.sweep.plan import SweepPlan, SweepRun
+    from comparison.sweep.state import RecordedPlan
+
+_RUNS = Path("runs")
+#: Left-out combinations and failures that are listed; all are in the plan and in sweep.json.
+_LISTED_MAX = 10
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab sweep --grid scenario=join --grid members=2..16*2 --seeds 3
+  rebalance-lab sweep docs/sweeps/retries-and-backoff.toml --dry-run
+  rebalance-lab sweep grid.toml --grid design=all --metric converge_ms -o runs/my-sweep
+  rebalance-lab sweep runs/my-sweep                  go on with it after an interrupt
+  rebalance-lab sweep runs/my-sweep --rerun-failed
+
+\b
+Axes are options of `run` (scenario, design, preset, members, partitions, topics, streams, rate, brokers,
+session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's format."""
+)
+@click.argument("source", metavar="[FILE|FOLDER]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--grid",
+    "axes",
+    multiple=True,
+    metavar="KEY=V1,V2",
+    help="Values of one axis, or a range: 2..8, 2..8+3, 2..16*2. May be repeated; replaces the file's axis.",
+)
+@click.option("--seed", type=int, help="First seed.  [default: 1]")
+@click.option("--seeds", type=int, help="Run each combination with so many seeds: SEED, SEED+1, ...  [default: 1]")
+@click.option("--repeats", type=int, help="Run each combination so many times with each seed.  [default: 1]")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Metric to show first. May be repeated.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder of the sweep.  [default: runs/sweep-NAME]"
+)
+@click.option(
+    "--zookeeper", help="embedded, docker, or HOST:PORT,... of a running one.  [default: embedded]", metavar="TARGET"
+)
+@click.option("--rerun-failed", is_flag=True, help="Make the runs again that failed.")
+@click.option(
+    "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Make no run; analyse what is there."
+)
+@click.option("--dry-run", is_flag=True, help="Print the plan and exit.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@format_option
+@spark_options
+def sweep(source: Path | None, **options: Any) -> int:
+    """Run every combination of a grid, and fit how figures grow.
+
+    FILE is a grid in TOML. The same command again, or its FOLDER, goes on where a sweep was interrupted.
+    """
+    spark = chosen_spark(options)
+    request = _requested(source, options)
+    plan, warnings = _planned(request)
+    record = recorded(plan, request.command, request.zookeeper)
+    folder = request.folder or _RUNS / f"sweep-{_name(source, record)}"
+    _announce(plan, warnings, folder)
+    if options["dry_run"]:
+        for run in plan.runs:
+            click.echo(f"{run.folder}: {about(estimated_run_s(run.planned))}")
+        for title, reason in plan.left_out:
+            click.echo(f"{title}: left out: {reason}")
+        return Exit.AS_EXPECTED
+    require_zookeeper(request.zookeeper, [run.planned for run in plan.runs])
+    with sweep_folder(folder, record):
+        return _made(folder.resolve(), plan, request, spark, options)
+
+
+class _Request(msgspec.Struct):
+    """What the user asked for."""
+
+    grid: Grid
+    command: list[str]
+    zookeeper: str
+    folder: Path | None
+
+
+def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
+    metrics = metrics_named([part for given in options["metrics"] for part in given.split(",") if part])
+    counts = {name: options[name] for name in ("seed", "seeds", "repeats")}
+    command = ["rebalance-lab", *sys.argv[1:]]
+    if source is not None and source.is_dir():
+        fixed = {"--grid": options["axes"], "--output": options["output"], "--zookeeper": options["zookeeper"]}
+        given = [name for name, value in {**fixed, **{f"--{name}": n for name, n in counts.items()}}.items() if value]
+        if given:
+            raise click.UsageError(f"{' and '.join(given)} cannot be combined with a sweep's folder: its plan is fixed")
+        stored = read_plan(source)
+        grid = replace(stored.grid, metrics=metrics)
+        return _Request(grid, stored.command, stored.zookeeper, source)
+    grid = Grid(axes={}) if source is None else read_grid(source)
+    grid = grid.overridden(axes_from(options["axes"]), **counts)
+    zookeeper = options["zookeeper"] or "embedded"
+    complete(grid)
+    names = possible_on(zookeeper, [str(name) for name in grid.axes[SCENARIO]])
+    grid = replace(grid, axes={**grid.axes, SCENARIO: axis(SCENARIO, names)}, metrics=metrics or grid.metrics)
+    return _Request(grid, command, zookeeper, options["output"])
+
+
+def _planned(request: _Request) -> tuple[SweepPlan, list[str]]:
+    """The plan, and what the parts' settings warn of: once, not for every cell."""
+    with _collected_warnings() as warnings:
+        plan = planned_sweep(request.grid)
+    several = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
+    return plan, [f"{warning}{several}" for warning in list(warnings)[:1]]
+
+
+@contextlib.contextmanager
+def _collected_warnings() -> Iterator[dict[str, None]]:
+    """Collect what is logged inside the block instead of printing it."""
+    found: dict[str, None] = {}
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.setdefault(record.getMessage().partition(": ")[2] or record.getMessage(), None)
+
+    handler = Collect(logging.WARNING)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield found
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def _name(source: Path | None, record: RecordedPlan) -> str:
+    """The sweep's name: the file's, or the scenarios with a digest of the grid. The same command gives the same."""
+    if source is not None:
+        return source.stem
+    exact = msgspec.json.encode([record.axes, record.seed, record.seeds, record.repeats, record.zookeeper])
+    scenarios = "-".join(map(str, record.axes[SCENARIO]))
+    return f"{scenarios[:40]}-{hashlib.sha256(exact).hexdigest()[:8]}"
+
+
+def _announce(plan: SweepPlan, warnings: Sequence[str], folder: Path) -> None:
+    for text in (*warnings, *plan.notes):
+        click.echo(f"note: {text}", err=True)
+    for title, reason in plan.left_out[:_LISTED_MAX]:
+        click.echo(f"left out: {title}: {reason}", err=True)
+    if len(plan.left_out) > _LISTED_MAX:
+        click.echo(f"left out: {len(plan.left_out) - _LISTED_MAX} more (--dry-run lists them all)", err=True)
+    grid, cells = plan.grid, len(plan.cells)
+    seeds = f"seed {grid.seed}" if grid.seeds == 1 else f"seeds {grid.seed} to {grid.seed + grid.seeds - 1}"
+    often = f", {grid.repeats} times each" if grid.repeats > 1 else ""
+    whole_s = sum(estimated_run_s(run.planned) for run in plan.runs) + estimated_analysis_s(len(plan.runs))
+    runs = f"{len(plan.runs)} run{'' if len(plan.runs) == 1 else 's'}"
+    click.echo(
+        f"{runs} of {cells} combination{'' if cells == 1 else 's'} with {seeds}{often}, {about(whole_s)}, in {folder}",
+        err=True,
+    )
+
+
+def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, options: dict[str, Any]) -> int:
+    """Make what is missing, analyse what is there and show it; the exit code."""
+    state = read_state(folder, plan)
+    wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
+    to_do = [] if options["only_analyse"] else state.having(*wanted)
+    with RunProgress(len(plan.runs), quiet=options["quiet"], done=len(plan.runs) - len(to_do)) as progress:
+        if to_do and len(to_do) < len(plan.runs):
+            done = f"{len(plan.runs) - len(to_do)} of {len(plan.runs)} runs done before"
+            progress.say(f"{done}; {about(state.remaining_s(to_do))} left, then the analysis")
+        runner = SweepRunner(folder, state, command=request.command, zookeeper=request.zookeeper, progress=progress)
+        if not _performed(runner, to_do):
+            progress.say(f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(request.folder or folder))}")
+            return Exit.INTERRUPTED
+        ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
+        if not ended:
+            raise ConfigurationError(f"no run is done in {folder}: leave out --analyse-only")
+        progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
+        try:
+            analysed([folder / run.folder for run in ended], folder, spark=spark, progress=progress.stage, report=False)
+        except KeyboardInterrupt:
+            progress.say(f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only")
+            return Exit.INTERRUPTED
+    _list_failures([*state.failures, *runner.unstarted], folder)
+    click.echo(f"results in {folder}", err=True)
+    return Exit.UNKNOWN if len(state.having(RunStatus.COMPLETE)) < len(plan.runs) else Exit.AS_EXPECTED
+
+
+def _performed(runner: SweepRunner, runs: Sequence[SweepRun]) -> bool:
+    """Perform the runs; False after an interrupt."""
+    if not runs:
+        return True
+    try:
+        return runner.perform(runs)
+    except KeyboardInterrupt:
+        return False
+
+
+def _list_failures(failures: Sequence[tuple[SweepRun, str]], folder: Path) -> None:
+    for run, reason in failures[:_LISTED_MAX]:
+        click.echo(f"failed: {run.title}: {reason}", err=True)
+    if len(failures) > _LISTED_MAX:
+        click.echo(f"failed: {len(failures) - _LISTED_MAX} more", err=True)
+    if failures:
+        click.echo(f"to make them again: rebalance-lab sweep {shlex.quote(str(folder))} --rerun-failed", err=True)

@@ -1,0 +1,167 @@
+"""The grid of a sweep: its axes, and how often each combination of their values is run.
+
+An axis is named like an option of `run` (`members`, `session-timeout`) or like a Kafka setting
+(`rebalance.max.retries`). `--grid KEY=V1,V2` gives one on the command line, the table `[grid]` of a TOML file several;
+an axis of the command line replaces the file's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.catalogue import COMPARED_DESIGNS, designs_named, scenario_named
+from comparison.scenarios.plan.configuration import check
+from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
+from comparison.scenarios.plan.presets import preset_named
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Value = int | float | str
+
+SCENARIO, DESIGN, PRESET = "scenario", "design", "preset"
+#: Axes that are numbers: an option of `run` without its dashes, and the parameter that it sets.
+NUMBERS: Mapping[str, str] = MappingProxyType(
+    {
+        "members": "members",
+        "partitions": "partitions",
+        "topics": "topics",
+        "streams": "streams",
+        "rate": "rate",
+        "brokers": "brokers",
+        "time-limit": "time_limit_s",
+        "session-timeout": "session_timeout_ms",
+    }
+)
+WORDS = (SCENARIO, DESIGN, PRESET)
+#: Axes in the order of folders and tables; settings follow.
+NAMED = (*WORDS, *NUMBERS)
+#: How often: names in a file, and options on the command line.
+COUNTS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"seed": (0, SEED_MAX), "seeds": (1, 200), "repeats": (1, 200)}
+)
+#: More runs would take weeks: a mistake.
+RUNS_MAX = 20_000
+
+_RANGE = re.compile(r"(\d+)\.\.(\d+)(?:([*+])(\d+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """What a sweep varies."""
+
+    axes: Mapping[str, tuple[Value, ...]]  #: in the order in which they were given
+    seed: int = 1  #: the first one
+    seeds: int = 1  #: runs of each cell with seeds SEED, SEED+1, ...
+    repeats: int = 1  #: runs of each cell with each seed
+    metrics: tuple[str, ...] = field(default=())  #: shown first; they change no run
+
+    def overridden(self, axes: Mapping[str, tuple[Value, ...]], **given: int | None) -> Grid:
+        """This grid with other axes instead of its own, and other counts unless they are None."""
+        counts = {name: value for name, value in given.items() if value is not None}
+        return replace(self, axes={**self.axes, **axes}, **counts)  # type: ignore[arg-type]  # counts are integers
+
+    @property
+    def factor(self) -> int:
+        """Runs of each cell."""
+        return self.seeds * self.repeats
+
+
+def complete(grid: Grid) -> Grid:
+    """The grid with its axes in their order, scenarios and designs included.
+
+    Raises `ConfigurationError` without a scenario, or for a setting with two meanings.
+    """
+    if SCENARIO not in grid.axes:
+        raise ConfigurationError("the grid has no scenario: add --grid scenario=join, or scenario to [grid]")
+    axes = {DESIGN: COMPARED_DESIGNS, **grid.axes}
+    settings = [name for name in axes if name not in NAMED]
+    return replace(grid, axes={name: axes[name] for name in (*NAMED, *settings) if name in axes})
+
+
+def axes_from(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
+    """Parse `--grid` options. Raises `ConfigurationError`, which names the option."""
+    axes: dict[str, tuple[Value, ...]] = {}
+    for pair in pairs:
+        name, equals, values = pair.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ConfigurationError(f"--grid {pair!r} is not an axis: use KEY=VALUE,VALUE,...")
+        if name in axes:
+            raise ConfigurationError(f"--grid {name} is given twice: list all its values once, as {name}=V1,V2")
+        axes[name] = axis(name, [part for part in (part.strip() for part in values.split(",")) if part])
+    return axes
+
+
+def axis(name: str, values: Iterable[Value]) -> tuple[Value, ...]:
+    """The checked values of one axis, each once; a range is expanded.
+
+    Raises `ConfigurationError` for an unknown name or an impossible value.
+    """
+    expanded = [each for value in values for each in _expanded(name, value)]
+    if not expanded:
+        raise ConfigurationError(f"{name} has no values")
+    if name == DESIGN:
+        return designs_named([str(value) for value in expanded])
+    return tuple(dict.fromkeys(_checked(name, value) for value in expanded))
+
+
+def _expanded(name: str, value: Value) -> Iterable[Value]:
+    """`2..16*2` is 2, 4, 8, 16; `2..8+3` is 2, 5, 8; `2..4` is 2, 3, 4."""
+    match = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return [value]
+    low, high, step = int(match[1]), int(match[2]), int(match[4] or 1)
+    grows = step > 1 and low > 0 if match[3] == "*" else step > 0
+    if low > high or not grows:
+        raise ConfigurationError(f"{name}={value} is no range: use LOW..HIGH, LOW..HIGH+STEP or LOW..HIGH*FACTOR")
+    found = []
+    while low <= high:
+        found.append(low)
+        if len(found) > RUNS_MAX:
+            raise ConfigurationError(f"{name}={value} has more than {RUNS_MAX} values")
+        low = low * step if match[3] == "*" else low + step
+    return found
+
+
+def _checked(name: str, value: Value) -> Value:
+    if name == SCENARIO:
+        return scenario_named(str(value)).name
+    if name == PRESET:
+        return preset_named(str(value)).name
+    if name in NUMBERS:
+        return _number(name, value)
+    if "." not in name:
+        close = difflib.get_close_matches(name, NAMED, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else f": use {', '.join(NAMED)}, or a Kafka setting"
+        raise ConfigurationError(f"unknown axis {name!r}{meant}")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if warnings := check({name: text}):
+        raise ConfigurationError(warnings[0].replace(": ignored", ", so that all its values would be alike"))
+    return text
+
+
+def _number(name: str, value: Value) -> Value:
+    """A parameter's value within its range."""
+    parse = float if name == "time-limit" else int
+    if isinstance(value, bool) or (isinstance(value, float) and parse is int):
+        raise ConfigurationError(f"{name}={value}: must be a whole number")
+    try:
+        number = parse(value)
+    except ValueError:
+        raise ConfigurationError(f"{name}={value}: must be a whole number") from None
+    Parameters().overridden(**{NUMBERS[name]: number})
+    return number
+
+
+def count(name: str, value: object) -> int:
+    """A checked `seed`, `seeds` or `repeats`."""
+    low, high = COUNTS[name]
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ConfigurationError(f"{name} is {value!r}: must be a whole number between {low} and {high}")
+    return value

@@ -1,0 +1,144 @@
+"""A grid from a TOML file; every complaint names the file and the line.
+
+seeds = 3                        # optional: seed, seeds, repeats, metrics
+
+[grid]
+scenario = "crash"
+design = ["zookeeper", "eager"]
+members = "2..16*2"
+rebalance.max.retries = [1, 2, 4]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline.result import METRICS
+from comparison.sweep.grid import COUNTS, Grid, Value, axis, count
+from kernel.errors import ConfigurationError, EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_GRID, _METRICS = "grid", "metrics"
+_KNOWN = (*COUNTS, _METRICS, _GRID)
+_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)$")
+
+
+def read_grid(path: Path) -> Grid:
+    """The grid of a file. Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: not UTF-8 text: a grid is a TOML file (docs/sweeps.md)") from error
+    return parse_grid(text, str(path))
+
+
+def parse_grid(text: str, name: str) -> Grid:
+    """The grid in a TOML text; `name` is the file's."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at = _AT_LINE.search(str(error))
+        where = f", line {at[1]}, column {at[2]}" if at else ""
+        raise ConfigurationError(f"{name}{where}: not TOML: {_AT_LINE.sub('', str(error)).strip()}") from error
+    lines = _lines(text)
+
+    @contextlib.contextmanager
+    def at_line(*key: str) -> Iterator[None]:
+        try:
+            yield
+        except ConfigurationError as error:
+            line = f", line {lines[key]}" if key in lines else ""
+            raise ConfigurationError(f"{name}{line}: {error}") from error
+
+    for key in content:
+        with at_line(key):
+            _require_known(key)
+    axes: dict[str, tuple[Value, ...]] = {}
+    with at_line(_GRID):
+        table = _table(content.get(_GRID))
+    for axis_name, value in _flat(table):
+        with at_line(_GRID, *axis_name.split(".")):
+            axes[axis_name] = axis(axis_name, _values(axis_name, value))
+    given: dict[str, Any] = {}
+    for key in (each for each in content if each != _GRID):
+        with at_line(key):
+            given[key] = _metrics(content[key]) if key == _METRICS else count(key, content[key])
+    return Grid(axes=axes, **given)
+
+
+def _require_known(key: str) -> None:
+    if key not in _KNOWN:
+        close = difflib.get_close_matches(key, _KNOWN, n=1)
+        meant = f"did you mean {close[0]!r}?" if close else f"use {', '.join(_KNOWN)}; axes are in [grid]"
+        raise ConfigurationError(f"unknown key {key!r}: {meant}")
+
+
+def _table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or not value:
+        raise ConfigurationError("no axes: add a table [grid] with scenario = ... and others")
+    return value
+
+
+def metrics_named(names: list[str]) -> tuple[str, ...]:
+    """Checked names of metrics, each once."""
+    for name in names:
+        if name not in METRICS:
+            close = difflib.get_close_matches(name, METRICS, n=1)
+            meant = f"did you mean {close[0]!r}?" if close else f"use {', '.join(METRICS)}"
+            raise ConfigurationError(f"unknown metric {name!r}: {meant}")
+    return tuple(dict.fromkeys(names))
+
+
+def _metrics(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError('metrics must be a list of names, such as ["converge_ms"]')
+    return metrics_named(names)
+
+
+def _values(name: str, value: object) -> list[Value]:
+    values: list[Value] = []
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, str | int | float):
+            raise ConfigurationError(f"{name} has {each!r}: a value must be a number, a text, true or false")
+        values.append(each)
+    return values
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
+    """`rebalance.max.retries = 4` is three nested tables in TOML, and one setting of Kafka's."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
+_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """The line of each key and table, for complaints: tomllib does not say."""
+    found: dict[tuple[str, ...], int] = {}
+    above: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.fullmatch(line):
+            above = _parts(header[1])
+            found.setdefault(above, number)
+        elif key := _KEY.match(line):
+            found.setdefault((*above, *_parts(key[1])), number)
+    return found
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in key.replace('"', "").replace("'", "").split("."))

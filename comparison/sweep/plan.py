@@ -1,0 +1,193 @@
+"""From a grid to the runs of a sweep, before anything starts.
+
+A *cell* is one combination of the grid's values, and a folder; its runs differ only in their seeds, or in nothing. An
+axis without effect in a cell (a setting that the design does not have, the members of a scenario that sets its own
+group sizes) has no value there, so that cells which would be the same are one. Combinations that cannot work are left
+out with their reason, the one that `run` would give.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.applicability import why_not
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.consumers import CONSUMERS
+from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.run.experiments import Planned, left_out, plan
+from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, complete
+from kernel.broker.settings.configuration import BROKER_SETTINGS
+from kernel.designs import SERVER
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from comparison.sweep.grid import Grid, Value
+
+_FOLDER_MAX = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One combination of values. `at` has the axes but scenario and design; None where an axis has no effect."""
+
+    scenario: str
+    design: str
+    at: Mapping[str, Value | None]
+
+    @property
+    def folder(self) -> str:
+        """Its stable place in the sweep's folder. It has no `=`: Spark would take that for a partition of a table."""
+        return "/".join((self.scenario, self.design, *filter(None, [_slug(self.at)])))
+
+    @property
+    def title(self) -> str:
+        values = [f"{name} {value}" for name, value in self.at.items() if value is not None]
+        return " · ".join((self.scenario, self.design, *values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRun:
+    """One run of a cell; `number` counts runs of one seed."""
+
+    cell: Cell
+    number: int
+    of_several: bool
+    planned: Planned
+
+    @property
+    def seed(self) -> int:
+        return self.planned.parameters.seed
+
+    @property
+    def folder(self) -> str:
+        return f"{self.cell.folder}/seed-{self.seed}" + (f"-run-{self.number}" if self.of_several else "")
+
+    @property
+    def title(self) -> str:
+        return f"{self.cell.title} · seed {self.seed}" + (f" · run {self.number}" if self.of_several else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    """The runs, in the order in which they are made; the combinations left out; what the user should know."""
+
+    grid: Grid
+    cells: tuple[Cell, ...]
+    runs: tuple[SweepRun, ...]
+    left_out: tuple[tuple[str, str], ...]  #: (title of the combination, reason)
+    notes: tuple[str, ...]
+
+
+def planned_sweep(grid: Grid) -> SweepPlan:
+    """Plan every combination. Raises `ConfigurationError` when none is left, or there are too many."""
+    grid = complete(grid)
+    combinations = grid.factor
+    for values in grid.axes.values():
+        combinations *= len(values)
+    if combinations > RUNS_MAX:
+        raise ConfigurationError(f"the grid has {combinations} runs: make at most {RUNS_MAX}, with fewer values")
+    first: list[tuple[Cell, Planned]] = []
+    without: dict[str, str] = {}
+    notes: dict[str, None] = {}
+    impossible = _impossible(grid)
+    seen = set()
+    for cell in _combinations(grid, notes):
+        if cell.folder in seen:
+            continue
+        seen.add(cell.folder)
+        reason = impossible.get((cell.scenario, cell.design)) or _why_not(cell)
+        if reason:
+            without[cell.title] = reason
+            continue
+        try:
+            (planned,) = plan([cell.scenario], [cell.design], {**_given(cell), "seed": grid.seed})
+        except ConfigurationError as error:
+            without[cell.title] = str(error)
+        else:
+            first.append((cell, planned))
+    if not first:
+        title, reason = next(iter(without.items()))
+        raise ConfigurationError(f"no combination of the grid can work; the first, {title}: {reason}")
+    return SweepPlan(
+        grid=grid,
+        cells=tuple(cell for cell, _ in first),
+        runs=tuple(_runs(grid, first)),
+        left_out=tuple(without.items()),
+        notes=tuple(notes),
+    )
+
+
+def _runs(grid: Grid, first: Sequence[tuple[Cell, Planned]]) -> Iterator[SweepRun]:
+    """Every cell once, then every cell again: changes of the machine's load then affect all cells alike."""
+    for repeat, number in itertools.product(range(grid.seeds), range(1, grid.repeats + 1)):
+        for cell, planned in first:
+            parameters = planned.parameters.overridden(seed=(grid.seed + repeat) % (SEED_MAX + 1))
+            again = Planned(scenario=cell.scenario, design=cell.design, parameters=parameters)
+            yield SweepRun(cell=cell, number=number, of_several=grid.repeats > 1, planned=again)
+
+
+def _combinations(grid: Grid, notes: dict[str, None]) -> Iterator[Cell]:
+    """Every combination in the grid's order. Axes without effect are noted once, if they have several values."""
+    others = [name for name in grid.axes if name not in (SCENARIO, DESIGN)]
+    for scenario, design in itertools.product(grid.axes[SCENARIO], grid.axes[DESIGN]):
+        assert isinstance(scenario, str)
+        assert isinstance(design, str)
+        idle = {name: why for name in others if (why := _no_effect(scenario, design, name))}
+        for name, why in idle.items():
+            notes.setdefault(f"{name} has no effect in {why}", None)
+        for values in itertools.product(*(grid.axes[name] for name in others)):
+            at = {name: None if name in idle else value for name, value in zip(others, values, strict=True)}
+            yield Cell(scenario=scenario, design=design, at=at)
+
+
+def _no_effect(scenario: str, design: str, name: str) -> str:
+    """Where an axis has no effect, and why; '' if it has one."""
+    if name == "members" and scenario_named(scenario).sets_own_sizes:
+        return f"{scenario}, which sets its own group sizes"
+    if name in NAMED or name in BROKER_SETTINGS:
+        return ""
+    consumers = CONSUMERS[design]
+    if name in consumers.made_by and design != SERVER:
+        return f"{design}, which is defined by its own"
+    return "" if name in {*consumers.settings, *consumers.made_by} else f"{design}, which does not have it"
+
+
+def _impossible(grid: Grid) -> dict[tuple[str, str], str]:
+    scenarios, designs = [str(each) for each in grid.axes[SCENARIO]], [str(each) for each in grid.axes[DESIGN]]
+    return {(each.scenario, each.design): each.reason for each in left_out(scenarios, designs)}
+
+
+def _why_not(cell: Cell) -> str:
+    """Why a design cannot take one of the cell's settings; '' if it takes all."""
+    taken = CONSUMERS[cell.design]
+    for name, value in _settings(cell).items():
+        known = name in taken.settings or name in taken.made_by
+        if known and (why := why_not(cell.design, name, value)):
+            return f"{name}={value}: {cell.design} {why}"
+    return ""
+
+
+def _settings(cell: Cell) -> dict[str, str]:
+    return {name: str(value) for name, value in cell.at.items() if name not in NAMED and value is not None}
+
+
+def _given(cell: Cell) -> dict[str, object]:
+    """The cell's values as `plan` takes them."""
+    numbers = {NUMBERS[name]: value for name, value in cell.at.items() if name in NUMBERS}
+    return {**numbers, "preset": cell.at.get(PRESET), "settings": _settings(cell)}
+
+
+def _slug(at: Mapping[str, Value | None]) -> str:
+    """A folder's name for these values; with a digest where it would be ambiguous or too long."""
+    exact = "_".join(f"{name}-{value}" for name, value in at.items() if value is not None)
+    safe = "_".join(_UNSAFE.sub("-", f"{name}-{value}") for name, value in at.items() if value is not None)
+    if exact == safe and len(safe) <= _FOLDER_MAX:
+        return safe
+    return f"{safe[:_FOLDER_MAX]}-{hashlib.sha256(exact.encode()).hexdigest()[:8]}"

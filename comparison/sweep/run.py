@@ -1,0 +1,177 @@
+"""Performs the missing runs of a sweep, one after the other, and keeps its folder.
+
+One run at a time: two on one machine would measure each other. Whatever ends the command, each run that had ended by
+then is kept, and the next command goes on with the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import shutil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.progress import about
+from comparison.run_folder import provenance, require_room, run_dir_of, unwritable, write_json
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.processes.fork_server import ForkServer
+from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.runner import perform
+from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences
+from kernel.errors import ConfigurationError, EnvironmentFault, UserError
+from kernel.trace.listed_file import RUN_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from comparison.progress import RunProgress
+    from comparison.sweep.plan import SweepPlan, SweepRun
+
+_LOCK = ".lock"
+#: Runs in a row that could not start, after which the others would not start either.
+_UNSTARTED_MAX = 2
+
+
+@contextlib.contextmanager
+def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
+    """Hold the folder for one command, and write the plan into it unless it has the same one.
+
+    Raises `EnvironmentFault` for a folder that is in use or cannot be written, `ConfigurationError` for one that
+    belongs to another plan, or to no sweep.
+    """
+    try:
+        if (
+            folder.exists()
+            and not (folder / PLAN_FILE).exists()
+            and any(each.name != _LOCK for each in folder.iterdir())
+        ):
+            raise ConfigurationError(f"{folder} is not empty and has no {PLAN_FILE}: choose another with --output")
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / _LOCK).open("w")
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EnvironmentFault(
+                f"another sweep is using {folder}: wait until it has ended, or use --output"
+            ) from None
+        _keep(folder, plan)
+        yield
+
+
+def _keep(folder: Path, plan: RecordedPlan) -> None:
+    if not (folder / PLAN_FILE).exists():
+        try:
+            require_room(folder)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        write_json(folder / PLAN_FILE, msgspec.to_builtins(plan))
+        return
+    if changed := differences(read_plan(folder), plan):
+        raise ConfigurationError(
+            f"{folder} has another plan: {'; '.join(changed)}. Choose another folder with --output, or finish the one "
+            f"that was begun: rebalance-lab sweep {folder}"
+        )
+
+
+def read_plan(folder: Path) -> RecordedPlan:
+    """The plan of a sweep's folder. Raises `EnvironmentFault` when there is none that can be read."""
+    path = folder / PLAN_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RecordedPlan)
+    except OSError as error:
+        raise EnvironmentFault(f"{folder} is no sweep's folder ({PLAN_FILE}: {error.strerror})") from error
+    except msgspec.DecodeError as error:
+        raise EnvironmentFault(f"{path} is damaged ({error}): choose another folder with --output") from error
+
+
+def read_state(folder: Path, plan: SweepPlan) -> SweepState:
+    """Which runs of the plan are done."""
+    return SweepState(plan, {run.folder: _record_in(folder / run.folder) for run in plan.runs})
+
+
+def _record_in(run_dir: Path) -> RecordedRun | None:
+    try:
+        return msgspec.json.decode((run_dir / RUN_FILE).read_bytes(), type=RecordedRun)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+class SweepRunner:
+    """Performs runs of a sweep in its folder, which the caller holds."""
+
+    def __init__(
+        self, folder: Path, state: SweepState, *, command: list[str], zookeeper: str, progress: RunProgress
+    ) -> None:
+        self._folder = folder
+        self._state = state
+        self._about = provenance(command)
+        self._zookeeper = zookeeper
+        self._progress = progress
+        self._in_a_row = 0
+        #: Runs that could not start, and why.
+        self.unstarted: list[tuple[SweepRun, str]] = []
+
+    def perform(self, runs: Sequence[SweepRun]) -> bool:
+        """Perform the runs; False after an interrupt. Raises `UserError` when runs cannot start."""
+        return asyncio.run(self._perform(runs))
+
+    async def _perform(self, runs: Sequence[SweepRun]) -> bool:
+        interrupted = asyncio.Event()
+        interrupt_on_signals(interrupted, self._progress)
+        fork_server = await ForkServer.open()
+        try:
+            for place, run in enumerate(runs):
+                if interrupted.is_set():
+                    break
+                await self._run(run, fork_server, interrupted, runs[place + 1 :])
+        finally:
+            await fork_server.stop()
+        return not interrupted.is_set()
+
+    async def _run(
+        self, run: SweepRun, fork_server: ForkServer, interrupted: asyncio.Event, left: Sequence[SweepRun]
+    ) -> None:
+        run_dir = self._folder / run.folder
+        # What a killed command left of it: a run's files are never mixed with another's.
+        shutil.rmtree(run_dir, ignore_errors=True)
+        request = RunRequest(
+            scenario=scenario_named(run.cell.scenario),
+            design=run.cell.design,
+            parameters=run.planned.parameters,
+            configuration=configuration(run.cell.design, run.planned.parameters),
+            zookeeper=self._zookeeper,
+            run=f"{self._folder.name}/{run.folder}",
+            run_dir=run_dir_of(self._folder, run.folder),
+        )
+        self._progress.started(run.title)
+        try:
+            outcome = await perform(request, self._about, fork_server, interrupted, self._progress.stage)
+        except UserError as error:
+            self._could_not_start(run, run_dir, error)
+            return
+        self._in_a_row = 0
+        if interrupted.is_set() and outcome.outcome != "complete":
+            # It may have failed because its processes got the signal too.
+            shutil.rmtree(run_dir, ignore_errors=True)
+        elif (record := _record_in(run_dir)) is not None:
+            self._state.record(run, record)
+        how = outcome.outcome + (f" ({outcome.error})" if outcome.error else "")
+        self._progress.finished(how, f"{about(self._state.remaining_s(left))} left" if left else "")
+
+    def _could_not_start(self, run: SweepRun, run_dir: Path, error: UserError) -> None:
+        """Go on unless it was not the first in a row. The next command tries it again."""
+        shutil.rmtree(run_dir, ignore_errors=True)
+        self._in_a_row += 1
+        if self._in_a_row >= _UNSTARTED_MAX:
+            raise error
+        self.unstarted.append((run, str(error)))
+        self._progress.finished(f"could not start ({error})")

@@ -1,0 +1,155 @@
+"""What a sweep's folder says: which plan it belongs to, which runs are done, how long the others will take.
+
+A run is done when its `run.json` says how it ended. One that was killed or interrupted is missing, and is made again
+from the start. `sweep-plan.json` is written before the first run; a folder never mixes runs of two plans.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from comparison.scenarios.run.experiments import estimated_run_s
+from comparison.sweep.grid import Grid, Value, complete
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.sweep.plan import SweepPlan, SweepRun
+
+PLAN_FILE = "sweep-plan.json"
+PLAN_SCHEMA_VERSION = 1
+
+
+class RunStatus(StrEnum):
+    """Whether a run of the plan is done."""
+
+    MISSING = "missing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a run's `run.json` that is read."""
+
+    scenario: str
+    design: str
+    parameters: dict[str, Any]
+    outcome: str = ""  #: '' until the run has ended
+    error: str = ""
+    seconds: float = 0.0
+
+
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a stored plan."""
+
+    folder: str
+    scenario: str
+    design: str
+    parameters: dict[str, Any]
+
+
+class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored plan: enough to make the same one again, and to notice that it is another one."""
+
+    schema: int
+    command: list[str]
+    zookeeper: str
+    axes: dict[str, list[Value]]
+    seed: int
+    seeds: int
+    repeats: int
+    runs: list[PlannedRun]
+
+    @property
+    def grid(self) -> Grid:
+        axes = {name: tuple(values) for name, values in self.axes.items()}
+        return Grid(axes=axes, seed=self.seed, seeds=self.seeds, repeats=self.repeats)
+
+
+def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str) -> RecordedPlan:
+    """The plan as it is stored."""
+    grid = complete(plan.grid)
+    return RecordedPlan(
+        schema=PLAN_SCHEMA_VERSION,
+        command=list(command),
+        zookeeper=zookeeper,
+        axes={name: list(values) for name, values in grid.axes.items()},
+        seed=grid.seed,
+        seeds=grid.seeds,
+        repeats=grid.repeats,
+        runs=[
+            PlannedRun(
+                folder=run.folder,
+                scenario=run.cell.scenario,
+                design=run.cell.design,
+                parameters=run.planned.parameters.as_json(),
+            )
+            for run in plan.runs
+        ],
+    )
+
+
+def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
+    """What another plan changes, axis by axis; empty if it is the same."""
+    found = []
+    for name in dict.fromkeys([*stored.axes, *wanted.axes]):
+        before, after = (_listed(plan.axes.get(name)) for plan in (stored, wanted))
+        if before != after:
+            found.append(f"{name} was {before}, is {after}")
+    for name in ("seed", "seeds", "repeats", "zookeeper"):
+        before, after = (str(getattr(plan, name)) for plan in (stored, wanted))
+        if before != after:
+            found.append(f"{name} was {before}, is {after}")
+    if not found and stored.runs != wanted.runs:
+        found.append("another version of rebalance-lab planned other parameters")
+    return found
+
+
+def _listed(values: Iterable[Value] | None) -> str:
+    return "not given" if values is None else ", ".join(map(str, values))
+
+
+def status_of(run: SweepRun, record: RecordedRun | None) -> RunStatus:
+    """Whether the run is done, by its `run.json` (None: there is none that can be read)."""
+    wanted = (run.cell.scenario, run.cell.design, run.planned.parameters.as_json())
+    if record is None or (record.scenario, record.design, record.parameters) != wanted:
+        return RunStatus.MISSING
+    return {"complete": RunStatus.COMPLETE, "failed": RunStatus.FAILED}.get(record.outcome, RunStatus.MISSING)
+
+
+class SweepState:
+    """Which runs of a plan are done; `record` adds one."""
+
+    def __init__(self, plan: SweepPlan, records: Mapping[str, RecordedRun | None]) -> None:
+        """`records` are the `run.json` by the runs' folders."""
+        self._runs = plan.runs
+        self._records = dict(records)
+        self._statuses = {run.folder: status_of(run, records.get(run.folder)) for run in plan.runs}
+
+    def record(self, run: SweepRun, record: RecordedRun) -> None:
+        self._records[run.folder] = record
+        self._statuses[run.folder] = status_of(run, record)
+
+    def having(self, *statuses: RunStatus) -> list[SweepRun]:
+        return [run for run in self._runs if self._statuses[run.folder] in statuses]
+
+    @property
+    def failures(self) -> list[tuple[SweepRun, str]]:
+        """The failed runs with their reasons."""
+        return [(run, self._error(run)) for run in self.having(RunStatus.FAILED)]
+
+    def _error(self, run: SweepRun) -> str:
+        record = self._records[run.folder]
+        assert record is not None
+        return record.error or "no reason was recorded"
+
+    def remaining_s(self, left: Iterable[SweepRun]) -> float:
+        """How long these runs will take, by how long the done ones took beside their estimates."""
+        done = [(run, self._records[run.folder]) for run in self.having(RunStatus.COMPLETE)]
+        measured_s = sum(record.seconds for _, record in done if record is not None)
+        estimated_s = sum(estimated_run_s(run.planned) for run, _ in done)
+        pace = measured_s / estimated_s if estimated_s else 1.0
+        return pace * sum(estimated_run_s(run.planned) for run in left)

@@ -1,0 +1,95 @@
+"""A real sweep that is killed and interrupted: what had ended is kept, and only the rest is run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.exits import Exit
+from kernel.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.faults
+
+GRID = ("--grid", "scenario=join", "--grid", "design=eager", "--grid", "members=1,2,3", "--grid", "partitions=4")
+#: Ctrl-C ends the command within this time on an idle machine; the test allows for a busy one.
+QUICKLY_S = 15
+RUNS = [f"join/eager/members-{members}_partitions-4/seed-1" for members in (1, 2, 3)]
+
+
+@contextlib.contextmanager
+def sweep(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command under way; what it says goes to `folder/output`."""
+    with (folder / "output").open("w") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "comparison.cli.main", "sweep", *arguments], stdout=output, stderr=output, text=True
+        )
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+
+
+def until_run(number: int, folder: Path, child: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Wait until this run's group has formed; the command's processes."""
+    trace = folder / "s" / RUNS[number] / "trace" / "runner.jsonl"
+    wait_until(
+        lambda: (trace.exists() and '"change_settled"' in trace.read_text()) or child.poll() is not None,
+        180,
+        (folder / "output").read_text,
+    )
+    assert child.poll() is None, (folder / "output").read_text()
+    return psutil.Process(child.pid).children(recursive=True)
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def outcome(folder: Path, number: int) -> tuple[str, int]:
+    """How a run ended, and when its record was written."""
+    path = folder / "s" / RUNS[number] / "run.json"
+    return json.loads(path.read_bytes()).get("outcome", ""), path.stat().st_mtime_ns
+
+
+def test_killed_and_interrupted_sweep_goes_on_with_what_is_missing(tmp_path: Path) -> None:
+    with sweep(tmp_path, *GRID, "-o", str(tmp_path / "s")) as child:
+        children = until_run(1, tmp_path, child)
+        child.kill()
+        wait_until(lambda: gone(children), 60, "the children to end with their parent")
+    first = outcome(tmp_path, 0)
+    assert first[0] == "complete"
+    assert outcome(tmp_path, 1)[0] == ""
+    with sweep(tmp_path, *GRID, "-o", str(tmp_path / "s")) as child:  # the same command again
+        children = until_run(2, tmp_path, child)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == Exit.INTERRUPTED
+        assert time.monotonic() - began < QUICKLY_S
+        assert gone(children)
+    said = (tmp_path / "output").read_text()
+    assert "1 of 3 runs done before" in said
+    assert f"to go on: rebalance-lab sweep {tmp_path / 's'}" in said.replace("\n", "")
+    assert "Traceback" not in said
+    second = outcome(tmp_path, 1)
+    assert second[0] == "complete"
+    assert outcome(tmp_path, 0) == first
+    with sweep(tmp_path, str(tmp_path / "s")) as child:
+        assert child.wait(300) == Exit.AS_EXPECTED, (tmp_path / "output").read_text()
+    assert [outcome(tmp_path, number) for number in (0, 1)] == [first, second]
+    result = json.loads((tmp_path / "s" / "result.json").read_bytes())
+    assert sorted(run["parameters"]["members"] for run in result["runs"]) == [1, 2, 3]
+    assert {run["outcome"] for run in result["runs"]} == {"complete"}
+    assert sorted(run["run_id"] for run in result["runs"]) == [f"s/{folder}" for folder in RUNS]
