@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comparison.pipeline import remembered
 from comparison.pipeline import result as shape
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.figures.repeats import repeated
-from comparison.pipeline.jobs import analyse
-from comparison.pipeline.written import discard, publish, staging, write_results
+from comparison.pipeline.jobs import analyse, measure_again
+from comparison.pipeline.written import TABLES, discard, publish, staging, write_results
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 
@@ -44,7 +45,8 @@ def analyze(
     """Analyse every run at or below the folders given, and return the result as result.json has it.
 
     The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
-    the place of an earlier analysis's. Raises NothingToAnalyse if there is no trace.
+    the place of an earlier analysis's. If that one read the same files, its tables of events are measured again and no
+    file is read (`comparison.pipeline.remembered`). Raises NothingToAnalyse if there is no trace.
     """
     runs = find_runs(run_dirs)
     if not runs:
@@ -52,9 +54,18 @@ def analyze(
         raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
     folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve()
     progress(f"analysing {len(runs)} runs" if len(runs) > 1 else "analysing the run")
+    marked = remembered.fingerprint(runs)
+    before = remembered.recall(folder / TABLES, marked)
     tables = staging(folder)
     try:
-        analysed, _ = analyse(spark, runs, parts_of(runs, spark.sparkContext.defaultParallelism), tables)
+        if before is None:
+            parts = parts_of(runs, spark.sparkContext.defaultParallelism)
+            analysed, results = analyse(spark, runs, parts, tables)
+            before = remembered.ReadParts(parts, results)
+        else:
+            remembered.share(folder / TABLES, tables)
+            analysed = measure_again(spark, runs, before, tables)
+        remembered.remember(tables, marked, before)
         write_results(tables, [(run, analysed[number]) for number, run in enumerate(runs)])
         publish(folder)
     except BaseException:

@@ -25,6 +25,7 @@ from comparison.pipeline.tasks import (
     analyse_part,
     finished,
     measure_bucket,
+    measure_part,
     reduce_part,
     write_gold,
 )
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.chunks import Part
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.remembered import ReadParts
     from comparison.pipeline.result import Run
     from comparison.pipeline.silver.context import Context
 
@@ -53,6 +55,22 @@ def analyse(
 ) -> tuple[dict[int, Run], list[PartResult]]:
     """Analyse all runs, and write their tables into `folder`: the runs' figures and verdicts by their places."""
     results = _mapped(spark, len(parts), _AnalysePart(tuple(runs), tuple(parts), folder))
+    return _with_large_runs(spark, runs, parts, results, folder), results
+
+
+def measure_again(spark: SparkSession, runs: Sequence[TraceRun], read: ReadParts, folder: Path) -> dict[int, Run]:
+    """The same from the tables of events that are in `folder` already, by `comparison.pipeline.remembered`."""
+    whole = [number for number, part in enumerate(read.parts) if part.whole]
+    again = list(read.results)
+    for number, result in zip(whole, _mapped(spark, len(whole), _MeasurePart(runs, read, whole, folder)), strict=True):
+        again[number] = result
+    return _with_large_runs(spark, runs, read.parts, again, folder)
+
+
+def _with_large_runs(
+    spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], results: Sequence[PartResult], folder: Path
+) -> dict[int, Run]:
+    """All runs: those that parts hold whole have been measured with their parts."""
     found: dict[int, Run] = {}
     pieces: defaultdict[int, list[PartResult]] = defaultdict(list)
     for part, result in zip(parts, results, strict=True):
@@ -63,7 +81,7 @@ def analyse(
     for number, of_one in pieces.items():
         found[number] = _large(spark, runs[number], of_one, folder, next_number)
         next_number += _buckets(spark)
-    return found, results
+    return found
 
 
 def _buckets(spark: SparkSession) -> int:
@@ -117,6 +135,15 @@ class _AnalysePart:
 
     def __call__(self, number: int) -> PartResult:
         return analyse_part(self._runs, self._parts[number], self._folder)
+
+
+class _MeasurePart:
+    def __init__(self, runs: Sequence[TraceRun], read: ReadParts, whole: Sequence[int], folder: Path) -> None:
+        self._runs, self._folder = tuple(runs), folder
+        self._parts = [(read.parts[number], read.results[number]) for number in whole]
+
+    def __call__(self, number: int) -> PartResult:
+        return measure_part(self._runs, *self._parts[number], self._folder)
 
 
 def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], folder: Path, first_number: int) -> Run:

@@ -2,6 +2,7 @@
 
 - `analyse_part`: decode a part's chunks, write its event tables, and, of a part with whole runs, measure and judge
   each run.
+- `measure_part`: the same from the tables of an earlier analysis.
 - `reduce_part` and `measure_bucket`: the same for one large run that many parts hold: reduce each part where it is,
   then measure its partitions, a bucket at a time.
 
@@ -22,6 +23,7 @@ from comparison.pipeline import result
 from comparison.pipeline.bronze.chunks import chunks_by_run, inner_lines, read_chunk
 from comparison.pipeline.bronze.decode import decode
 from comparison.pipeline.bronze.tables import (
+    by_run,
     joined,
     labelled,
     read_part,
@@ -128,6 +130,15 @@ def analyse_part(runs: Sequence[TraceRun], part: Part, folder: Path) -> PartResu
     tables, read = read_tables(runs, part.chunks)
     write_part(folder / EVENTS, part.number, joined(labelled(runs[number], each) for number, each in tables.items()))
     return _analysed(runs, part, tables, PartResult(part.number, read), folder)
+
+
+def measure_part(runs: Sequence[TraceRun], part: Part, before: PartResult, folder: Path) -> PartResult:
+    """As `analyse_part`, from the tables that are in `folder` already; `before` is what was read of the part then."""
+    if not part.whole:
+        return before
+    written = by_run(read_part(folder / EVENTS, part.number))
+    tables = {number: written.get(runs[number].run_id, {}) for number in chunks_by_run(part.chunks)}
+    return _analysed(runs, part, tables, replace(before, runs={}), folder)
 
 
 def _analysed(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
@@ -99,6 +101,18 @@ def read_part(folder: Path, number: int, kinds: Iterable[str] = EVENT_SCHEMAS) -
         if path.exists():
             found[kind] = pq.read_table(path, partitioning=None)
     return found
+
+
+def by_run(tables: Tables) -> dict[str, Tables]:
+    """The tables of each run by its id, without the columns that say which it is; the rows of a run are together."""
+    found: dict[str, Tables] = {}
+    for kind, table in tables.items():
+        places = table["run_id"].combine_chunks().dictionary_encode()
+        numbers = np.asarray(places.indices)
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(table)]
+        for begin, end in pairwise(edges):
+            found.setdefault(places.dictionary[numbers[begin]].as_py(), {})[kind] = table.slice(begin, end - begin)
+    return {run_id: unlabelled(of_one) for run_id, of_one in found.items()}
 
 
 def unlabelled(tables: Tables) -> Tables:
