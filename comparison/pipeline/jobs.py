@@ -9,6 +9,8 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -176,8 +178,8 @@ def _context(run: TraceRun, pieces: Sequence[PartResult], folder: Path) -> tuple
     authority = joined(unlabelled(read_part(folder / EVENTS, piece.number, _OF_AUTHORITY)) for piece in pieces)
     known = [piece.bounds for piece in pieces if piece.bounds is not None]
     bounds = (min(low for low, _ in known), max(high for _, high in known)) if known else None
-    groups = {group for piece in pieces for group in piece.groups}
-    return context_of(run, few, bounds, groups), authority
+    named = reduce(or_, (piece.groups for piece in pieces))
+    return context_of(run, few, bounds, named), authority
 
 
 class _ReducePart:

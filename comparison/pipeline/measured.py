@@ -216,6 +216,7 @@ class MemberPhase(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     from_ns: int
     until_ns: int
+    group: str = ""
 
 
 class KeptThrough(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,6 +272,7 @@ class Round:
     gathered_ns: int | None = None
     generation: int | None = None
     members: int = 0  #: of that generation
+    group: str = ""
 
 
 @dataclass(slots=True)
@@ -279,6 +281,8 @@ class Measured:
 
     files: list[FileIntegrity] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  #: why the trace may not show everything, file by file
+    groups: list[str] = field(default_factory=list)
+    mistakable: list[str] = field(default_factory=list)  #: why nobody can say who did what; see gold.identities
     runner: list[RunnerEvent] = field(default_factory=list)
     failures: list[MemberFailed] = field(default_factory=list)
     span: RunSpan | None = None

@@ -193,6 +193,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     design: str
     repeat: int = 1  #: of several runs that differ in the seed
     implementations: list[str]
+    groups: list[str] = []
     seed: int
     outcome: str  #: complete, interrupted, failed, or '' if the trace does not say
     error: str
@@ -204,7 +205,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: dict[str, int]  #: unusable lines, by reason
     missing_events: int  #: sequence numbers missing from the files
     files: list[FileIntegrity] = []
-    problems: list[str] = []  #: of the trace files: while there is one, nothing can be concluded
+    problems: list[str] = []  #: of the trace: while there is one, nothing can be concluded
     metrics: dict[str, float | None]  #: see METRICS; None: cannot be measured from this trace
     requests: dict[str, int]
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`

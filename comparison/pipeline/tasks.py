@@ -38,7 +38,8 @@ from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.gold.partitions import measure_partitions
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import ProcessEnded
-from comparison.pipeline.silver.context import bounds_of, groups_of
+from comparison.pipeline.silver.context import bounds_of
+from comparison.pipeline.silver.groups import NamedGroups, groups_of
 from comparison.pipeline.silver.reduce import Bundle, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import fault_table
@@ -82,7 +83,7 @@ class PartResult:
     read: list[FileRead] = field(default_factory=list)
     runs: dict[int, Run] = field(default_factory=dict)  #: of a part with whole runs
     bounds: tuple[int, int] | None = None  #: of another one: its first and last moment
-    groups: set[str] = field(default_factory=set)
+    groups: NamedGroups = field(default_factory=NamedGroups)
 
 
 def read_tables(runs: Sequence[TraceRun], chunks: Sequence[Chunk]) -> tuple[dict[int, Tables], list[FileRead]]:
@@ -166,6 +167,7 @@ def finished(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> Run
     ends = {each.target: ProcessEnd(each.how, each.code) for each in measured.runner if isinstance(each, ProcessEnded)}
     by_run = run_problems(files, run.listed, ends)
     measured.problems = [problem for each in files for problem in each.problems] + [each.text for each in by_run]
+    measured.problems += measured.mistakable
     for each in files:
         problems = [*each.problems, *(problem.text for problem in by_run if problem.file == each.file)]
         measured.files.append(msgspec.convert({**asdict(each), "problems": problems}, result.FileIntegrity))

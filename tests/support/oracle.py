@@ -21,7 +21,14 @@ from comparison.pipeline import measured
 from comparison.pipeline.measured import Measured
 from kernel.designs import INCREMENTAL
 from kernel.trace.reader import Reason, header_of, lines_of
-from tests.support import oracle_commits, oracle_cover, oracle_intervals, oracle_rebalances, oracle_runs
+from tests.support import (
+    oracle_commits,
+    oracle_cover,
+    oracle_identities,
+    oracle_intervals,
+    oracle_rebalances,
+    oracle_runs,
+)
 from tests.support.oracle_cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle_intervals import AUTHORITY, BELIEVED, DELIVERING, in_time, of
 
@@ -88,6 +95,8 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
+    found.groups = oracle_intervals.groups_of(usable)
+    found.mistakable = oracle_identities.mistakable(usable, span, tolerance_ns)
     found.operations = oracle_runs.operations_of(usable, oracle_runs.readings_of(usable))
     return found
 

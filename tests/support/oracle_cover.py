@@ -103,16 +103,16 @@ def wanted_of(events: list[Event], span: RunSpan) -> dict[Key, list[tuple[int, i
     those with acknowledged records and those that the runner announced.
     """
     groups = Groups(events)
-    everyone = groups.all or [""]
     known: set[Key] = set()
     for event in of(events, "authority_named", "final_offset"):
         known.add((event["group"], event["topic"], event["partition"]))
     for event in of(events, "partitions_assigned"):
         known |= {(groups.group_of(event), place["topic"], place["partition"]) for place in event["partitions"]}
     for event in of(events, "records_acked"):
-        known |= {(group, event["topic"], event["partition"]) for group in everyone}
+        known |= {(group, event["topic"], event["partition"]) for group in groups.readers(event["topic"])}
     for event in of(events, "topic_wanted"):
-        known |= {(group, event["topic"], number) for group in everyone for number in range(event["wanted"])}
+        readers = groups.readers(event["topic"])
+        known |= {(group, event["topic"], number) for group in readers for number in range(event["wanted"])}
     found = {}
     for key in known:
         told = [event for event in in_time(of(events, "topic_wanted")) if event["topic"] == key[1]]
@@ -182,19 +182,15 @@ def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, lis
 
 
 def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
-    """The serial numbers that a producer was told of; every group should get them."""
-    everyone = groups_or_nobody(events)
+    """The serial numbers that a producer was told of; every group that reads the topic should get them."""
+    groups = Groups(events)
     found: defaultdict[Key, set[int]] = defaultdict(set)
     for event in of(events, "records_acked"):
-        for group in everyone:
+        for group in groups.readers(event["topic"]):
             found[group, event["topic"], event["partition"]] |= set(
                 range(event["serial_first"], event["serial_last"] + 1)
             )
     return dict(found)
-
-
-def groups_or_nobody(events: list[Event]) -> list[str]:
-    return Groups(events).all or [""]
 
 
 def coverage_by_number(events: list[Event], view: str) -> Coverage | None:

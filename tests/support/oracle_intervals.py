@@ -1,8 +1,8 @@
 """Who had which partition, when, the slow way: the definitions behind the views, in loops over sorted events.
 
 Two groups on one topic do not disturb each other: everything is told apart by group. What a member does belongs to the
-group that its process joined last before it; if it joined none, to the only group of the run; if there are several, to
-the group '' that nobody wants anything of.
+group that its process joined under that id; if it joined none, to the only group that its process joined at all, or to
+the only one of the run; if there are several, to the group '' that nobody wants anything of.
 """
 
 from __future__ import annotations
@@ -72,21 +72,33 @@ def groups_of(events: Iterable[Event]) -> list[str]:
 
 
 class Groups:
-    """The group of each process, at each moment of it."""
+    """The group of each member, and the topics that each group reads."""
 
     def __init__(self, events: list[Event]) -> None:
         self.all = groups_of(events)
         self._started = of(events, "member_started")
+        self._topics = {
+            (event["group"], event["topic"])
+            for event in of(events, "authority_named", "offset_written", "final_offset")
+        } | {
+            (self.group_of(event), place["topic"])
+            for event in of(events, "partitions_assigned")
+            for place in event["partitions"]
+        }
 
     def group_of(self, event: Event) -> str:
-        joined = [
-            (each["seq"], each["group"])
-            for each in self._started
-            if each["process"] == event["process"] and each["seq"] < event["seq"]
-        ]
-        if joined:
-            return str(max(joined)[1])
-        return self.all[0] if len(self.all) == 1 else ""
+        of_process = [each for each in self._started if each["process"] == event["process"]]
+        of_member = [each for each in of_process if each["member"] == event["member"]]
+        joined = {each["group"] for each in of_member or of_process} or set(self.all)
+        return str(joined.pop()) if len(joined) == 1 else ""
+
+    def readers(self, topic: str) -> list[str]:
+        """The groups that should have all of a topic: those seen to read it, and those seen to read nothing."""
+        if len(self.all) < 2:
+            return self.all or [""]
+        idle = [group for group in self.all if not any(reader == group for reader, _ in self._topics)]
+        readers = [group for group in self.all if (group, topic) in self._topics]
+        return sorted(idle + readers) or self.all
 
     def key_of(self, event: Event) -> Key:
         """The partition that a member's event is about."""

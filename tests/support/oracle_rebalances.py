@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.measured import KeptThrough, MemberPhase, Round
-from tests.support.oracle_intervals import in_process, in_time, of, owner_of
+from tests.support.oracle_intervals import Groups, in_process, in_time, of, owner_of
 
 if TYPE_CHECKING:
     from tests.support.oracle_intervals import Event, Interval
@@ -15,6 +15,7 @@ def phases_of(events: list[Event]) -> list[MemberPhase]:
     """A phase lasts until the member's next event of a rebalance; a whole rebalance until it ends."""
     kinds = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
     relevant = of(events, *kinds)
+    groups = Groups(events)
     found = []
     for event in relevant:
         member = _next_member(event, relevant)
@@ -34,7 +35,12 @@ def phases_of(events: list[Event]) -> list[MemberPhase]:
         if ends:
             found.append(
                 MemberPhase(
-                    process=event["process"], member=member, phase=phase, from_ns=event["t_ns"], until_ns=ends[0]
+                    process=event["process"],
+                    member=member,
+                    phase=phase,
+                    from_ns=event["t_ns"],
+                    until_ns=ends[0],
+                    group=groups.group_of({"process": event["process"], "member": member}),
                 )
             )
     return found
@@ -55,15 +61,15 @@ def _next_member(event: Event, relevant: list[Event]) -> Any:
 def rounds_of(events: list[Event], phases: list[MemberPhase]) -> list[Round]:
     """A coordinator's generations, or, without one, stretches in which members' rebalances overlap."""
     changed = in_time(event for event in of(events, "group_changed") if event["role"] == "broker")
-    if not changed:
-        return _stretches(phases)
     found = []
     for group in {event["group"] for event in changed}:
         found += _generations([event for event in changed if event["group"] == group])
-    return sorted(found, key=lambda each: each.from_ns)
+    for group in {phase.group for phase in phases} if not changed else ():
+        found += _stretches(group, [phase for phase in phases if phase.group == group])
+    return sorted(found, key=lambda each: (each.from_ns, each.group))
 
 
-def _stretches(phases: list[MemberPhase]) -> list[Round]:
+def _stretches(group: str, phases: list[MemberPhase]) -> list[Round]:
     whole = sorted((each.from_ns, each.until_ns) for each in phases if each.phase == "rebalance")
     found: list[tuple[int, int]] = []
     for begin, end in whole:
@@ -71,7 +77,7 @@ def _stretches(phases: list[MemberPhase]) -> list[Round]:
             found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
             found.append((begin, end))
-    return [Round(begin, end) for begin, end in found]
+    return [Round(begin, end, group=group) for begin, end in found]
 
 
 def _generations(changed: list[Event]) -> list[Round]:
@@ -102,26 +108,30 @@ def _generations(changed: list[Event]) -> list[Round]:
 
 
 def _round(begun: int | None, gathered: Event, until_ns: int | None) -> Round:
-    return Round(begun or 0, until_ns, gathered["t_ns"], gathered["generation"], gathered["members"])
+    return Round(begun or 0, until_ns, gathered["t_ns"], gathered["generation"], gathered["members"], gathered["group"])
 
 
 def kept_through(events: list[Event], believed: list[Interval], rounds: list[Round]) -> dict[int, KeptThrough]:
-    """Partitions that one stream had from before a round until after it, and those of them that it delivered from."""
-    found = {}
+    """Partitions of a round's group that one stream had from before it until after it, and those of them that it
+    delivered from.
+    """
+    groups, found = Groups(events), {}
     for number, each in enumerate(rounds):
         if each.until_ns is None:
             continue
         through = [
             interval
             for interval in believed
-            if interval.from_ns <= each.from_ns and (interval.until_ns is None or interval.until_ns > each.until_ns)
+            if interval.key[0] == each.group
+            and interval.from_ns <= each.from_ns
+            and (interval.until_ns is None or interval.until_ns > each.until_ns)
         ]
         meanwhile = {
-            (owner_of(event), event["topic"], event["partition"])
+            (owner_of(event), groups.key_of(event))
             for event in of(events, "records_delivered")
             if each.from_ns <= event["t_ns"] < each.until_ns
         }
         if through:
-            delivered = sum((interval.owner, *interval.key[1:]) in meanwhile for interval in through)
+            delivered = sum((interval.owner, interval.key) in meanwhile for interval in through)
             found[number] = KeptThrough(kept=len(through), delivered=delivered)
     return found

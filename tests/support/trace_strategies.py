@@ -74,6 +74,7 @@ class _Play:
         self._authority = 0
         self._spoke = ""
         self._members: list[_Member] = []
+        self._ended: set[str] = set()
         self._ends: dict[tuple[str, int], int] = defaultdict(int)
         self._generations: dict[str, int] = defaultdict(int)
         self._epochs = 0
@@ -109,7 +110,7 @@ class _Play:
 
     def join(self, a: int, b: int) -> None:
         """A new process, or another life of one that has ended."""
-        over = [member.process for member in self._members if member.is_over]
+        over = [member.process for member in self._members if member.process in self._ended]
         base = over[a % len(over)].partition(".")[0] if over and b % 2 else f"m{1 + len(self._members)}"
         lives = sum(member.process.partition(".")[0] == base for member in self._members)
         process = f"{base}.{lives + 1}" if lives else base
@@ -119,7 +120,28 @@ class _Play:
         if not self._is_zookeeper and a % 2:  # it does not know its id yet
             self.emit(process, "rebalance_started", stream=0, trigger="join")
             self.emit(process, "phase_entered", stream=0, phase="join", attempt=1)
-        self.emit(process, "member_started", member=member.id, group=group)
+        if (a, b) != (7, 7):  # the line is lost, and with it the group
+            self.emit(process, "member_started", member=member.id, group=group)
+
+    def join_again(self, a: int, b: int) -> None:
+        """A member leaves and comes back in its process, under its id or another one, perhaps to another group."""
+        self.leave(a, 0)
+        if gone := [member for member in self._members if member.is_over and member.process not in self._ended]:
+            old = gone[a % len(gone)]
+            self._start(old.process, old.id if b % 2 else f"{old.id}-{b}", self._groups[b % len(self._groups)])
+
+    def join_beside(self, a: int, b: int) -> None:
+        """Another member of a living process; or of a new one that uses the same id."""
+        if (member := self._alive(a)) is not None:
+            process = member.process if b % 2 else f"m{1 + len(self._members)}"
+            if process in self._ended or (process != member.process and process in {m.process for m in self._members}):
+                return
+            group = self._groups[b // 2 % len(self._groups)]
+            self._start(process, f"{member.id}-{b}" if b % 2 else member.id, group)
+
+    def _start(self, process: str, name: str, group: str) -> None:
+        self._members.append(_Member(process, name, group, 1))
+        self.emit(process, "member_started", member=name, group=group)
 
     def come(self, a: int, b: int) -> None:
         """The authority learns of a member, or removes it."""
@@ -134,12 +156,18 @@ class _Play:
             member.is_over = True
             self.emit(member.process, "member_closed", member=member.id, group=member.group)
             if b % 2:
-                self.emit("runner", "process_ended", target=member.process, how="leave")
+                self._end(member.process, "leave")
 
     def kill(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
-            member.is_over = True
-            self.emit("runner", "process_ended", target=member.process, how="kill" if b else "itself")
+            self._end(member.process, "kill" if b else "itself")
+
+    def _end(self, process: str, how: str) -> None:
+        """A process ends, and all its members with it."""
+        self._ended.add(process)
+        for member in self._members:
+            member.is_over |= member.process == process
+        self.emit("runner", "process_ended", target=process, how=how)
 
     def fail(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
@@ -386,6 +414,8 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
     verb.__name__: verb
     for verb in (
         _Play.join,
+        _Play.join_again,
+        _Play.join_beside,
         _Play.come,
         _Play.leave,
         _Play.kill,
@@ -418,7 +448,10 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
     )
 }
 #: What happens most.
-_OFTEN = ("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start")
+_OFTEN = (
+    *("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start"),
+    *("join_again", "rebalance_on", "rebalance_on"),
+)
 _NUMBERS = st.integers(0, 7)
 _STEP = st.tuples(st.sampled_from(PAUSES_NS), st.sampled_from([*VERBS, *_OFTEN]), _NUMBERS, _NUMBERS)
 _STEPS_MAX = 40

@@ -13,7 +13,8 @@ import pyarrow as pa
 from comparison.pipeline.bronze.decode import decode
 from comparison.pipeline.bronze.runs import TOLERANCE_NS, TraceFile, TraceRun
 from comparison.pipeline.bronze.tables import joined, tables_of
-from comparison.pipeline.silver.context import bounds_of, context_of, groups_of
+from comparison.pipeline.silver.context import bounds_of, context_of
+from comparison.pipeline.silver.groups import groups_of
 from kernel.trace.events import COMMON_FIELDS, KINDS, Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.manual_clock import ManualClock

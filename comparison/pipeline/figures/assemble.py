@@ -47,6 +47,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         scenario=run.scenario,
         design=run.design,
         implementations=sorted(run.implementations),
+        groups=measured.groups,
         seed=run.seed,
         outcome=ended.outcome if ended else "",
         error=(ended.error or "") if ended else "",
@@ -93,7 +94,7 @@ def _parameters(measured: Measured) -> dict[str, Any]:
 def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> dict[str, float | None]:
     converged = [change.converge_ms for change in changes]
     moved = [(change.moved, change.moved_minimum) for change in changes]
-    all_known = bool(moved) and all(pair[0] is not None for pair in moved)
+    all_known, minimum_known = (bool(moved) and all(pair[place] is not None for pair in moved) for place in (0, 1))
     return {
         "converge_ms": max((ms for ms in converged if ms is not None), default=None)
         if all(ms is not None for ms in converged)
@@ -115,7 +116,7 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         **_ownership_metrics(measured),
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
         "moved": sum(pair[0] or 0 for pair in moved) if all_known else None,
-        "moved_minimum": sum(pair[1] or 0 for pair in moved) if all_known else None,
+        "moved_minimum": sum(pair[1] or 0 for pair in moved) if minimum_known else None,
         "stopped": sum(change.stopped for change in changes) if changes else None,
         "stopped_kept": sum(change.stopped_kept for change in changes) if changes else None,
         **_delivery_metrics(measured),

@@ -93,8 +93,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
 
 
 def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[PartitionOwners] | None) -> int | None:
-    if not owners:
-        return None
+    if not owners or len(measured.groups) > 1:
+        return None  # of several groups, nobody knows which one was changed
     if window.change == model.RESTART:
         return 0  # a restarted member could keep its partitions
     names = _names(measured, owners)

@@ -131,6 +131,21 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
+#: What these look at is the group's; where a run has several groups, nobody can say whose it is.
+_ABOUT_ONE_GROUP = frozenset(
+    {
+        c.counts_equal_the_model,
+        c.old_coordinator_silenced,
+        c.two_deliver_during_a_cut,
+        g.acknowledged_commits_kept,
+        g.delay_honoured,
+        g.generation_kept,
+        g.goes_on_while_it_waits,
+        g.waits_for_the_slow_member,
+    }
+)
+
+
 def judge(run: Run) -> Run:
     """The run with its verdicts; unknown if no check covers it."""
     checked = [_verdict(check, run) for check in CHECKS if check.covers(run)]
@@ -144,12 +159,9 @@ def _verdict(check: Check, run: Run) -> Verdict | None:
         return None
     outcome, reason = result
     if run.problems:
-        return Verdict(
-            check=check.name,
-            kind=check.kind,
-            outcome=VerdictOutcome.UNKNOWN,
-            reason=f"{_first_problem(run)}; as recorded: {reason}",
-        )
+        return _unknown(check, f"{_first_problem(run)}; as recorded: {reason}")
+    if len(run.groups) > 1 and check.decide in _ABOUT_ONE_GROUP:
+        return _unknown(check, f"the run has {len(run.groups)} groups, this is about one; as recorded: {reason}")
     open_ = {
         VerdictOutcome.EXPECTED: check.kind is not Kind.HISTORY,
         VerdictOutcome.NOT_EXPECTED: check.failing is MISSED,
@@ -159,13 +171,17 @@ def _verdict(check: Check, run: Run) -> Verdict | None:
     return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
 
 
+def _unknown(check: Check, reason: str) -> Verdict:
+    return Verdict(check=check.name, kind=check.kind, outcome=VerdictOutcome.UNKNOWN, reason=reason)
+
+
 _ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
 
 
 def _first_problem(run: Run) -> str:
     """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
     first, *more = run.problems
-    return f"{first} (and {len(more)} more problems of the trace)" if more else first
+    return f"{first} (and {c.counted_noun(len(more), 'more problem')} of the trace)" if more else first
 
 
 def _doubt(run: Run) -> str:

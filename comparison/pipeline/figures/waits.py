@@ -61,10 +61,11 @@ class _Members:
         self._joins = [each for each in phases if each.phase == "join"]
         self._left = left
         self._ended = ended
-        self._process_of = {each.member: each.process for each in phases if each.member}
-        self._first_ns: dict[str, int] = {}
+        self._named = sorted((each.from_ns, each.member, each.process) for each in phases if each.member)
+        self._first_ns: dict[tuple[str, str], int] = {}
         for each in phases:
-            self._first_ns[each.process] = min(each.from_ns, self._first_ns.get(each.process, each.from_ns))
+            place = each.group, each.process
+            self._first_ns[place] = min(each.from_ns, self._first_ns.get(place, each.from_ns))
 
     def wait(self, each: Round) -> Wait | None:
         if each.gathered_ns is None:
@@ -74,9 +75,13 @@ class _Members:
             return None
         last, last_ns = max(came.items(), key=lambda item: item[1])
         name, gone = last[0], False
-        left = [event for event in self._left if max(last_ns, each.from_ns - 1) < event.t_ns <= each.gathered_ns]
+        left = [
+            event
+            for event in self._left
+            if event.group == each.group and max(last_ns, each.from_ns - 1) < event.t_ns <= each.gathered_ns
+        ]
         if left:
-            name, gone, last_ns = self._process_of.get(left[-1].id, left[-1].id), True, left[-1].t_ns
+            name, gone, last_ns = self._process_of(left[-1]), True, left[-1].t_ns
         elif each.gathered_ns - last_ns > _LATE_NS and (missing := self._missing(each, came)):
             name, gone, last_ns = missing[0], True, each.gathered_ns
         waited = [max(0, last_ns - max(ns, each.from_ns)) for (process, _), ns in came.items() if process != name]
@@ -94,11 +99,16 @@ class _Members:
             total_ms=round(sum(waited) / _NS_PER_MS, 3),
         )
 
+    def _process_of(self, left: GroupMemberLeft) -> str:
+        """Whose the member was; of several processes that had the id, the last one before."""
+        had = [process for from_ns, member, process in self._named if member == left.id and from_ns <= left.t_ns]
+        return had[-1] if had else left.id
+
     def _came(self, each: Round, gathered_ns: int) -> dict[tuple[str, str], int]:
         """When each (process, member) joined; of two requests, the first."""
         came: dict[tuple[str, str], int] = {}
         for join in self._joins:
-            if join.from_ns <= gathered_ns and join.until_ns >= each.from_ns:
+            if join.group == each.group and join.from_ns <= gathered_ns and join.until_ns >= each.from_ns:
                 key = (join.process, join.member or "")
                 came[key] = min(join.from_ns, came.get(key, join.from_ns))
         return came
@@ -107,8 +117,8 @@ class _Members:
         """Processes that had members before the round, none of which joined."""
         there = {
             process
-            for process, first_ns in self._first_ns.items()
-            if first_ns < each.from_ns < self._ended.get(process, each.from_ns + 1)
+            for (group, process), first_ns in self._first_ns.items()
+            if group == each.group and first_ns < each.from_ns < self._ended.get(process, each.from_ns + 1)
         }
         return sorted(there - {process for process, _ in came})
 

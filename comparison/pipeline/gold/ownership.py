@@ -32,8 +32,6 @@ from comparison.pipeline.silver.deliveries import DELIVERY_PAUSE_NS_MAX, owners_
 from comparison.pipeline.silver.naming import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from comparison.pipeline.silver.context import Context
@@ -66,7 +64,7 @@ def believed(claims: pa.Table, context: Context) -> pa.Table:
     kinds, kind_names = codes(claims["kind"])
     next_row = following(starts(keys[order], _streams(claims)))
     next_ns = taken(t_ns, next_row, NEVER_NS)
-    process_ns, member_ns = _ends_of(claims, t_ns, context)
+    process_ns, member_ns = _ends_of(claims, context)
     gone_ns = np.minimum(process_ns, member_ns)
     until_ns = np.minimum(next_ns, gone_ns)
     reasons = np.array([_REASONS.get(str(name), "") for name in kind_names] or [""], dtype=object)
@@ -84,30 +82,30 @@ def _streams(claims: pa.Table) -> NDArray[np.int64]:
     return together(codes(claims["process"])[0], codes(claims["member"])[0], from_zero(streams))
 
 
-def _ends_of(
-    claims: pa.Table, t_ns: NDArray[np.int64], context: Context
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ends_of(claims: pa.Table, context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When the process and the member of each row ended. A process may be started again under its name, and a member
-    come back with its id: what ends it is the first end that comes.
+    come back with its id: what ends it is the first end that comes. A member's own end is in the order of its file.
     """
+    t_ns, seq = integers(claims["t_ns"]), integers(claims["seq"])
     processes, process_names = codes(claims["process"])
     members, member_names = codes(claims["member"])
     process_ns = np.full(len(t_ns), NEVER_NS)
     member_ns = np.full(len(t_ns), NEVER_NS)
     for number, process in enumerate(process_names):
         mine = processes == number
-        process_ns[mine] = _next(context.process_ends.get(str(process), ()), t_ns[mine])
+        ended = np.array(context.process_ends.get(str(process), ()), dtype=np.int64)
+        process_ns[mine] = _next(ended, ended, t_ns[mine])
         for other, member in enumerate(member_names):
             if ends := context.member_ends.get((str(process), member)):
                 of_member = mine & (members == other)
-                member_ns[of_member] = _next(ends, t_ns[of_member])
+                closed, ended = np.array(ends, dtype=np.int64).T
+                member_ns[of_member] = _next(closed, ended, seq[of_member])
     return process_ns, member_ns
 
 
-def _next(ends: Sequence[int], t_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first end at or after each moment."""
-    known = np.array([*ends, NEVER_NS], dtype=np.int64)
-    found: NDArray[np.int64] = known[np.searchsorted(known, t_ns, side="left")]
+def _next(places: NDArray[np.int64], ends: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first end whose place is not before `at`; places are in order."""
+    found: NDArray[np.int64] = np.append(ends, NEVER_NS)[np.searchsorted(places, at, side="left")]
     return found
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from comparison.pipeline.gold import cover
 from comparison.pipeline.gold.commits import CommitCounts, final_offsets, judged
 from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS, Ranges
+from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.ownership import authority, believed, delivering
 from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
 from comparison.pipeline.measured import FinalOffsets
@@ -57,6 +58,8 @@ class PartitionFigures:
     commits: CommitCounts = field(default_factory=CommitCounts)
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
+    uses: list[Use] = field(default_factory=list)
+    groupless: set[str] = field(default_factory=set)
     intervals: pa.Table | None = None  #: INTERVAL_SCHEMA
     segments: pa.Table | None = None  #: SEGMENT_SCHEMA
     committed: pa.Table | None = None  #: COMMIT_SCHEMA
@@ -78,6 +81,8 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
         committed=commits.commits(),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
+        uses=uses_of(pa.concat_tables([believes, delivers]), context),
+        groupless=groupless([bundle.claims, bundle.stretches, _started(bundle)], context),
         intervals=pa.concat_tables([believes, names, delivers]),
     )
     nothing = Ranges.none()
@@ -134,13 +139,18 @@ def _records(keys: Keys, stretches: pa.Table, first: str, end: str) -> Ranges:
 
 
 def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
-    """Every group should be handed every acknowledged record."""
-    groups = context.groups or ("",)
-    acks = bundle.acks
-    tables = [acks.append_column("group", pa.repeat(group, len(acks))) for group in groups]
-    numbers = np.concatenate([keys.column(table) for table in tables])
-    lows, highs = (np.tile(integers(acks[name]), len(groups)) for name in ("first", "end"))
-    return cover.united(Ranges(numbers, lows, highs))
+    """Every group should be handed every acknowledged record of the topics that it reads."""
+    topics, names = codes(bundle.acks["topic"])
+    readers = [context.memberships.readers(str(name)) for name in names]
+    shares = []
+    for group in sorted({group for several in readers for group in several}):
+        reads = np.array([group in several for several in readers], dtype=np.bool_)[topics]
+        acks = bundle.acks.filter(pa.array(reads))
+        shares.append(acks.append_column("group", pa.repeat(group, len(acks))))
+    if not shares:
+        return Ranges.none()
+    acks = pa.concat_tables(shares)
+    return cover.united(Ranges(keys.column(acks), integers(acks["first"]), integers(acks["end"])))
 
 
 def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> Ranges:
@@ -154,7 +164,7 @@ def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buc
         at = bucket_of_topic(each.topic)
         known |= {
             (group, each.topic, number)
-            for group in context.groups or ("",)
+            for group in context.memberships.readers(each.topic)
             for number in range(each.count)
             if (at + number) % buckets == bucket
         }
@@ -183,14 +193,14 @@ def known_partitions(bundle: Bundle, context: Context) -> set[Key]:
     known: set[Key] = {(row["group"], row["topic"], row["partition"]) for row in distinct.to_pylist()}
     acked = bundle.acks.group_by(["topic", "partition"], use_threads=False).aggregate([])
     for row in acked.to_pylist():
-        known |= {(group, row["topic"], row["partition"]) for group in context.groups or ("",)}
+        known |= {(group, row["topic"], row["partition"]) for group in context.memberships.readers(row["topic"])}
     return known
 
 
 def _out_of_order(bundle: Bundle) -> int:
     """Stretches of a stream that begin before the end of its previous one, without a start of delivery in between."""
     stretches = bundle.stretches
-    started = bundle.offsets.filter(pa.compute.equal(bundle.offsets["kind"], STARTED))
+    started = _started(bundle)
     owners = Names()
     who = np.concatenate([owners.numbers(owners_of(stretches)), owners.column(started["by"])])
     columns = ["topic", "partition"]
@@ -207,6 +217,10 @@ def _out_of_order(bundle: Bundle) -> int:
     goes_back = integers(stretches["first"])[order] < taken(integers(stretches["end"])[order], before, 0)
     same_start = begun[order] == taken(begun_at_last[order], before, NOWHERE)
     return int(((before != NOWHERE) & same_start & goes_back).sum())
+
+
+def _started(bundle: Bundle) -> pa.Table:
+    return bundle.offsets.filter(pa.compute.equal(bundle.offsets["kind"], STARTED))
 
 
 def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
@@ -226,6 +240,8 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         if finals
         else None,
         out_of_order=sum(part.out_of_order for part in parts),
+        uses=[use for part in parts for use in part.uses],
+        groupless={process for part in parts for process in part.groupless},
     )
 
 

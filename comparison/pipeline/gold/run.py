@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from comparison.pipeline.gold.commits import acting_of
+from comparison.pipeline.gold.identities import mistakable
 from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
 from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
 from comparison.pipeline.silver import counts
-from comparison.pipeline.silver.context import KINDS, bounds_of, context_of, groups_of
+from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
+from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, WRITTEN, offset_rows
 from comparison.pipeline.silver.reduce import reduced
 
@@ -82,4 +84,6 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         operations=counts.added_operations(part.operations for part in parts),
         takeovers=list(context.takeovers),
         acting=acting,
+        groups=list(context.memberships.names),
+        mistakable=mistakable(figures.uses, figures.groupless, context),
     )

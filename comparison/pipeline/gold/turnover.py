@@ -96,8 +96,8 @@ def _largest(mask: NDArray[np.bool_], keys: NDArray[np.int64], owners: Sequence[
 
 
 def kept_through(believed: pa.Table, in_rounds: pa.Table, rounds: Sequence[Round]) -> dict[int, KeptThrough]:
-    """By round: partitions that one stream had from before it until after it, and how many of them it delivered from in
-    the middle of it. `in_rounds`: KEPT_SCHEMA.
+    """By round: partitions of its group that one stream had from before it until after it, and how many of them it
+    delivered from in the middle of it. `in_rounds`: KEPT_SCHEMA.
     """
     delivered = set(zip(*(in_rounds[name].to_pylist() for name in KEPT_SCHEMA.names), strict=True))
     from_ns, until_ns = integers(believed["from_ns"]), integers(believed["until_ns"], null=NEVER_NS)
@@ -106,6 +106,7 @@ def kept_through(believed: pa.Table, in_rounds: pa.Table, rounds: Sequence[Round
         if each.until_ns is None:
             continue
         through = believed.filter(pa.array((from_ns <= each.from_ns) & (until_ns > each.until_ns)))
+        through = through.filter(pa.compute.equal(through["group"], each.group))
         kept = list(zip(*(through[name].to_pylist() for name in KEPT_SCHEMA.names[1:]), strict=True))
         if kept:
             shown = sum(1 for place in kept if (number, *place) in delivered)

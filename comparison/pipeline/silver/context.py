@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from comparison.pipeline import measured
 from comparison.pipeline.bronze.tables import rows_of
+from comparison.pipeline.silver.groups import Memberships
 from comparison.pipeline.silver.readings import reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of
 from comparison.pipeline.silver.windows import FOREVER_NS, WHOLE_RUN, changes_of, faults_of, span_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.groups import NamedGroups
 
 #: What the runner tells of the run, by the kind of event.
 _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
@@ -87,6 +89,17 @@ class GroupMoment:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberLife:
+    """A process was a group's member under this id."""
+
+    group: str
+    member: str
+    process: str
+    from_ns: int
+    until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """A run as a whole."""
 
@@ -101,11 +114,11 @@ class Context:
     rounds: tuple[measured.Round, ...]
     takeovers: tuple[measured.Takeover, ...]
     keeps: bool  #: the design promises that kept partitions go on in a rebalance
-    groups: tuple[str, ...]  #: every group that a member or the authority names
-    group_of: Mapping[str, str]  #: by process
+    memberships: Memberships
+    lives: tuple[MemberLife, ...]
     moments: tuple[GroupMoment, ...]
     process_ends: Mapping[str, tuple[int, ...]]  #: when processes of that name ended, in order
-    member_ends: Mapping[tuple[str, str | None], tuple[int, ...]]  #: when a (process, member) closed, in order
+    member_ends: Mapping[tuple[str, str | None], tuple[tuple[int, int], ...]]  #: (seq, t_ns) of each closing, in order
     wanted: tuple[Wanted, ...]
     readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
 
@@ -119,11 +132,6 @@ class Context:
     def change_windows(self) -> list[Window]:
         return [Window(change.window, change.from_ns, change.until_ns) for change in self.changes]
 
-    def group_of_process(self, process: str | None) -> str:
-        """The group of a process's members: the only one of the run where the process names none."""
-        named = self.group_of.get(process or "")
-        return named if named is not None else self.groups[0] if len(self.groups) == 1 else ""
-
 
 def bounds_of(tables: Tables) -> tuple[int, int] | None:
     """The first and the last moment of any event; None without events."""
@@ -131,14 +139,8 @@ def bounds_of(tables: Tables) -> tuple[int, int] | None:
     return (min(each["min"] for each in found), max(each["max"] for each in found)) if found else None
 
 
-def groups_of(tables: Tables) -> set[str]:
-    """The groups that events name."""
-    kinds = ("member_started", "authority_named", "offset_written", "final_offset", "group_changed")
-    return {group for kind in kinds if kind in tables for group in pc.unique(tables[kind]["group"]).to_pylist()}
-
-
-def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, groups: Iterable[str]) -> Context:
-    """The context of one run; `tables` needs KINDS only, `bounds` and `groups` are those of all its tables."""
+def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, named: NamedGroups) -> Context:
+    """The context of one run; `tables` needs KINDS only, `bounds` and `named` are those of all its tables."""
     by_runner = [row for row in rows_of(tables, *_OF_CHANGES) if row["role"] == "runner"]
     members = rows_of(tables, *_OF_MEMBERS)
     of_group = [row for row in rows_of(tables, *_OF_GROUPS) if row["role"] in ("broker", "observer")]
@@ -151,18 +153,20 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, gr
     runner = tuple(
         msgspec.convert(_parsed(row), _RUNNER_EVENTS[row["kind"]]) for row in by_runner if row["kind"] in _RUNNER_EVENTS
     )
-    phases = tuple(phases_of(rows_of(tables, *_OF_PHASES)))
+    memberships = Memberships.of(started, named)
+    phases = tuple(phases_of(rows_of(tables, *_OF_PHASES), memberships))
     process_ends: defaultdict[str, list[int]] = defaultdict(list)
     for row in by_runner:
         if row["kind"] == "process_ended":
             process_ends[row["target"]].append(row["t_ns"])
-    member_ends: defaultdict[tuple[str, str | None], list[int]] = defaultdict(list)
-    for row in members:
+    member_ends: defaultdict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
+    for row in sorted(members, key=lambda row: row["seq"]):
         if row["kind"] == "member_closed":
-            member_ends[row["process"], row["member"]].append(row["t_ns"])
+            member_ends[row["process"], row["member"]].append((row["seq"], row["t_ns"]))
+    span = span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
     return Context(
         tolerance_ns=run.tolerance_ns,
-        span=span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0)),
+        span=span,
         changes=tuple(changes_of(by_runner)),
         faults=tuple(faults_of(by_runner)),
         runner=runner,
@@ -174,14 +178,27 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, gr
         rounds=tuple(rounds_of(group, phases)),
         takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
         keeps=run.design in INCREMENTAL,
-        groups=tuple(sorted(groups)),
-        group_of={row["process"]: row["group"] for row in reversed(started)},
+        memberships=memberships,
+        lives=tuple(_life(row, process_ends, member_ends, span) for row in started if row["member"]),
         moments=tuple(map(_moment, rows_of(tables, *_OF_GROUPS))),
         process_ends={process: tuple(ends) for process, ends in process_ends.items()},
         member_ends={member: tuple(ends) for member, ends in member_ends.items()},
         wanted=tuple(_wanted(rows_of(tables, "topic_wanted"))),
         readings=reading_intervals(runner),
     )
+
+
+def _life(
+    started: Mapping[str, Any],
+    process_ends: Mapping[str, Sequence[int]],
+    member_ends: Mapping[tuple[str, str | None], Sequence[tuple[int, int]]],
+    span: measured.RunSpan,
+) -> MemberLife:
+    """From a start of a member until it closes, its process ends, or the measured span does."""
+    process, member, seq, from_ns = (started[name] for name in ("process", "member", "seq", "t_ns"))
+    ends = [at_ns for closed, at_ns in member_ends.get((process, member), ()) if closed > seq]
+    ends += [at_ns for at_ns in process_ends.get(process, ()) if at_ns >= from_ns]
+    return MemberLife(started["group"], member, process, from_ns, min([*ends, span.end_ns]))
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from comparison.pipeline.silver.arrays import as_of, codes, ends, from_zero, integers, starts, together
 from comparison.pipeline.silver.naming import keys_of
@@ -79,12 +80,12 @@ def claims_of(tables: Tables, context: Context) -> pa.Table:
         if kind in tables:
             table = tables[kind]
             listed = table["partitions"].combine_chunks()
-            rows = pa.compute.list_parent_indices(listed)
-            each = pa.compute.list_flatten(listed)
+            rows = pc.list_parent_indices(listed)
+            each = pc.list_flatten(listed)
             of_row = table.select(["file", "process", "member", "stream", "seq", "t_ns"]).take(rows)
             columns = {name: of_row[name] for name in of_row.column_names}
-            columns |= {name: pa.compute.struct_field(each, name) for name in ("topic", "partition")}
-            columns |= {"group": _groups(of_row, context), "kind": pa.repeat(kind, len(of_row))}
+            columns |= {name: pc.struct_field(each, name) for name in ("topic", "partition")}
+            columns |= {"group": context.memberships.column(of_row), "kind": pa.repeat(kind, len(of_row))}
             found.append(pa.table(columns, schema=CLAIM_SCHEMA))
     return pa.concat_tables(found)
 
@@ -112,7 +113,7 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     if "records_delivered" not in tables:
         return Delivered()
     table = tables["records_delivered"]
-    table = table.append_column("group", _groups(table, context))
+    table = table.append_column("group", context.memberships.column(table))
     who = [*(name for name, _ in _WHO), "topic", "partition"]
     both = pa.concat_tables([table.select(who), claims.select(who)])
     stream = together(
@@ -160,11 +161,6 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     )
 
 
-def _groups(table: pa.Table, context: Context) -> pa.ChunkedArray:
-    places, names = codes(table["process"])
-    return pa.chunked_array([pa.array([context.group_of_process(name) for name in names], pa.string()).take(places)])
-
-
 def owners_of(table: pa.Table) -> list[str]:
     """The unit of ownership of each row, `process/member/stream`."""
     places = zip(*(table[name].to_pylist() for name in ("process", "member", "stream")), strict=True)
@@ -190,6 +186,7 @@ def _in_rounds(table: pa.Table, t_ns: NDArray[np.int64], context: Context) -> pa
         if each.until_ns is None:
             continue
         rows = table.filter(pa.array((t_ns >= each.from_ns) & (t_ns < each.until_ns)))
+        rows = rows.filter(pc.equal(rows["group"], each.group))
         names = ["group", "topic", "partition", "process", "member", "stream"]
         distinct = rows.select(names).group_by(names, use_threads=False).aggregate([])
         found.append(

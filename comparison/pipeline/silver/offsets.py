@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from comparison.pipeline.silver.arrays import codes
 from comparison.pipeline.silver.deliveries import owners_of
 
 if TYPE_CHECKING:
@@ -45,9 +44,7 @@ def offset_rows(tables: Tables, context: Context) -> pa.Table:
         if kind == FINAL:
             columns["offset"] = table["committed"]
         if kind == STARTED:
-            processes, names = codes(table["process"])
-            groups = pa.array([context.group_of_process(name) for name in names], pa.string())
-            columns["group"] = groups.take(processes)
+            columns["group"] = context.memberships.column(table)
             columns["by"] = pa.array(owners_of(table), pa.string())
         missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}
         found.append(pa.table(columns | missing).select(OFFSET_SCHEMA.names).cast(OFFSET_SCHEMA))

@@ -1,8 +1,8 @@
 """The rounds of a whole group, and the phases of its members' rebalances; plain Python on the events that mark them.
 
 A *round* is one rebalance of the group. Under a coordinator it lasts from the moment that the coordinator prepares a
-generation until that generation's assignment is stored. Without one, members' overlapping rebalances form a round, so
-that a member that is notified a little later belongs to the same round.
+generation until that generation's assignment is stored. Without one, overlapping rebalances of a group's members form a
+round, so that a member that is notified a little later belongs to the same round.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.pipeline.measured import GroupEvent
+    from comparison.pipeline.silver.groups import Memberships
 
 #: The pseudo phase that is a whole rebalance, from its start to its end.
 WHOLE = "rebalance"
@@ -27,7 +28,7 @@ WHOLE = "rebalance"
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
 
 
-def phases_of(rows: Iterable[Mapping[str, Any]]) -> list[MemberPhase]:
+def phases_of(rows: Iterable[Mapping[str, Any]], memberships: Memberships) -> list[MemberPhase]:
     """The phases of members' rebalances (kernel.trace.events.PHASES), from the events that begin and end them.
 
     A phase lasts until the next one or the end of its attempt; one that never ended is left out. Between attempts a
@@ -49,7 +50,14 @@ def phases_of(rows: Iterable[Mapping[str, Any]]) -> list[MemberPhase]:
             until_ns, phase = (end_ns, WHOLE) if row["kind"] == "rebalance_started" else (next_ns, row.get("phase"))
             if phase is not None and until_ns is not None:
                 found.append(
-                    MemberPhase(process=process, member=member, phase=phase, from_ns=row["t_ns"], until_ns=until_ns)
+                    MemberPhase(
+                        process=process,
+                        member=member,
+                        phase=phase,
+                        from_ns=row["t_ns"],
+                        until_ns=until_ns,
+                        group=memberships.group(process, member),
+                    )
                 )
             next_ns = row["t_ns"]
             if row["kind"] == "rebalance_ended":
@@ -61,6 +69,7 @@ def phases_of(rows: Iterable[Mapping[str, Any]]) -> list[MemberPhase]:
 ROUND_SCHEMA = pa.schema(
     [
         ("round", pa.int64()),
+        ("group", pa.string()),
         ("from_ns", pa.int64()),
         ("gathered_ns", pa.int64()),
         ("until_ns", pa.int64()),
@@ -107,9 +116,9 @@ def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
         if event.state == PREPARING and (now is None or now.gathered_ns is not None):
             if now is not None:  # restarted before its assignment was stored
                 found.append(replace(now, until_ns=event.t_ns))
-            open_[event.group] = Round(event.t_ns, None)
+            open_[event.group] = Round(event.t_ns, None, group=event.group)
         elif event.state == COMPLETING:
-            begun = open_.get(event.group, Round(event.t_ns, None))
+            begun = open_.get(event.group, Round(event.t_ns, None, group=event.group))
             open_[event.group] = replace(
                 begun, gathered_ns=event.t_ns, generation=event.generation, members=event.members
             )
@@ -118,14 +127,19 @@ def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
             if now.gathered_ns is not None:
                 found.append(replace(now, until_ns=event.t_ns if event.state == STABLE else None))
     found += [each for each in open_.values() if each.gathered_ns is not None]
-    return sorted(found, key=lambda each: each.from_ns)
+    return _in_order(found)
 
 
 def _stretches(phases: Iterable[MemberPhase]) -> list[Round]:
-    found: list[Round] = []
+    found: defaultdict[str, list[Round]] = defaultdict(list)
     for each in sorted((each for each in phases if each.phase == WHOLE), key=lambda each: each.from_ns):
-        if found and each.from_ns <= (found[-1].until_ns or 0):
-            found[-1] = replace(found[-1], until_ns=max(found[-1].until_ns or 0, each.until_ns))
+        mine = found[each.group]
+        if mine and each.from_ns <= (mine[-1].until_ns or 0):
+            mine[-1] = replace(mine[-1], until_ns=max(mine[-1].until_ns or 0, each.until_ns))
         else:
-            found.append(Round(each.from_ns, each.until_ns))
-    return found
+            mine.append(Round(each.from_ns, each.until_ns, group=each.group))
+    return _in_order(each for of_group in found.values() for each in of_group)
+
+
+def _in_order(rounds: Iterable[Round]) -> list[Round]:
+    return sorted(rounds, key=lambda each: (each.from_ns, each.group))

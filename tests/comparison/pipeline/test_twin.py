@@ -11,36 +11,46 @@ from hypothesis import strategies as st
 
 from comparison.pipeline.gold import partitions
 from comparison.pipeline.gold.run import acting, measure, together
-from comparison.pipeline.silver.context import KINDS, bounds_of, context_of, groups_of
+from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
+from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle, reduced
 from tests.support.oracle import differences, measured_of
 from tests.support.trace_strategies import traces
-from tests.support.traces import tables, traced_run
+from tests.support.traces import MS, tables, traced_run
 
 if TYPE_CHECKING:
+    from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import Measured
 
 SLOW = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
-@SLOW
-@given(traces())
-def test_whole_run_is_measured_as_by_the_twin(events: list[dict[str, Any]]) -> None:
-    found, _ = measure(traced_run(), tables(events, numbered=True))
-    assert _unlike(found, measured_of(events)) == []
+#: Only `cooperative` promises that kept partitions go on; the longer tolerance is that of several boots.
+RUNS = st.builds(
+    lambda design, tolerance_ms: traced_run(design, tolerance_ns=tolerance_ms * MS),
+    st.sampled_from(("zookeeper", "cooperative")),
+    st.sampled_from((1, 50)),
+)
 
 
 @SLOW
-@given(traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1, 3))
+@given(RUNS, traces())
+def test_whole_run_is_measured_as_by_the_twin(run: TraceRun, events: list[dict[str, Any]]) -> None:
+    found, _ = measure(run, tables(events, numbered=True))
+    assert _unlike(found, measured_of(events, tolerance_ns=run.tolerance_ns, design=run.design)) == []
+
+
+@SLOW
+@given(RUNS, traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1, 3))
 def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
-    events: list[dict[str, Any]], cuts: list[float], buckets: int
+    run: TraceRun, events: list[dict[str, Any]], cuts: list[float], buckets: int
 ) -> None:
     everything = tables(events, numbered=True)
-    whole, _ = measure(traced_run(), everything)
+    whole, _ = measure(run, everything)
     few = {kind: table for kind, table in everything.items() if kind in KINDS}
-    context = context_of(traced_run(), few, bounds_of(everything), groups_of(everything))
+    context = context_of(run, few, bounds_of(everything), groups_of(everything))
     naming = Naming(naming_rows(everything))
     parts = [reduced(part, context, naming) for part in _cut(everything, cuts)]
     shares = [part.bundle.shared_out(buckets) for part in parts]

@@ -23,7 +23,9 @@ def left(at_ms: int, member: str) -> GroupMemberLeft:
 
 def phase(process: str, name: str, from_ms: int, until_ms: int, member: str | None = "") -> MemberPhase:
     member = f"{process}-id" if member == "" else member
-    return MemberPhase(process=process, member=member, phase=name, from_ns=from_ms * MS, until_ns=until_ms * MS)
+    return MemberPhase(
+        process=process, member=member, phase=name, from_ns=from_ms * MS, until_ns=until_ms * MS, group="g"
+    )
 
 
 PREPARING, COMPLETING, STABLE, EMPTY = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty"

@@ -120,7 +120,7 @@ def test_phase_lasts_until_the_next_one_or_the_end_of_its_attempt() -> None:
             e(9, "m1", "phase_entered", phase="join", attempt=1, stream=0),
         ],
     }
-    rows = staged(cases, lambda tables, _: phases_of(rows_of(tables, *tables)))
+    rows = staged(cases, lambda tables, context: phases_of(rows_of(tables, *tables), context.memberships))
     assert {row.phase: (row.from_ns // MS, row.until_ns // MS) for row in rows["whole"]} == {
         "rebalance": (0, 10),
         "stop": (1, 4),
