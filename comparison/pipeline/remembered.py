@@ -21,8 +21,10 @@ import msgspec
 import numpy as np
 
 import comparison.pipeline.bronze
+import comparison.pipeline.silver.groups
 import kernel.trace
 from comparison.pipeline.bronze.chunks import Part  # noqa: TC001 - msgspec reads the annotation
+from comparison.pipeline.silver.groups import NamedGroups  # noqa: TC001 - msgspec reads the annotation
 from comparison.pipeline.tasks import EVENTS, FileRead, PartResult
 from kernel.trace.integrity import Integrity
 
@@ -49,7 +51,7 @@ class _Remembered(msgspec.Struct):
     parts: list[Part]
     read: list[list[dict[str, Any]]]  #: of each part
     bounds: list[tuple[int, int] | None]
-    groups: list[list[str]]
+    groups: list[NamedGroups]
     digest: str = ""
 
     def digested(self) -> str:
@@ -72,9 +74,10 @@ def _changed_ns(path: Path) -> int:
 
 @cache
 def _code() -> str:
-    """A digest of the modules that make tables of events from lines."""
+    """A digest of the modules that make tables of events from lines, and find the groups in them."""
     folders = [*comparison.pipeline.bronze.__path__, *kernel.trace.__path__]
     files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
+    files.append(Path(comparison.pipeline.silver.groups.__file__))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
@@ -90,7 +93,7 @@ def remember(folder: Path, marked: str, read: ReadParts) -> None:
         parts=read.parts,
         read=[[msgspec.to_builtins(asdict(each), enc_hook=_plain) for each in one.read] for one in read.results],
         bounds=[one.bounds for one in read.results],
-        groups=[sorted(one.groups) for one in read.results],
+        groups=[one.groups for one in read.results],
     )
     found.digest = found.digested()
     (folder / PARTS).write_bytes(msgspec.json.encode(found))
@@ -106,7 +109,7 @@ def recall(folder: Path, marked: str) -> ReadParts | None:
         return None
     facts = zip(known.parts, known.read, known.bounds, known.groups, strict=True)
     results = [
-        PartResult(part.number, list(map(_read, pieces)), bounds=bounds, groups=set(groups))
+        PartResult(part.number, list(map(_read, pieces)), bounds=bounds, groups=groups)
         for part, pieces, bounds, groups in facts
     ]
     return ReadParts(known.parts, results)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.tables import Tables
 
+_Value = TypeVar("_Value")
 #: The group of what no group can be named for.
 UNKNOWN = ""
 _NAMING = ("member_started", "authority_named", "offset_written", "final_offset", "group_changed")
@@ -31,14 +32,25 @@ _NAMING_TOPICS = ("authority_named", "offset_written", "final_offset")
 
 @dataclass(frozen=True, slots=True)
 class NamedGroups:
-    """The groups that a part of a run names, and the topics of theirs that it names; those of parts add up."""
+    """The groups that a part of a run names, and the topics of theirs that it names; those of parts add up.
 
-    groups: frozenset[str] = frozenset()
-    topics: frozenset[tuple[str, str]] = frozenset()  #: (group, topic)
-    assigned: frozenset[tuple[str, str | None, str]] = frozenset()  #: (process, member, topic)
+    Each is in order, without repeats.
+    """
+
+    groups: tuple[str, ...] = ()
+    topics: tuple[tuple[str, str], ...] = ()  #: (group, topic)
+    assigned: tuple[tuple[str, str | None, str], ...] = ()  #: (process, member, topic)
 
     def __or__(self, other: NamedGroups) -> NamedGroups:
-        return NamedGroups(self.groups | other.groups, self.topics | other.topics, self.assigned | other.assigned)
+        return NamedGroups(
+            _ordered((*self.groups, *other.groups)),
+            _ordered((*self.topics, *other.topics)),
+            _ordered((*self.assigned, *other.assigned)),
+        )
+
+
+def _ordered(values: Iterable[_Value]) -> tuple[_Value, ...]:
+    return tuple(sorted(set(values), key=repr))
 
 
 def groups_of(tables: Tables) -> NamedGroups:
@@ -51,16 +63,14 @@ def groups_of(tables: Tables) -> NamedGroups:
         topics = pc.struct_field(pc.list_flatten(listed), "topic")
         assigned = _distinct({name: table[name].take(rows) for name in ("process", "member")} | {"topic": topics})
     return NamedGroups(
-        frozenset(
-            group for kind in _NAMING if kind in tables for group in pc.unique(tables[kind]["group"]).to_pylist()
-        ),
-        frozenset(
+        _ordered(group for kind in _NAMING if kind in tables for group in pc.unique(tables[kind]["group"]).to_pylist()),
+        _ordered(
             pair
             for kind in _NAMING_TOPICS
             if kind in tables
             for pair in _distinct({name: tables[kind][name] for name in ("group", "topic")})
         ),
-        frozenset(assigned),
+        _ordered(assigned),
     )
 
 
