@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -206,7 +205,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     missing_events: int  #: sequence numbers missing from the files
     files: list[FileIntegrity] = []
     problems: list[str] = []  #: of the trace: while there is one, nothing can be concluded
-    metrics: dict[str, float | None]  #: see METRICS; None: cannot be measured from this trace
+    metrics: dict[str, float | None]  #: see comparison.metrics; None: cannot be measured from this trace
     requests: dict[str, int]
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`
     phases: list[Phase]
@@ -275,62 +274,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     repeated: list[Repeated]  #: empty without repeats
     not_applicable: list[NotApplicable]
     verdict: VerdictOutcome
-
-
-class Metric(msgspec.Struct, frozen=True):
-    """What a figure of a run means."""
-
-    unit: str
-    meaning: str
-
-
-#: Every figure of a run, in display order. The unit is the last word of a name.
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        "converge_ms": Metric("ms", "longest time from a change to every partition owned once"),
-        "rounds": Metric("", "rebalances of the whole group in the measured changes; a coordinator's generations"),
-        "rebalances": Metric("", "rebalances begun by members"),
-        "attempts": Metric("", "attempts in them"),
-        "attempts_failed": Metric("", "attempts that failed"),
-        "notifications": Metric("", "watch events delivered to members"),
-        "zk_reads": Metric("", "successful ZooKeeper reads by members"),
-        "zk_writes": Metric("", "successful ZooKeeper writes by members"),
-        "zk_reads_failed": Metric("", "failed reads"),
-        "zk_writes_failed": Metric("", "failed writes, lost claims included"),
-        "group_requests": Metric("", "JoinGroup, SyncGroup and LeaveGroup requests by members"),
-        "heartbeats": Metric("", "heartbeats"),
-        "commit_requests": Metric("", "offset commits sent to brokers or ZooKeeper"),
-        "fetches": Metric("", "fetch requests"),
-        "unowned_partition_s": Metric("s", "time that partitions were claimed by no member"),
-        "stalled_s": Metric("s", "time in the measured changes in which the whole group delivered nothing"),
-        "unowned_authority_partition_s": Metric("s", "time that partitions had no owner, by the authority"),
-        "double_owned_partition_s": Metric("s", "time that partitions were claimed by two members"),
-        "two_delivering_partition_s": Metric("s", "time that two members delivered the same partition"),
-        "two_delivering_longest_s": Metric("s", "the longest such time of one partition"),
-        "moved": Metric("", "partitions moved to another member in the measured changes, counted each time"),
-        "moved_minimum": Metric("", "the fewest that had to move to balance the group"),
-        "stopped": Metric("", "partitions taken from members that stayed, counted each time"),
-        "stopped_kept": Metric("", "of these, given back to the same member"),
-        "delivered": Metric("records", "records delivered, counted each time"),
-        "duplicates": Metric("records", "records delivered again"),
-        "lost": Metric("records", "records acknowledged to the producer and never delivered"),
-        "out_of_order": Metric("", "polls that began before the end of the previous one"),
-        "stale_deliveries": Metric("records", "records delivered by a member that was not the owner"),
-        "commits": Metric("", "committed offsets that the authority stored"),
-        "stale_writes": Metric("", "commits accepted from a member that was not the owner"),
-        "moved_back": Metric("", "commits that moved the committed offset back"),
-        "moved_back_records": Metric("records", "by how many records in all"),
-        "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
-        "refused": Metric("", "commits that the authority refused"),
-        "started_behind": Metric("", "deliveries that started behind an accepted commit"),
-        "fenced": Metric("", "of these, because of an old generation or an unknown member"),
-        "final_read": Metric("", "partitions whose committed offset was read at the end"),
-        "final_behind": Metric("", "of these, behind the last accepted commit"),
-        "final_beyond": Metric("", "of these, beyond the end of the log"),
-        "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
-        "dropped": Metric("", "commits dropped by a member that had lost its generation"),
-    }
-)
 
 
 def schema() -> dict[str, Any]:

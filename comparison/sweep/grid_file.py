@@ -17,7 +17,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.result import METRICS
+from comparison.metrics import METRICS
 from comparison.sweep.grid import COUNTS, Grid, Value, axis, count
 from kernel.errors import ConfigurationError, EnvironmentFault
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from comparison.metrics import METRICS
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import (
-    METRICS,
     Change,
     Counted,
     Delivery,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.result import METRICS, Repeated, RepeatedChange, Run, Spread, worst
+from comparison.metrics import METRICS
+from comparison.pipeline.result import Repeated, RepeatedChange, Run, Spread, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,10 +11,11 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from comparison.metrics import METRICS
 from comparison.pipeline import analysis
 from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.result import METRICS, SCHEMA_PATH, Result, VerdictOutcome, schema
+from comparison.pipeline.result import SCHEMA_PATH, Result, VerdictOutcome, schema
 from comparison.pipeline.synthetic import write_synthetic
 from tests.support.results import run
 from tests.support.traces import e, write_run
