@@ -90,7 +90,7 @@ def stall(runs: Sequence[Run]) -> str:
         )
     headings = (
         "design",
-        "nobody delivers anything, s",
+        "nothing delivered, s",
         "longest wait for a member, s",
         "the join settled, s",
         "unowned, partition-s",
@@ -127,7 +127,8 @@ def failovers(runs: Sequence[Run]) -> str:
         cells = [change["rounds"], change["stopped"], _metric(run, "moved_back", 0), _seconds(change["settled_ms"])]
         rows.append([f"`{run['design']}`", *cells])
     return _table(
-        ("design", "rebalances", "stopped", "offsets moved back", "all delivered and committed anew, s"), rows
+        ("design", "rebalances", "stopped", "offsets moved back", "every partition delivered and committed again, s"),
+        rows,
     )
 
 

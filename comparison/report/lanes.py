@@ -165,5 +165,5 @@ def _legend(y: int, colours: dict[str, str], places: Sequence[str], drawn: Timel
             found += [rect(x, row - 9, 10, 10, fill=colour), text(name, x + 14, row)]
             x += 26 + _LETTER * len(name)
     authority = drawn.authority if drawn.authority.startswith("the ") else f"the {drawn.authority}"
-    note = f"in each partition's lane: above, whom {authority} names; below, who delivers"
+    note = f"in each partition's lane, above: the owner that {authority} names; below: the member that delivers"
     return [*found, text(note, GUTTER, y + 40, fill="#555555")]

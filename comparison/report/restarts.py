@@ -100,7 +100,7 @@ def remarks(shown: Sequence[Cost]) -> list[str]:
     found += [_incremental(by_design[design], eager) for design in INCREMENTAL if design in by_design]
     if (oldest := by_design.get(ZOOKEEPER)) is not None and oldest.unowned_partition_s < eager.unowned_partition_s:
         found.append(
-            f"zookeeper: at this size less unowned time, since no member waits for a coordinator's rounds: "
+            f"zookeeper: less unowned time at this size, because no member waits for a coordinator's rounds: "
             f"{_times(oldest, eager)}"
         )
     return found

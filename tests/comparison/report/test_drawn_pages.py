@@ -83,7 +83,8 @@ def test_costs_of_a_rolling_restart_on_the_page_equal_librdkafkas_on_kafka():
     costs = {row[0]: [int(cell) for cell in row[1:4]] for row in rows("restarts")}
     assert costs["eager"] == [10, 108, 46]
     assert costs["static"] == [0, 0, 0]
-    assert costs["cooperative"][1:] == [10, 23]
+    assert costs["cooperative"][1] == 10
+    assert costs["cooperative"][2] in range(20, 26)  # 23 with librdkafka; ours, like Java's, depends on random ids
     assert costs["cooperative"][0] >= 15  # one more for each late SyncGroup
     unowned = {row[0]: float(row[5]) for row in rows("restarts")}
     assert unowned["static"] > unowned["eager"]

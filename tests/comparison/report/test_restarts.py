@@ -51,7 +51,7 @@ def test_remarks_compare_common_claims_with_the_figures() -> None:
     assert shown[2].startswith(
         "delayed: 0 stops instead of 108, 0 moves instead of 46, at the price of more rebalances"
     )
-    assert shown[3].startswith("zookeeper: at this size")
+    assert shown[3].startswith("zookeeper: less unowned time")
 
 
 def test_remarks_contradict_a_claim_when_the_figures_do() -> None:

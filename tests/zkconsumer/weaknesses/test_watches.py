@@ -1,4 +1,4 @@
-"""What a one-shot watch can miss, and what a busy event thread delays; kazoo's traps, shown not to happen."""
+"""What a one-shot watch can miss, and what a busy event thread delays; kazoo's pitfalls, which do not occur."""
 
 from __future__ import annotations
 
