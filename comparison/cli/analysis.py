@@ -31,6 +31,17 @@ RESULT, REPORT = "result.json", "report.html"
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
 
 
+@contextlib.contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C inside the block, so that children and files are cleaned up."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@interrupted_by_sigterm()
 def analysed(
     run_dirs: Sequence[Path],
     folder: Path,
@@ -53,7 +64,7 @@ def analysed(
     chosen = spark or SparkChoice()
     starting = spark_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
-        with interrupted_by_sigterm(), starting as session:
+        with starting as session:
             result = analyze_on(session, run_dirs, output=folder, progress=progress)
         if report:
             (folder / REPORT).write_text(page(result), encoding="utf-8")
@@ -71,16 +82,6 @@ def analysed(
 def not_of_py4j(record: logging.LogRecord) -> bool:
     """A logging filter that drops py4j's records."""
     return "py4j" not in Path(record.pathname).parts
-
-
-@contextlib.contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C inside the block, so that children and files are cleaned up."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def shown(result: Mapping[str, Any], form: str) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from comparison.cli.entry import raise_interrupts
 from comparison.exits import Exit
 from comparison.printable import printable
 from kernel.errors import RebalanceLabError, UserError
@@ -58,6 +59,7 @@ class Commands(click.Group):
             return None
         command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
         assert isinstance(command, click.Command)
+        raise_interrupts()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
