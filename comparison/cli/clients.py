@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.values import Batch, Record, TopicPartition
 
-POLL_MS = 200
+POLL_MS, POLL_RECORDS = 200, 500
 _LINE_MAX = 1 << 20
 #: Streams of one `consume`. Each has its own queues, and in the coordinator designs a member and a connection.
 STREAMS_MAX = 1_000
@@ -283,7 +283,9 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
         if design == ZOOKEEPER and not any(consumer.assignment().values()):
             printer.partitions("assigned", 0, ())
     while most is None or printer.records < most:
-        for batch in await consumer.getmany(timeout_ms=POLL_MS):
+        # Exactly as many as asked for: what is taken and not printed would count as consumed.
+        wanted_now = POLL_RECORDS if most is None else min(POLL_RECORDS, most - printer.records)
+        for batch in await consumer.getmany(timeout_ms=POLL_MS, max_records=wanted_now):
             printer.batch(batch)
 
 

@@ -109,6 +109,29 @@ def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals)
     assert "pepper" not in read.stdout
 
 
+@pytest.mark.parametrize(
+    ("design", "reset"), [("zookeeper", "smallest"), ("server", "earliest"), ("eager", "earliest")]
+)
+def test_a_consumer_leaves_after_exactly_as_many_records_as_asked_for(
+    terminals: Terminals, design: str, reset: str
+) -> None:
+    """The next one reads the others: none is taken without being printed."""
+    topic = f"counted-{design}"
+    produced = terminals.run("produce", "--topic", topic, "--count", "20", "--rate", "1000")
+    assert produced.returncode == 0, produced.stderr
+    records: list[tuple[int, int]] = []
+    for number in (3, 6, 11):
+        read = terminals.run(
+            *("consume", "--design", design, "--group", topic, "--topic", topic, "--max-records", str(number)),
+            *("--set", f"auto.offset.reset={reset}", "--format", "json"),
+        )
+        assert read.returncode == 0, read.stderr
+        rows = [event for line in read.stdout.splitlines() if (event := json.loads(line))["event"] == "record"]
+        assert len(rows) == number
+        records += [(row["partition"], row["offset"]) for row in rows]
+    assert sorted(records) == [(partition, offset) for partition in range(4) for offset in range(5)]
+
+
 def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Terminals) -> None:
     produced = terminals.run("produce", "--topic", "words", "--stdin", given="salt\npepper\n")
     assert produced.returncode == 0, produced.stderr
