@@ -47,9 +47,8 @@ class Parameters:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise ConfigurationError(
-                    f"{name.removesuffix('_s')} is {value:g}: must be between {low:g} and {high:g}"
-                )
+                option = name.removesuffix("_s").removesuffix("_ms").replace("_", "-")
+                raise ConfigurationError(f"--{option} is {value:.12g}: must be between {low:g} and {high:.12g}")
 
     @property
     def topic_names(self) -> tuple[str, ...]:

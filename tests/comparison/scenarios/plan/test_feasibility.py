@@ -28,9 +28,9 @@ def test_topics_have_at_most_one_replica_per_broker(design: str, brokers: int, r
     ("scenario", "given", "complaint"),
     [
         ("join", {"settings": {"offsets.topic.replication.factor": "3"}}, "there are 2 brokers: use --brokers 3"),
-        ("crash", {"members": 1}, "members is 1: crash needs 2 or more; use --members 2"),
-        ("pause", {"members": 1}, "members is 1: pause needs 2 or more"),
-        ("split-brain", {"brokers": 1}, "brokers is 1: split-brain needs 2 or more; use --brokers 2"),
+        ("crash", {"members": 1}, "--members is 1: crash needs 2 or more; use --members 2"),
+        ("pause", {"members": 1}, "--members is 1: pause needs 2 or more"),
+        ("split-brain", {"brokers": 1}, "--brokers is 1: split-brain needs 2 or more; use --brokers 2"),
         ("split-brain", {"members": 6, "partitions": 5}, "6 members share 5 partitions: use --partitions 6 or more"),
         ("join", {"partitions": 500, "rate": 10}, "500 partitions get too few records .*: use --rate 50 or more"),
         ("pause", {"partitions": 24, "rate": 10}, "use --rate 24 or more"),
@@ -41,7 +41,7 @@ def test_topics_have_at_most_one_replica_per_broker(design: str, brokers: int, r
         ("join", {"settings": {"auto.commit.enable": "false"}}, "set auto.commit.interval.ms instead"),
         ("join", {"settings": {"heartbeat.interval.ms": "3000"}}, "must be below session.timeout.ms=3000"),
         ("join", {"settings": {"group.max.session.timeout.ms": "10"}}, "must not be above group.max.session"),
-        ("join", {"session_timeout_ms": 500}, "session_timeout_ms is 500: must be between 1000 and 60000"),
+        ("join", {"session_timeout_ms": 500}, "--session-timeout is 500: must be between 1000 and 60000"),
     ],
 )
 def test_an_impossible_run_is_refused_with_the_remedy(scenario: str, given: dict[str, Any], complaint: str) -> None:
