@@ -68,15 +68,18 @@ class ListedGroup(NamedTuple):
 GROUP_TYPE = "classic"  #: what ListGroups v5 shows, and filters by (KIP-848)
 
 
-def listed(groups: Iterable[Group], states: Iterable[str] = (), types: Iterable[str] = ()) -> Iterator[ListedGroup]:
+def listed(
+    groups: Iterable[Group], states: Iterable[str] = (), types: Iterable[str] = ()
+) -> Iterator[ListedGroup | None]:
     """Groups whose state and type are among the given ones (no filter: all); letter case does not matter.
 
-    The groups are those at the first `next`; each row shows its group's state when the row is made.
+    The groups are those at the first `next`; each row shows its group's state when the row is made. A group in another
+    state is None, so that a filter that matches few of many groups does not look at them all in one turn.
     """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     if wanted_types and GROUP_TYPE not in wanted_types:
         return
     for group in tuple(groups):
-        if not wanted_states or group.state.value.lower() in wanted_states:
-            yield ListedGroup(group.id, group.protocol_type or "", group.state)
+        is_wanted = not wanted_states or group.state.value.lower() in wanted_states
+        yield ListedGroup(group.id, group.protocol_type or "", group.state) if is_wanted else None

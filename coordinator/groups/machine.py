@@ -239,19 +239,20 @@ class Machine:
             return describe(self.classic.groups.get(group_id))
         return _description(group)
 
-    def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> Iterator[ListedGroup]:
-        """Every group once; those of the server design under Kafka's group type `classic`.
+    def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> Iterator[ListedGroup | None]:
+        """Every group once; those of the server design under Kafka's group type `classic`. None: in another state.
 
         Rows are made one at a time, so that a broker with many groups can serve others between them.
         """
         if types and GROUP_TYPE not in {kind.lower() for kind in types}:
             return
         served = {group.id: group for group in self.server.groups.values() if not self._has_classic_members(group.id)}
-        yield from (row for row in listed(self.classic.groups.values(), states) if row.group_id not in served)
+        for row in listed(self.classic.groups.values(), states):
+            yield None if row is None or row.group_id in served else row
         wanted = {state.lower() for state in states}
         for group in served.values():
-            if not wanted or group.state.value.lower() in wanted:
-                yield ListedGroup(group.id, SERVER_PROTOCOL_TYPE, GroupState(group.state.value))
+            is_wanted = not wanted or group.state.value.lower() in wanted
+            yield ListedGroup(group.id, SERVER_PROTOCOL_TYPE, GroupState(group.state.value)) if is_wanted else None
 
 
 def _description(group: ServerGroup) -> GroupDescription:

@@ -128,7 +128,7 @@ class GroupHandlers:
             return {"error_code": int(led), "groups": []}
         states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
         groups = (group for partition in led for group in partition.machine.list(states, types))
-        rows = (translation.listed(group, GROUP_TYPE) for group in groups)
+        rows = (None if group is None else translation.listed(group, GROUP_TYPE) for group in groups)
         return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
 
     async def delete(self, context: RequestContext, body: Body) -> Plain:

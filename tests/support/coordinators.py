@@ -187,7 +187,7 @@ class HandlerConnection:
         if not isinstance(answer, Mapping | Encoded | Rows):
             answer = await answer
         if isinstance(answer, Rows):
-            answer = {**answer.head, answer.name: list(answer.rows)}
+            answer = {**answer.head, answer.name: [row for row in answer.rows if row is not None]}
         if answer is None:
             await asyncio.Event().wait()  # never answered
         if isinstance(answer, Encoded):

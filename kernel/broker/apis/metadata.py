@@ -135,7 +135,7 @@ def _of_live_brokers(answer: Described) -> Described:
         return {**given, "partitions": [partition(one) for one in given.get("partitions", ())]}
 
     if isinstance(answer, Rows):
-        return answer._replace(rows=map(topic, answer.rows))
+        return answer._replace(rows=(topic(row) for row in answer.rows if row is not None))
     return {**answer, "topics": [topic(given) for given in answer["topics"]]}
 
 

@@ -59,21 +59,21 @@ class ReservedResponse(dict[str, Any]):
 class Rows(NamedTuple):
     """A long response, generated and encoded a few rows at a time; other clients are served in between.
 
-    `rows` yields the elements of the top-level array `name`; `head` has the other fields. State that the rows
-    are generated from may change between an early row and a late one.
+    `rows` yields the elements of the top-level array `name`, and None for work that led to no element; `head` has the
+    other fields. State that the rows are generated from may change between an early row and a late one.
     """
 
     head: Mapping[str, Any]
     name: str
-    rows: Iterator[Mapping[str, Any]]
+    rows: Iterator[Mapping[str, Any] | None]
 
 
-def in_rows(head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | Rows:
+def in_rows(head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any] | None]) -> Mapping[str, Any] | Rows:
     """A response of unknown length: complete if it turns out short, `Rows` otherwise."""
     iterator = iter(rows)
     first = list(itertools.islice(iterator, ROWS_AT_ONCE))
     if len(first) < ROWS_AT_ONCE:
-        return {**head, name: first}
+        return {**head, name: [row for row in first if row is not None]}
     return Rows(head, name, itertools.chain(first, iterator))
 
 

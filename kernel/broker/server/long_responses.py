@@ -61,7 +61,7 @@ class LongResponse:
             return
         rows = list(itertools.islice(self._rows, ROWS_PER_CHUNK))
         if rows:
-            self._encoder.add(rows)
+            self._encoder.add([row for row in rows if row is not None])
             self._reservation.resize(len(self._encoder))
             self._turns.soon(self._step, self._name)
             return

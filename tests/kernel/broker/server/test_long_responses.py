@@ -17,7 +17,7 @@ from tests.kernel.broker.server.test_server import HEARTBEAT, raw, run
 from tests.support.frames import read_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kernel.broker.server.handlers import RequestContext, Response
 
@@ -26,11 +26,11 @@ BEAT = codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)
 
 
 class Rowing:
-    """Answers ListGroups with `number` rows, of which the one at `fails_at` cannot be made."""
+    """Answers ListGroups with those of `number` rows that are `kept`; the one at `fails_at` cannot be made."""
 
-    def __init__(self, number: int, *, fails_at: int = -1) -> None:
+    def __init__(self, number: int, *, fails_at: int = -1, kept: Callable[[int], bool] = lambda _: True) -> None:
         self.made = 0
-        self.number, self.fails_at = number, fails_at
+        self.number, self.fails_at, self.kept = number, fails_at, kept
         self.server = BrokerServer({Api.ListGroups: self.list, Api.Heartbeat: self.beat})
 
     def list(self, _context: RequestContext, _body: Any) -> Response:
@@ -40,12 +40,12 @@ class Rowing:
     def beat(_context: RequestContext, _body: Any) -> Response:
         return {"error_code": ErrorCode.none}
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _rows(self) -> Iterator[dict[str, Any] | None]:
         for number in range(self.number):
             if number == self.fails_at:
                 raise RuntimeError("a bug")
             self.made += 1
-            yield {"group_id": f"g{number}"}
+            yield {"group_id": f"g{number}"} if self.kept(number) else None
 
 
 @pytest.mark.parametrize("number", [0, 1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, 1_000])
@@ -61,6 +61,25 @@ def test_response_has_all_rows_in_order_before_the_next_response(number: int) ->
             assert codec.decode_response(Api.Heartbeat, 3, await read_frame(reader))[0] == 2
         await rowing.server.stop()
         assert rowing.server.memory.responses.used == 0
+
+    run(test)
+
+
+def test_rows_that_are_left_out_take_turns_like_the_others() -> None:
+    """A filter that matches nothing must not look at everything in one turn."""
+
+    async def test() -> None:
+        rowing = Rowing(300_000, kept=lambda number: number in (0, 7_777))
+        await rowing.server.start()
+        async with raw(rowing.server) as (reader, writer), raw(rowing.server) as (other_reader, other_writer):
+            writer.write(ASK)
+            await until(lambda: rowing.made >= ROWS_AT_ONCE, 10, "the first rows")
+            other_writer.write(BEAT)
+            await read_frame(other_reader)
+            assert rowing.made < rowing.number
+            answer = codec.decode_response(Api.ListGroups, 3, await read_frame(reader))[1]
+            assert [group.group_id for group in answer.groups] == ["g0", "g7777"]
+        await rowing.server.stop()
 
     run(test)
 
