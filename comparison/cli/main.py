@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from comparison.cli.entry import raise_interrupts
+from comparison.cli.interrupts import raise_interrupts
 from comparison.exits import Exit
 from comparison.printable import printable
 from kernel.errors import RebalanceLabError, UserError
