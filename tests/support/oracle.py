@@ -69,6 +69,7 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
     _single_events(usable, found)
     found.span = span = oracle_runs.span_of(usable)
     found.changes = oracle_runs.changes_of(usable)
+    found.faults = oracle_runs.faults_of(usable)
     changed = [(each.window, each.from_ns, each.until_ns) for each in found.changes]
     every_window = [oracle_cover.whole_run(span), *changed]
     found.counts = oracle_runs.counts_of(usable, every_window) + oracle_runs.set_aside(lines, usable)

@@ -10,6 +10,7 @@ from comparison.pipeline.measured import (
     ChangeWindow,
     DeliveryBin,
     EventCount,
+    FaultPeriod,
     PartitionOwners,
     RunSpan,
     TracedOperations,
@@ -84,6 +85,24 @@ def changes_of(events: list[Event]) -> list[ChangeWindow]:
                 until_ns=min(ends, default=_FOREVER_NS),
             )
         )
+    return found
+
+
+def faults_of(events: list[Event]) -> list[FaultPeriod]:
+    """Every fault of each target, until the first end of it that comes before it begins again."""
+    by_runner = in_time(event for event in events if event["role"] == "runner")
+    found = []
+    for number, event in enumerate(by_runner):
+        if event["kind"] != "fault_started":
+            continue
+        what = event["fault"], event["target"]
+        later = [
+            each
+            for each in of(by_runner[number + 1 :], "fault_started", "fault_ended")
+            if (each["fault"], each["target"]) == what
+        ]
+        healed_ns = later[0]["t_ns"] if later and later[0]["kind"] == "fault_ended" else None
+        found.append(FaultPeriod(fault=what[0], target=what[1], from_ns=event["t_ns"], healed_ns=healed_ns))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,17 @@ from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle, reduced
+from tests.support import oracle_commits, oracle_intervals
 from tests.support.oracle import differences, measured_of
+from tests.support.oracle_intervals import of
 from tests.support.trace_strategies import traces
 from tests.support.traces import MS, tables, traced_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import Measured
@@ -60,6 +67,45 @@ def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
     ]
     again = together(context, parts, partitions.added(measured), acting(everything, context))
     assert differences(again, whole) == []
+
+
+@SLOW
+@given(RUNS, traces())
+def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, Any]]) -> None:
+    """Row by row, what is only counted otherwise: who had which partition, and how each commit was judged."""
+    _, figures = measure(run, tables(events, numbered=True))
+    assert figures.intervals is not None
+    names = ("view", "group", "topic", "partition", "owner", "from_ns", "until_ns", "closed_by", "gone_ns")
+    views = {
+        oracle_intervals.BELIEVED: oracle_intervals.believed,
+        oracle_intervals.AUTHORITY: oracle_intervals.authority,
+        oracle_intervals.DELIVERING: oracle_intervals.delivering,
+    }
+    assert _rows(figures.intervals, names) == Counter(
+        (view, *each.key, each.owner, each.from_ns, each.until_ns, each.closed_by, each.gone_ns)
+        for view, intervals in views.items()
+        for each in intervals(events)
+    )
+    assert figures.committed is not None
+    named, written = of(events, "authority_named", "authority_cleared"), of(events, "offset_written")
+    judged = Counter(
+        (
+            event["t_ns"],
+            event["by"],
+            event.get("error", "accepted"),
+            oracle_commits.is_stale_write(event, named),
+            event in written and oracle_commits.is_old(event, events),
+            event not in written and oracle_commits.is_fenced(event, events),
+            oracle_commits.moved_back_by(event, written) if event in written else 0,
+        )
+        for event in of(events, "offset_written", "offset_refused")
+    )
+    names = ("t_ns", "by", "outcome", "is_stale", "is_old", "is_fenced", "moved_back_by")
+    assert _rows(figures.committed, names) == judged
+
+
+def _rows(table: pa.Table, names: Iterable[str]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row[name] for name in names) for row in table.to_pylist())
 
 
 def _unlike(found: Measured, expected: Measured) -> list[str]:
