@@ -327,11 +327,11 @@ _COORDINATED = RebalanceContext(_leading_from_the_answer, _following_what_was_gi
 
 
 def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:
-    """Group overlapping rebalances; two of one member are in one round only if others overlap both."""
+    """Group overlapping rebalances, each from what led to it: a joiner's may start after all others have ended."""
     rounds: list[list[MemberRebalance]] = []
     reach = -1
     for rebalance in sorted(rebalances, key=lambda each: (each.began_ns, each.member.name)):
-        if rounds and rebalance.began_ns <= reach + REST_NS:
+        if rounds and rebalance.events[0]["ns"] <= reach + REST_NS:
             rounds[-1].append(rebalance)
         else:
             rounds.append([rebalance])

@@ -184,3 +184,12 @@ def test_each_stream_is_a_member():
     assert [(member.name, member.ids) for member in history.members] == [("m1-0", ("m1-0-a",)), ("m1-1", ("m1-1-b",))]
     assert history.member_named("m1-1-b").name == "m1-1"
     assert sequence(history, history.rounds[0].rebalances).startswith("sequenceDiagram\n    participant p1 as m1-0\n")
+
+
+def test_joiner_that_rebalances_after_all_others_belongs_to_the_round_that_it_caused():
+    registered = {"ns": 1002, "kind": "member_started", "member": "m2-0-b", "stream": 0, "group": "g"}
+    late = rebalance("m2-0-b", 3_000_000, owned=1)
+    history = read_history([trace_of("m1", *rebalance("m1-0-a", 1000)), trace_of("m2", registered, *late)])
+    assert [[each.member.name for each in found.rebalances] for found in history.rounds] == [["m1", "m2"]]
+    alone = read_history([trace_of("m1", *rebalance("m1-0-a", 1000)), trace_of("m2", *late)])
+    assert len(alone.rounds) == 2
