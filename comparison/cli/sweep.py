@@ -13,28 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from rich.console import Console
 
-from comparison.cli.analysis import analysed, format_option
+from comparison.cli.analysis import RESULT, analysed, format_option
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.pipeline.written import TABLES
+from comparison.printable import printable_all
 from comparison.progress import RunProgress, about
+from comparison.report.sweep.terminal import render_sweep
+from comparison.run_folder import write_json
 from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
+from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import SCENARIO, Grid, axes_from, axis, complete
-from comparison.sweep.grid_file import metrics_named, read_grid
+from comparison.sweep.grid_file import read_grid
+from comparison.sweep.metrics import metrics_named
 from comparison.sweep.plan import planned_sweep
-from comparison.sweep.run import SweepRunner, read_plan, read_state, sweep_folder
+from comparison.sweep.run import SweepRunner, current_result, read_plan, read_state, sweep_folder
 from comparison.sweep.state import RunStatus, recorded
+from comparison.sweep.tables import write_sweep_tables
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comparison.cli.spark_options import SparkChoice
     from comparison.sweep.plan import SweepPlan, SweepRun
     from comparison.sweep.state import RecordedPlan
 
 _RUNS = Path("runs")
+DATA = "sweep.json"
 #: Left-out combinations and failures that are listed; all are in the plan and in sweep.json.
 _LISTED_MAX = 10
 
@@ -191,6 +200,8 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
         if to_do and len(to_do) < len(plan.runs):
             done = f"{len(plan.runs) - len(to_do)} of {len(plan.runs)} runs done before"
             progress.say(f"{done}; {about(state.remaining_s(to_do))} left, then the analysis")
+        if not to_do and not options["only_analyse"]:
+            progress.say("all runs are done")
         runner = SweepRunner(folder, state, command=request.command, zookeeper=request.zookeeper, progress=progress)
         if not _performed(runner, to_do):
             progress.say(f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(request.folder or folder))}")
@@ -198,15 +209,47 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
         ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
         if not ended:
             raise ConfigurationError(f"no run is done in {folder}: leave out --analyse-only")
-        progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
+        failures = [*state.failures, *runner.unstarted]
+        run_dirs = [folder / run.folder for run in ended]
+        result: Mapping[str, Any] | None
+        result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
         try:
-            analysed([folder / run.folder for run in ended], folder, spark=spark, progress=progress.stage, report=False)
+            if result is None:
+                progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
+                result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False)
+            data = _put_together(folder, plan, request, result, failures)
         except KeyboardInterrupt:
             progress.say(f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only")
             return Exit.INTERRUPTED
-    _list_failures([*state.failures, *runner.unstarted], folder)
-    click.echo(f"results in {folder}", err=True)
+    _show(data, options["form"])
+    _list_failures(failures, folder)
+    if unmeasured := [name for name in request.grid.metrics if name not in data["metrics"]]:
+        click.echo(f"note: {', '.join(unmeasured)}: not measured in any run", err=True)
+    click.echo(f"results in {folder}: {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
     return Exit.UNKNOWN if len(state.having(RunStatus.COMPLETE)) < len(plan.runs) else Exit.AS_EXPECTED
+
+
+def _put_together(
+    folder: Path,
+    plan: SweepPlan,
+    request: _Request,
+    result: Mapping[str, Any],
+    failures: Sequence[tuple[SweepRun, str]],
+) -> Mapping[str, Any]:
+    """Store the data set in the folder; as JSON has it."""
+    results = {Path(run["path"]).relative_to(folder).as_posix(): run for run in result["runs"]}
+    data = sweep_data(plan, results, failures, name=folder.name, command=request.command)
+    write_sweep_tables(folder, data)
+    found: dict[str, Any] = msgspec.to_builtins(data)
+    write_json(folder / DATA, found)
+    return found
+
+
+def _show(data: Mapping[str, Any], form: str) -> None:
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+    else:
+        render_sweep(printable_all(data), Console())
 
 
 def _performed(runner: SweepRunner, runs: Sequence[SweepRun]) -> bool:

@@ -17,8 +17,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from comparison.metrics import METRICS
 from comparison.sweep.grid import COUNTS, Grid, Value, axis, count
+from comparison.sweep.metrics import metrics_named
 from kernel.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -86,16 +86,6 @@ def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or not value:
         raise ConfigurationError("no axes: add a table [grid] with scenario = ... and others")
     return value
-
-
-def metrics_named(names: list[str]) -> tuple[str, ...]:
-    """Checked names of metrics, each once."""
-    for name in names:
-        if name not in METRICS:
-            close = difflib.get_close_matches(name, METRICS, n=1)
-            meant = f"did you mean {close[0]!r}?" if close else f"use {', '.join(METRICS)}"
-            raise ConfigurationError(f"unknown metric {name!r}: {meant}")
-    return tuple(dict.fromkeys(names))
 
 
 def _metrics(value: object) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from kernel.designs import SERVER
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comparison.sweep.grid import Grid, Value
 
@@ -46,9 +46,10 @@ class Cell:
         """Its stable place in the sweep's folder. It has no `=`: Spark would take that for a partition of a table."""
         return "/".join((self.scenario, self.design, *filter(None, [_slug(self.at)])))
 
-    @property
-    def title(self) -> str:
-        values = [f"{name} {value}" for name, value in self.at.items() if value is not None]
+    def title(self, axes: Collection[str] | None = None) -> str:
+        """Its values in words; of some axes, or of all."""
+        wanted = self.at if axes is None else axes
+        values = [f"{name} {value}" for name, value in self.at.items() if name in wanted and value is not None]
         return " · ".join((self.scenario, self.design, *values))
 
 
@@ -57,6 +58,7 @@ class SweepRun:
     """One run of a cell; `number` counts runs of one seed."""
 
     cell: Cell
+    title: str  #: without what all runs have in common
     number: int
     of_several: bool
     planned: Planned
@@ -68,10 +70,6 @@ class SweepRun:
     @property
     def folder(self) -> str:
         return f"{self.cell.folder}/seed-{self.seed}" + (f"-run-{self.number}" if self.of_several else "")
-
-    @property
-    def title(self) -> str:
-        return f"{self.cell.title} · seed {self.seed}" + (f" · run {self.number}" if self.of_several else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +102,12 @@ def planned_sweep(grid: Grid) -> SweepPlan:
         seen.add(cell.folder)
         reason = impossible.get((cell.scenario, cell.design)) or _why_not(cell)
         if reason:
-            without[cell.title] = reason
+            without[cell.title()] = reason
             continue
         try:
             (planned,) = plan([cell.scenario], [cell.design], {**_given(cell), "seed": grid.seed})
         except ConfigurationError as error:
-            without[cell.title] = str(error)
+            without[cell.title()] = str(error)
         else:
             first.append((cell, planned))
     if not first:
@@ -126,11 +124,19 @@ def planned_sweep(grid: Grid) -> SweepPlan:
 
 def _runs(grid: Grid, first: Sequence[tuple[Cell, Planned]]) -> Iterator[SweepRun]:
     """Every cell once, then every cell again: changes of the machine's load then affect all cells alike."""
+    varying = {name for name, values in grid.axes.items() if len(values) > 1}
     for repeat, number in itertools.product(range(grid.seeds), range(1, grid.repeats + 1)):
         for cell, planned in first:
             parameters = planned.parameters.overridden(seed=(grid.seed + repeat) % (SEED_MAX + 1))
             again = Planned(scenario=cell.scenario, design=cell.design, parameters=parameters)
-            yield SweepRun(cell=cell, number=number, of_several=grid.repeats > 1, planned=again)
+            run = f" · run {number}" if grid.repeats > 1 else ""
+            yield SweepRun(
+                cell=cell,
+                title=f"{cell.title(varying)} · seed {parameters.seed}{run}",
+                number=number,
+                of_several=grid.repeats > 1,
+                planned=again,
+            )
 
 
 def _combinations(grid: Grid, notes: dict[str, None]) -> Iterator[Cell]:

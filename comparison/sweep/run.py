@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import fcntl
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comparison.pipeline.result import SCHEMA_VERSION
 from comparison.progress import about
 from comparison.run_folder import provenance, require_room, run_dir_of, unwritable, write_json
 from comparison.scenarios.plan.catalogue import scenario_named
@@ -103,6 +104,19 @@ def _record_in(run_dir: Path) -> RecordedRun | None:
         return msgspec.json.decode((run_dir / RUN_FILE).read_bytes(), type=RecordedRun)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def current_result(path: Path, run_dirs: Sequence[Path]) -> dict[str, Any] | None:
+    """The result of an earlier analysis of exactly these runs; None if one was made again since, or there is none."""
+    try:
+        made_ns = path.stat().st_mtime_ns
+        result = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        changed_ns = max((run_dir / RUN_FILE).stat().st_mtime_ns for run_dir in run_dirs)
+    except (OSError, msgspec.DecodeError):
+        return None
+    if result.get("schema_version") != SCHEMA_VERSION or made_ns < changed_ns:
+        return None
+    return result if {run["path"] for run in result["runs"]} == set(map(str, run_dirs)) else None
 
 
 class SweepRunner:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
+from comparison.pipeline.result import SCHEMA_VERSION
 from comparison.progress import about
 from comparison.sweep.grid import Grid, axes_from
 from comparison.sweep.plan import SweepPlan, SweepRun, planned_sweep
-from comparison.sweep.run import read_plan, read_state, sweep_folder
+from comparison.sweep.run import current_result, read_plan, read_state, sweep_folder
 from comparison.sweep.state import PLAN_FILE, RecordedRun, RunStatus, SweepState, differences, recorded, status_of
 from kernel.errors import ConfigurationError, EnvironmentFault
 
@@ -168,3 +170,20 @@ def test_damaged_record_of_a_run_counts_as_missing(tmp_path: Path) -> None:
         (tmp_path / run.folder).mkdir(parents=True)
         (tmp_path / run.folder / "run.json").write_bytes(content)
     assert len(read_state(tmp_path, plan).having(RunStatus.MISSING)) == 2
+
+
+def test_result_is_current_while_no_run_was_made_after_it(tmp_path: Path) -> None:
+    run_dirs = [tmp_path / "a", tmp_path / "b"]
+    for run_dir in run_dirs:
+        run_dir.mkdir()
+        (run_dir / "run.json").touch()
+    path = tmp_path / "result.json"
+    assert current_result(path, run_dirs) is None
+    result = {"schema_version": SCHEMA_VERSION, "runs": [{"path": str(run_dir)} for run_dir in run_dirs]}
+    path.write_bytes(msgspec.json.encode(result))
+    assert current_result(path, run_dirs) == result
+    assert current_result(path, run_dirs[:1]) is None
+    os.utime(run_dirs[0] / "run.json", ns=(0, path.stat().st_mtime_ns + 1))
+    assert current_result(path, run_dirs) is None
+    path.write_bytes(b"{")
+    assert current_result(path, run_dirs) is None

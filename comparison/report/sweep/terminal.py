@@ -1,0 +1,64 @@
+"""A sweep on a terminal: a table for each panel of the metrics that are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from comparison.report.sweep.panels import check_version, figure_text, growth_text, panels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from comparison.report.sweep.panels import Panel
+
+#: More lines of growth than these are left to the page and the tables.
+_GROWTHS_MAX = 6
+
+
+def render_sweep(data: Mapping[str, Any], console: Console) -> None:
+    """Print the tables of the metrics shown; raises ValueError for another version of the data."""
+    check_version(data)
+    for metric in data["shown"]:
+        about = data["metrics"][metric]
+        unit = f" ({about['unit']})" if about["unit"] else ""
+        console.print(Text(f"\n{metric}{unit}: {about['meaning']}", style="bold"))
+        for panel in panels(data, metric):
+            console.print(_table(panel))
+            for line in _growths(panel):
+                console.print(Text(f"  {line}"), soft_wrap=True)
+    if missing := [cell for cell in data["cells"] if not cell["runs"]]:
+        console.print(Text(f"\nwithout a complete run: {len(missing)} combinations, {missing[0]['cell']} first"))
+
+
+def _table(panel: Panel) -> Table:
+    corner = panel.row_axis or ""
+    if panel.column_axis != "design":
+        corner = f"{panel.row_axis} \\ {panel.column_axis}"
+    table = Table(box=None, pad_edge=False, title=panel.title, title_justify="left", title_style="")
+    table.add_column(Text(corner))
+    for column in panel.columns:
+        table.add_column(Text(str(column)), justify="right")
+    for row, cells in zip(panel.rows, panel.cells, strict=True):
+        shown = []
+        for cell in cells:
+            median, spread = figure_text(cell)
+            shown.append(Text(f"{median} ({spread})" if spread else median))
+        table.add_row(Text("" if row is None else str(row)), *shown)
+    return table
+
+
+def _growths(panel: Panel) -> list[str]:
+    crossed = panel.column_axis != "design"
+    lines = [
+        growth_text(each, design=not crossed, others=[panel.row_axis, panel.column_axis] if crossed else [])
+        for each in panel.exponents
+        if each["exponent"] is not None or not crossed
+    ]
+    if len(lines) > _GROWTHS_MAX:
+        return [*lines[:_GROWTHS_MAX], f"... and {len(lines) - _GROWTHS_MAX} more in sweep.html"]
+    return lines

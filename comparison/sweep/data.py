@@ -1,0 +1,280 @@
+"""The data set of a sweep: what its runs measured, by cell, and how figures grow along an axis.
+
+`sweep.json` has the structure of `SweepData`. Figures of a run have the names of `comparison.pipeline.result.METRICS`;
+those of one change are `CHANGE.FIGURE` (`join.notifications`), without the cost of forming the group. A scenario that
+repeats a change at several group sizes, as `herd` does, has a cell for each size, on the axis `group-size`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from comparison.metrics import METRICS, Metric
+from comparison.pipeline.figures.repeats import spread
+from comparison.sweep.grid import DESIGN, SCENARIO
+from comparison.sweep.metrics import CHANGE_METRICS, OWN_METRICS
+from comparison.sweep.statistics import fitted_power, why_unfit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from comparison.pipeline.result import Spread
+    from comparison.sweep.grid import Value
+    from comparison.sweep.plan import Cell, SweepPlan, SweepRun
+
+SWEEP_SCHEMA_VERSION = 1
+GROUP_SIZE = "group-size"
+#: Shown when neither the user nor the file names any.
+SHOWN = ("converge_ms", "unowned_partition_s", "duplicates")
+
+#: Changes that only bring the group to the size to be measured.
+_GROWTH = ("form", "grow")
+
+
+class AxisData(msgspec.Struct, frozen=True, kw_only=True):
+    """One axis, with its values in order."""
+
+    name: str
+    values: list[int | float | str]
+    numeric: bool
+
+
+class CellData(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell. Figures are of its complete runs: median and range over seeds and repeats."""
+
+    cell: str  #: its folder
+    scenario: str
+    design: str
+    at: dict[str, int | float | str | None]  #: by axis, without scenario and design; None: the axis has no effect here
+    runs: int  #: complete ones
+    failed: int
+    verdicts: dict[str, int]
+    figures: dict[str, Spread]  #: those that were measured
+
+
+class Exponent(msgspec.Struct, frozen=True, kw_only=True):
+    """How a figure grows along one numeric axis, with the other axes at one combination of their values."""
+
+    scenario: str
+    design: str
+    metric: str
+    axis: str
+    at: dict[str, int | float | str | None]  #: the other axes
+    n: int  #: figures, one a run
+    exponent: float | None  #: None: cannot be fitted
+    low: float | None  #: of its 95% interval; None: too few figures
+    high: float | None
+    factor: float | None  #: the figure is about factor * axis ** exponent
+    reason: str  #: why there is no exponent; '' if there is one
+
+
+class LeftOutData(msgspec.Struct, frozen=True, kw_only=True):
+    """A combination that was not run, or a run that failed, and why."""
+
+    what: str
+    reason: str
+
+
+class SweepData(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a sweep found."""
+
+    schema_version: int
+    name: str
+    command: list[str]
+    seeds: list[int]
+    repeats: int
+    planned: int  #: runs of the plan
+    complete: int
+    axes: list[AxisData]
+    metrics: dict[str, Metric]  #: of all figures that occur, in their order
+    shown: list[str]  #: metrics to show first
+    cells: list[CellData]
+    exponents: list[Exponent]
+    left_out: list[LeftOutData]
+    failures: list[LeftOutData]
+
+
+class _Observation(msgspec.Struct, frozen=True):
+    """A figure of one run, in a cell of the data set."""
+
+    at: tuple[tuple[str, int | float | str | None], ...]
+    metric: str
+    value: float
+
+
+def sweep_data(
+    plan: SweepPlan,
+    results: Mapping[str, Mapping[str, Any]],
+    failures: Sequence[tuple[SweepRun, str]],
+    *,
+    name: str,
+    command: Sequence[str],
+) -> SweepData:
+    """Put together what the runs measured; `results` are the analysed runs by the folders of the plan."""
+    complete = {folder: run for folder, run in results.items() if run["outcome"] == "complete"}
+    failed = Counter(run.cell.folder for run, _ in failures)
+    runs_of: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for run in plan.runs:
+        if run.folder in complete:
+            runs_of[run.cell.folder].append(complete[run.folder])
+    cells: list[CellData] = []
+    observed: list[tuple[Cell, list[_Observation]]] = []
+    for cell in plan.cells:
+        found = [each for run in runs_of[cell.folder] for each in _observations(cell, run)]
+        observed.append((cell, found))
+        cells += _cells(cell, runs_of[cell.folder], failed[cell.folder], found)
+    metrics = _metrics({each.metric for _, found in observed for each in found})
+    axes = _axes(cells)
+    return SweepData(
+        schema_version=SWEEP_SCHEMA_VERSION,
+        name=name,
+        command=list(command),
+        seeds=sorted({run.seed for run in plan.runs}),
+        repeats=plan.grid.repeats,
+        planned=len(plan.runs),
+        complete=len(complete),
+        axes=axes,
+        metrics=metrics,
+        shown=_shown(plan.grid.metrics, metrics, cells),
+        cells=cells,
+        exponents=list(_exponents(observed, [axis.name for axis in axes if axis.numeric], list(metrics))),
+        left_out=[LeftOutData(what=title, reason=reason) for title, reason in plan.left_out],
+        failures=[LeftOutData(what=run.title, reason=reason) for run, reason in failures],
+    )
+
+
+def as_number(value: Value | None) -> Value | None:
+    """A setting's value as a number, if it is one."""
+    if not isinstance(value, str):
+        return value
+    for parse in (int, float):
+        try:
+            return parse(value)
+        except ValueError:
+            continue
+    return value
+
+
+def _observations(cell: Cell, run: Mapping[str, Any]) -> Iterator[_Observation]:
+    at = {name: as_number(value) for name, value in cell.at.items()}
+    whole = tuple(at.items())
+    for name, value in {**run["metrics"], "application_errors": len(run["failures"])}.items():
+        if value is not None:
+            yield _Observation(whole, name, value)
+    changes = [change for change in run["changes"] if change["change"] not in _GROWTH]
+    rounds = Counter(change["change"] for change in changes)
+    for change in changes:
+        several, size = rounds[change["change"]] > 1, change["members"]
+        sized = several and size is not None
+        place = tuple({**at, GROUP_SIZE: size}.items()) if sized else whole
+        title = change["change"] if sized or not several else f"{change['change']}-{change['round']}"
+        for name in CHANGE_METRICS:
+            value = sum(change["requests"].values()) if name == "requests" else change[name]
+            if value is not None:
+                yield _Observation(place, f"{title}.{name}", value)
+
+
+def _cells(
+    cell: Cell, runs: Sequence[Mapping[str, Any]], failed: int, found: Iterable[_Observation]
+) -> Iterator[CellData]:
+    """The cell, and its parts by group size."""
+    whole = tuple((name, as_number(value)) for name, value in cell.at.items())
+    figures: defaultdict[Any, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    figures[whole]  # also a cell without a complete run is one
+    for each in found:
+        figures[each.at][each.metric].append(each.value)
+    for at, by_metric in figures.items():
+        spreads = {name: spread(values) for name, values in by_metric.items()}
+        yield CellData(
+            cell=cell.folder,
+            scenario=cell.scenario,
+            design=cell.design,
+            at=dict(at),
+            runs=len(runs),
+            failed=failed,
+            verdicts=dict(Counter(str(run["verdict"]) for run in runs)),
+            figures={name: each for name, each in spreads.items() if each is not None},
+        )
+
+
+def _axes(cells: Iterable[CellData]) -> list[AxisData]:
+    """The axes of the cells, scenario and design first; group sizes last."""
+    values: dict[str, dict[Any, None]] = {SCENARIO: {}, DESIGN: {}}
+    for cell in cells:
+        for name, value in {SCENARIO: cell.scenario, DESIGN: cell.design, **cell.at}.items():
+            if value is not None:
+                values.setdefault(name, {}).setdefault(value, None)
+    return [
+        AxisData(
+            name=name,
+            values=sorted(found) if _is_numeric(found) else list(found),
+            numeric=_is_numeric(found),
+        )
+        for name, found in values.items()
+    ]
+
+
+def _is_numeric(values: Iterable[object]) -> bool:
+    return all(isinstance(value, int | float) for value in values)
+
+
+def _metrics(measured: set[str]) -> dict[str, Metric]:
+    """Meanings of the measured figures, runs' first."""
+    known = {**METRICS, **OWN_METRICS}
+    found = {name: metric for name, metric in known.items() if name in measured}
+    titles = sorted({name.partition(".")[0] for name in measured if "." in name})
+    for title in titles:
+        for name, metric in CHANGE_METRICS.items():
+            if f"{title}.{name}" in measured:
+                found[f"{title}.{name}"] = Metric(metric.unit, f"{title}: {metric.meaning}")
+    return found
+
+
+def _shown(wanted: Sequence[str], metrics: Mapping[str, Metric], cells: Sequence[CellData]) -> list[str]:
+    """The wanted metrics, or the usual ones that are not 0 everywhere."""
+    if wanted:
+        return [name for name in wanted if name in metrics]
+    lively = {name for cell in cells for name, each in cell.figures.items() if each.high}
+    return [name for name in SHOWN if name in lively]
+
+
+def _exponents(
+    observed: Iterable[tuple[Cell, Sequence[_Observation]]], axes: Sequence[str], metrics: Sequence[str]
+) -> Iterator[Exponent]:
+    points: defaultdict[Any, list[tuple[float, float]]] = defaultdict(list)
+    for cell, found in observed:
+        for each in found:
+            at = dict(each.at)
+            for axis in axes:
+                x = at.get(axis)
+                if isinstance(x, int | float):
+                    others = tuple((name, value) for name, value in each.at if name != axis)
+                    points[cell.scenario, cell.design, axis, others, each.metric].append((x, each.value))
+    of_metrics = {name: place for place, name in enumerate(metrics)}
+    of_groups = {group: place for place, group in enumerate(dict.fromkeys(key[:3] for key in points))}
+    ordered = sorted(points.items(), key=lambda item: (of_metrics[item[0][4]], of_groups[item[0][:3]]))
+    for (scenario, design, axis, others, metric), pairs in ordered:
+        if len({x for x, _ in pairs}) < 2 or not any(y for _, y in pairs):
+            continue
+        reason = why_unfit(pairs)
+        fit = None if reason else fitted_power(pairs)
+        yield Exponent(
+            scenario=scenario,
+            design=design,
+            metric=metric,
+            axis=axis,
+            at=dict(others),
+            n=len(pairs),
+            exponent=_rounded(fit.exponent) if fit else None,
+            low=_rounded(fit.low) if fit else None,
+            high=_rounded(fit.high) if fit else None,
+            factor=fit.factor if fit else None,
+            reason=reason,
+        )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,54 @@
+"""The figures of a sweep: those of a run, and those of one change of its group, such as `join.notifications`."""
+
+from __future__ import annotations
+
+import difflib
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comparison.metrics import METRICS, Metric
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: Figures of a run besides METRICS.
+OWN_METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "application_errors": Metric("", "errors that reached applications; in zookeeper each is a failed rebalance"),
+    }
+)
+#: Figures of one change.
+CHANGE_METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "converge_ms": Metric("ms", "time until every partition was owned once"),
+        "takeover_ms": Metric("ms", "time until the authority first named a new owner"),
+        "rounds": Metric("", "rebalances of the whole group"),
+        "unowned_partition_s": Metric("s", "time that partitions were claimed by no member"),
+        "unowned_longest_s": Metric("s", "the longest such time of one partition"),
+        "two_delivering_partition_s": Metric("s", "time that two members delivered the same partition"),
+        "stalled_s": Metric("s", "time in which the whole group delivered nothing"),
+        "moved": Metric("", "partitions moved to another member"),
+        "stopped": Metric("", "partitions taken from members that stayed"),
+        "attempts": Metric("", "attempts to rebalance"),
+        "attempts_failed": Metric("", "attempts that failed"),
+        "notifications": Metric("", "watch events delivered to members"),
+        "zk_reads": Metric("", "reads of ZooKeeper by members"),
+        "zk_writes": Metric("", "writes to ZooKeeper by members, without commits"),
+        "requests": Metric("", "requests of members to brokers"),
+    }
+)
+
+
+def metrics_named(names: Iterable[str]) -> tuple[str, ...]:
+    """Checked names of figures, each once. Whether a run has such a change shows only afterwards."""
+    known = {**METRICS, **OWN_METRICS}
+    for name in names:
+        change, dot, figure = name.partition(".")
+        table, looked = (CHANGE_METRICS, figure) if dot and change else (known, name)
+        if looked not in table:
+            close = difflib.get_close_matches(looked, table, n=1)
+            before = f"{change}." if dot and change else ""
+            meant = f"did you mean {before + close[0]!r}?" if close else f"use {', '.join(table)}"
+            raise ConfigurationError(f"unknown metric {name!r}: {meant}")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,100 @@
+"""How the cells of a sweep are laid out, and how a terminal shows them."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from comparison.report.sweep.panels import Panel, panels
+from comparison.report.sweep.terminal import render_sweep
+from tests.support.sweeps import data_of, mapping_of, plan_of, result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.sweep.plan import SweepRun
+
+
+def measured(run: SweepRun) -> dict[str, Any]:
+    """The same in all designs: 10 ms a member, and a millisecond more with every seed."""
+    return result_of({"converge_ms": 10 * run.planned.parameters.members + run.seed - 1})
+
+
+def laid_out(*axes: str, **counts: int) -> list[Panel]:
+    return list(panels(mapping_of(data_of(plan_of(*axes, **counts), measured)), "converge_ms"))
+
+
+def medians(panel: Panel) -> Sequence[Sequence[float | None]]:
+    return [[cell and cell["median"] for cell in row] for row in panel.cells]
+
+
+def test_designs_stand_beside_each_other_along_one_axis() -> None:
+    (panel,) = laid_out("scenario=join", "members=2,4,8", "rate=100")
+    assert (panel.title, panel.row_axis, panel.column_axis) == ("join", "members", "design")
+    assert (list(panel.rows), list(panel.columns)) == ([2, 4, 8], ["zookeeper", "eager"])
+    assert medians(panel) == [[20, 20], [40, 40], [80, 80]]
+    assert [(each["design"], each["exponent"]) for each in panel.exponents] == [("zookeeper", 1), ("eager", 1)]
+
+
+def test_two_axes_are_rows_and_columns_for_each_design() -> None:
+    first, second = laid_out("scenario=join", "members=2,4", "rate=100,200,300")
+    assert (first.title, second.title) == ("join · zookeeper", "join · eager")
+    assert (first.row_axis, first.column_axis, first.numeric) == ("members", "rate", True)
+    assert medians(first) == [[20, 20, 20], [40, 40, 40]]
+    assert {(each["design"], each["axis"]) for each in first.exponents} == {
+        ("zookeeper", "members"),
+        ("zookeeper", "rate"),
+    }
+
+
+def test_further_axes_are_in_the_titles() -> None:
+    found = laid_out("scenario=join", "design=eager", "members=2,4", "rate=100,200", "topics=1,2")
+    assert [(panel.title, panel.row_axis, panel.column_axis) for panel in found] == [
+        ("join · eager · members 2", "topics", "rate"),
+        ("join · eager · members 4", "topics", "rate"),
+    ]
+
+
+def test_design_without_one_of_the_axes_has_a_panel_of_its_own() -> None:
+    crossed, alone = laid_out("scenario=join", "members=2,4", "rebalance.max.retries=2,8")
+    assert (crossed.title, crossed.column_axis) == ("join · zookeeper", "rebalance.max.retries")
+    assert (alone.row_axis, list(alone.columns)) == ("members", ["eager"])
+
+
+def test_sweep_of_designs_alone_has_one_row() -> None:
+    (panel,) = laid_out("scenario=join", "design=zookeeper,eager,static")
+    assert (panel.row_axis, list(panel.rows), len(panel.columns)) == ("", [None], 3)
+    assert panel.exponents == []
+
+
+def test_cell_that_was_left_out_is_empty() -> None:
+    (panel,) = laid_out("scenario=split-brain", "design=eager", "members=4,16", "partitions=12,24")
+    assert medians(panel) == [[40, 40], [None, 160]]
+
+
+def rendered(*axes: str, metrics: Sequence[str] = (), **counts: int) -> str:
+    data = mapping_of(data_of(plan_of(*axes, metrics=metrics, **counts), measured))
+    out = io.StringIO()
+    render_sweep(data, Console(file=out, width=100))
+    return out.getvalue()
+
+
+def test_terminal_shows_medians_ranges_and_growth() -> None:
+    text = rendered("scenario=join", "members=2,4,8", seeds=3)
+    assert "converge_ms (ms): longest time from a change to every partition owned once" in text
+    assert "4        41 (40-42)  41 (40-42)" in text
+    assert "eager: ~ members^0.97 (95%: 0.93 to 1.02; 9 runs)" in text
+
+
+def test_terminal_names_both_axes_of_a_crossed_table() -> None:
+    text = rendered("scenario=join", "design=zookeeper", "members=2,4", "rate=100,200")
+    assert "members \\ rate  100  200" in text
+    assert "rate 100: ~ members^1.00 (2 runs: no interval)" in text
+
+
+def test_data_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="schema version 99"):
+        render_sweep({"schema_version": 99}, Console(file=io.StringIO()))
