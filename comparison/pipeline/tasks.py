@@ -28,7 +28,6 @@ from comparison.pipeline.bronze.tables import (
     labelled,
     read_part,
     tables_of,
-    unlabelled,
     with_run,
     write_part,
     write_table,
@@ -40,7 +39,7 @@ from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import ProcessEnded
 from comparison.pipeline.silver.context import bounds_of
 from comparison.pipeline.silver.groups import NamedGroups, groups_of
-from comparison.pipeline.silver.reduce import Bundle, reduced
+from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import fault_table
 from kernel.garbage import collection_put_off
@@ -207,7 +206,7 @@ def _write_tables(folder: Path, number: int, tables: Sequence[pa.Table]) -> None
 
 def reduce_part(context: Context, naming: Naming, folder: Path, part: int) -> Reduced:
     """Reduce one part of a large run, from its tables."""
-    return reduced(unlabelled(read_part(folder / EVENTS, part)), context, naming)
+    return reduced(read_part(folder / EVENTS, part, columns=needed_columns), context, naming)
 
 
 def measure_bucket(

@@ -16,7 +16,7 @@ from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS
 from kernel.trace.events import KINDS, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from comparison.pipeline.bronze.decode import Decoded
@@ -89,17 +89,36 @@ def write_table(path: Path, table: pa.Table) -> None:
     """Write one file of a table, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".writing")
-    pq.write_table(table, temporary, compression="zstd")
+    pq.write_table(table, temporary, **_encoding(table.schema))
     temporary.replace(path)
 
 
-def read_part(folder: Path, number: int, kinds: Iterable[str] = EVENT_SCHEMAS) -> Tables:
-    """One part of the given kinds, with the columns that say which run it is."""
+def _encoding(schema: pa.Schema) -> dict[str, Any]:
+    """Numbers mostly go up by a little, so that differences are small; texts repeat. Halves the time, and takes a
+    thirtieth of the space of a polling member's events.
+    """
+    numbers = [column.name for column in schema if column.type == pa.int64()]
+    return {
+        "compression": "zstd",
+        "use_dictionary": [column.name for column in schema if column.type == pa.string()],
+        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        "write_statistics": numbers,
+    }
+
+
+def read_part(
+    folder: Path,
+    number: int,
+    kinds: Iterable[str] = EVENT_SCHEMAS,
+    columns: Callable[[str], Sequence[str] | None] = lambda _: None,
+) -> Tables:
+    """One part of the given kinds, with the columns that say which run it is, or only those that `columns` names."""
     found = {}
     for kind in kinds:
         path = folder / f"kind={kind}" / f"part-{number:05}.parquet"
         if path.exists():
-            found[kind] = pq.read_table(path, partitioning=None)
+            with pq.ParquetFile(path) as file:
+                found[kind] = file.read(columns=columns(kind))
     return found
 
 

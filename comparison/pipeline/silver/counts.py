@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
 #: Kinds whose number says nothing or is counted elsewhere.
 _NOT_COUNTED = frozenset({"run_started", "counters_read", "final_offset", "phase_entered", "records_acked"})
+_FURTHER = ("step", "path", "ok", "error", "outcome")
+#: The columns that are looked at.
+COLUMNS = ("role", "t_ns", "kind", *_NAMED_BY, *_FURTHER)
 #: An operation that servers count neither as a read nor as a write.
 SYNC = "sync"
 #: The operations that change nothing.
@@ -114,7 +117,7 @@ def _naming_columns(kind: str, table: pa.Table) -> dict[str, pa.ChunkedArray | N
     columns = {"name": table[names[0]] if names else None}
     if kind == UNKNOWN_KIND:
         columns["kind"] = table["kind"]
-    for name in ("step", "path", "ok", "error", "outcome"):
+    for name in _FURTHER:
         if name in table.column_names and (name != "error" or kind in _WITH_ERROR):
             columns[name] = table[name]
     return columns

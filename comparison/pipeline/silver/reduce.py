@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.silver import counts
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.deliveries import (
     ACK_SCHEMA,
+    CLAIM_KINDS,
     CLAIM_SCHEMA,
     KEPT_SCHEMA,
     STRETCH_SCHEMA,
@@ -24,14 +26,34 @@ from comparison.pipeline.silver.deliveries import (
     delivered_of,
 )
 from comparison.pipeline.silver.naming import NAMING_SCHEMA, Naming, naming_rows
-from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, REFUSED, STARTED, WRITTEN, offset_rows
+from comparison.pipeline.silver.offsets import FINAL, OFFSET_SCHEMA, REFUSED, STARTED, WRITTEN, offset_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import EventCount, TracedOperations
     from comparison.pipeline.silver.context import Context
+
+
+_OF_CLAIMS = ("file", "process", "member", "stream", "seq", "partitions")
+_OF_NAMING = NAMING_SCHEMA.names
+_OF_OFFSETS = (*OFFSET_SCHEMA.names, "committed", "member", "stream")
+#: The columns that are needed of some kinds; of the others, only those that are counted by.
+_NEEDED: Mapping[str, Sequence[str]] = {
+    "records_delivered": (*STRETCH_SCHEMA.names, "last", "serial_last"),
+    "records_acked": ("topic", "partition", "serial_first", "serial_last"),
+    "authority_named": _OF_NAMING,
+    "authority_cleared": _OF_NAMING,
+    **dict.fromkeys(CLAIM_KINDS, _OF_CLAIMS),
+    **dict.fromkeys((WRITTEN, REFUSED, STARTED, FINAL), _OF_OFFSETS),
+}
+
+
+def needed_columns(kind: str) -> list[str]:
+    """The columns of a table of events that `reduced` looks at."""
+    needed = {*_NEEDED.get(kind, ()), *counts.COLUMNS}
+    return [name for name in EVENT_SCHEMAS[kind].names if name in needed]
 
 
 @dataclass(slots=True)

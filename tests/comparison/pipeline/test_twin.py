@@ -15,7 +15,7 @@ from comparison.pipeline.gold.run import acting, measure, together
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
-from comparison.pipeline.silver.reduce import Bundle, reduced
+from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
 from tests.support import oracle_commits, oracle_intervals
 from tests.support.oracle import differences, measured_of
 from tests.support.oracle_intervals import of
@@ -59,7 +59,7 @@ def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
     few = {kind: table for kind, table in everything.items() if kind in KINDS}
     context = context_of(run, few, bounds_of(everything), groups_of(everything))
     naming = Naming(naming_rows(everything))
-    parts = [reduced(part, context, naming) for part in _cut(everything, cuts)]
+    parts = [reduced(_needed(part), context, naming) for part in _cut(everything, cuts)]
     shares = [part.bundle.shared_out(buckets) for part in parts]
     measured = [
         partitions.measure_partitions(Bundle.joined([share[bucket] for share in shares]), context, bucket, buckets)
@@ -112,6 +112,11 @@ def _unlike(found: Measured, expected: Measured) -> list[str]:
     """How they differ, but for the number of all events, which the pipeline takes from the reading of the files."""
     expected.counts = [count for count in expected.counts if count.kind != "total"]
     return differences(found, expected)
+
+
+def _needed(everything: Tables) -> Tables:
+    """Only the columns that a part is read back with."""
+    return {kind: table.select(needed_columns(kind)) for kind, table in everything.items()}
 
 
 def _cut(everything: Tables, cuts: list[float]) -> list[Tables]:
