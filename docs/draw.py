@@ -38,8 +38,8 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 #: Designs whose join is shown step by step, and those whose restart is, with the member shown.
-TOLD_BY_A_JOIN = ("server", "eager", "cooperative")
-TOLD_BY_A_RESTART = {"static": "m1.2", "delayed": "m2"}
+STEPS_OF_A_JOIN = ("server", "eager", "cooperative")
+STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
 #: What comes from the code itself, by page and place.
 FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "zookeeper-consumer": {"rebalance": rebalance_table.steps, "rebalance-options": rebalance_table.options},
@@ -73,14 +73,16 @@ class Runs:
 class Drawing:
     """A picture of one run; by default, of its first rebalance after the change."""
 
-    def __init__(self, scenario: str, design: str, words: str, around: tuple[str, float, float] | None = None) -> None:
-        self._scenario, self._design, self._words, self._around = scenario, design, words, around
+    def __init__(
+        self, scenario: str, design: str, alt_text: str, window: tuple[str, float, float] | None = None
+    ) -> None:
+        self._scenario, self._design, self._alt_text, self._window = scenario, design, alt_text, window
 
     def made(self, runs: Runs, name: str) -> str:
-        window = () if self._around is None else runs.window(self._scenario, self._design, *self._around)
+        window = () if self._window is None else runs.window(self._scenario, self._design, *self._window)
         asked = ("--show", "timeline", "--format", "svg", *window, "--output", DOCS / "diagrams" / name)
         call("diagram", runs.folder(self._scenario, self._design), *asked)
-        return f"![{self._words}](diagrams/{name})"
+        return f"![{self._alt_text}](diagrams/{name})"
 
 
 ZOOKEEPER_DRAWINGS = {
@@ -114,8 +116,8 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
         drawings = COORDINATOR_DRAWINGS
         others = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
         others["stall.svg"] = partial(stall, runs)
-        others |= {f"steps-{design}": partial(all_steps, runs, design) for design in TOLD_BY_A_JOIN}
-        for design, member in TOLD_BY_A_RESTART.items():
+        others |= {f"steps-{design}": partial(all_steps, runs, design) for design in STEPS_OF_A_JOIN}
+        for design, member in STEPS_OF_A_RESTART.items():
             others[f"steps-{design}"] = partial(restart_steps, runs, design, member)
     return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others | FROM_CODE[page]
 
