@@ -55,8 +55,10 @@ def analysed(
     Raises `EnvironmentFault` when the disk is full.
     """
     # Imported only here: loading Spark takes longer than most commands.
+    from comparison.cli.damage import damage_of
     from comparison.pipeline.analysis import analyze as analyze_on
     from comparison.pipeline.session import spark_session
+    from comparison.pipeline.written import TABLES
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -68,6 +70,8 @@ def analysed(
             result = analyze_on(session, run_dirs, output=folder, progress=progress)
         if report:
             (folder / REPORT).write_text(page(result), encoding="utf-8")
+        for text in damage_of(result, folder / TABLES):
+            click.echo(text, err=True)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from comparison.pipeline.bronze.quarantine import count_lines_on
 from comparison.pipeline.bronze.tables import joined, read_part, unlabelled
 from comparison.pipeline.gold import partitions
 from comparison.pipeline.gold.run import acting, together
@@ -23,12 +24,17 @@ from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle
 from comparison.pipeline.tasks import (
     EVENTS,
+    WRONG_DATA,
+    BrokenRun,
     PartResult,
     analyse_part,
+    analyse_without_files,
+    broken,
     finished,
     measure_bucket,
     measure_part,
     reduce_part,
+    why_broken,
     write_gold,
 )
 from kernel.errors import UNWRITABLE
@@ -57,6 +63,12 @@ def analyse(
 ) -> tuple[dict[int, Run], list[PartResult]]:
     """Analyse all runs, and write their tables into `folder`: the runs' figures and verdicts by their places."""
     results = _mapped(spark, len(parts), _AnalysePart(tuple(runs), tuple(parts), folder))
+    files: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for part, result in zip(parts, results, strict=True):
+        if not part.whole:
+            files[part.chunks[0].run, part.chunks[0].file].append((part.number, result.read[0].lines))
+    for pieces in files.values():
+        count_lines_on(folder, pieces)
     return _with_large_runs(spark, runs, parts, results, folder), results
 
 
@@ -73,7 +85,7 @@ def _with_large_runs(
     spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], results: Sequence[PartResult], folder: Path
 ) -> dict[int, Run]:
     """All runs: those that parts hold whole have been measured with their parts."""
-    found: dict[int, Run] = {}
+    found = {number: analyse_without_files(run) for number, run in enumerate(runs) if not run.files}
     pieces: defaultdict[int, list[PartResult]] = defaultdict(list)
     for part, result in zip(parts, results, strict=True):
         found |= result.runs
@@ -81,7 +93,11 @@ def _with_large_runs(
             pieces[part.chunks[0].run].append(result)
     next_number = len(parts)
     for number, of_one in pieces.items():
-        found[number] = _large(spark, runs[number], of_one, folder, next_number)
+        try:
+            found[number] = _large(spark, runs[number], of_one, folder, next_number)
+        except WRONG_DATA as error:
+            read = [one for each in of_one for one in each.read]
+            found[number] = broken(runs[number], why_broken(error), read)
         next_number += _buckets(spark)
     return found
 
@@ -106,12 +122,26 @@ def _attempted(task: Callable[..., Any], *given: Any) -> Any:
         return _Unwritable(error.errno, error.strerror)
 
 
+def _of_one_run(task: Callable[..., Any], *given: Any) -> Any:
+    """The same of a task for one run; what is wrong with the run's data is a value too."""
+    try:
+        return _attempted(task, *given)
+    except WRONG_DATA as error:
+        return _Broken(why_broken(error))
+
+
 def _value(data: bytes) -> Any:
-    """A task's result. Raises the OSError that it met."""
+    """A task's result. Raises the OSError that it met, or BrokenRun."""
     value = pickle.loads(data)
     if isinstance(value, _Unwritable):
         raise OSError(value.number, value.text)
+    if isinstance(value, _Broken):
+        raise BrokenRun(value.why)
     return value
+
+
+class _Broken(NamedTuple):
+    why: str
 
 
 class _Unwritable(NamedTuple):
@@ -191,7 +221,10 @@ class _ReducePart:
         naming = _cached_naming(self._naming)
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                part = reduce_part(self._context, naming, self._folder, self._numbers[place])
+                part = _of_one_run(reduce_part, self._context, naming, self._folder, self._numbers[place])
+                if isinstance(part, _Broken | _Unwritable):
+                    yield _values({_NO_BUCKET: part})
+                    continue
                 shares = part.bundle.shared_out(self._buckets)
                 yield _values({_NO_BUCKET: replace(part, bundle=Bundle()), **dict(enumerate(shares))})
 
@@ -206,7 +239,9 @@ def _measuring(
         found: Any = [pickle.loads(value) for value in table["value"].to_pylist()]  # our own
         if bucket != _NO_BUCKET:
             number = first_number + bucket
-            found = _attempted(measure_bucket, run, context, found, bucket, buckets, folder, number)
+            found = _of_one_run(measure_bucket, run, context, found, bucket, buckets, folder, number)
+        else:
+            found = next((each for each in found if isinstance(each, _Broken | _Unwritable)), found)
         return pa.Table.from_batches([_values({bucket: found})])
 
     return measured

@@ -24,6 +24,7 @@ import comparison.pipeline.bronze
 import comparison.pipeline.silver.groups
 import kernel.trace
 from comparison.pipeline.bronze.chunks import Part  # noqa: TC001 - msgspec reads the annotation
+from comparison.pipeline.bronze.quarantine import QUARANTINE
 from comparison.pipeline.silver.groups import NamedGroups  # noqa: TC001 - msgspec reads the annotation
 from comparison.pipeline.tasks import EVENTS, FileRead, PartResult
 from kernel.trace.integrity import Integrity
@@ -122,14 +123,15 @@ def _read(fields: Mapping[str, Any]) -> FileRead:
 
 
 def _files(folder: Path) -> dict[str, int]:
-    found = sorted((folder / EVENTS).rglob("*.parquet"))
+    found = sorted(path for name in (EVENTS, QUARANTINE) for path in (folder / name).rglob("*.parquet"))
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in found}
 
 
 def share(folder: Path, other: Path) -> None:
-    """Give `other` the same tables of events; they are linked where the disk can."""
-    if (folder / EVENTS).is_dir():
-        shutil.copytree(folder / EVENTS, other / EVENTS, copy_function=_link)
+    """Give `other` the same tables of events and of unusable lines; they are linked where the disk can."""
+    for name in (EVENTS, QUARANTINE):
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, other / name, copy_function=_link)
 
 
 def _link(source: str, target: str) -> None:

@@ -11,9 +11,11 @@ Every task writes files of its own into a staging folder, which becomes visible 
 
 from __future__ import annotations
 
-from collections import Counter
+import io
+import traceback
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,13 +23,14 @@ import pyarrow as pa
 
 from comparison.pipeline import result
 from comparison.pipeline.bronze.chunks import chunks_by_run, inner_lines, read_chunk
-from comparison.pipeline.bronze.decode import decode
+from comparison.pipeline.bronze.decode import Unusable, beginning
+from comparison.pipeline.bronze.quarantine import quarantine_table, write_quarantine
 from comparison.pipeline.bronze.tables import (
     by_run,
+    decoded_tables,
     joined,
     labelled,
     read_part,
-    tables_of,
     with_run,
     write_part,
     write_table,
@@ -36,7 +39,7 @@ from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.gold.partitions import measure_partitions
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.measured import ProcessEnded
+from comparison.pipeline.measured import Measured, ProcessEnded
 from comparison.pipeline.silver.context import bounds_of
 from comparison.pipeline.silver.groups import NamedGroups, groups_of
 from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
@@ -48,13 +51,11 @@ from kernel.trace.reader import Reason, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.chunks import Chunk, Part
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.gold.partitions import PartitionFigures
-    from comparison.pipeline.measured import Measured
     from comparison.pipeline.result import Run
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Naming
@@ -65,6 +66,26 @@ EVENTS, OWNERSHIP, SEGMENTS, COMMITS = "events", "ownership", "segments", "commi
 ROUNDS, PHASES, FAULTS = "rounds", "phases", "faults"
 
 
+class BrokenRun(Exception):
+    """A run cannot be analysed, though its lines can be read; the message says why."""
+
+
+#: What wrong data makes code raise that expects right data. A line is checked by itself, but there is no end to what
+#: lines can say together, or in `parameters`. Whatever it is, only its own run ends.
+WRONG_DATA = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BrokenRun,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+_SHOWN_CHARACTERS = 300
+
+
 @dataclass(slots=True)
 class FileRead:
     """What was read of a file, or of a piece of it."""
@@ -72,6 +93,8 @@ class FileRead:
     run: int
     file: int
     integrity: Integrity = field(default_factory=Integrity)
+    lines: int = 0  #: that ended in it
+    unusable: list[Unusable] = field(default_factory=list)  #: the first ones, by their lines in the piece
 
 
 @dataclass(slots=True)
@@ -101,34 +124,50 @@ def read_tables(runs: Sequence[TraceRun], chunks: Sequence[Chunk]) -> tuple[dict
 
 def _read(file: TraceFile, chunk: Chunk) -> tuple[Tables, FileRead]:
     if file.problem is Reason.UNREADABLE:
-        return {}, _useless(chunk, Reason.UNREADABLE, 1)
+        return {}, _unreadable(chunk, file.header.detail)
     try:
-        _, text = read_chunk(file.path, chunk.start, chunk.end)
-    except OSError:
-        return {}, _useless(chunk, Reason.UNREADABLE, 1)
+        text = read_chunk(file.path, chunk.start, chunk.end)
+    except OSError as error:
+        return {}, _unreadable(chunk, error.strerror or str(error))
     if file.problem is not None:
-        return {}, _useless(chunk, file.problem, sum(1 for line in text.split(b"\n") if line.strip()))
-    _, lines, marker = inner_lines(text, is_first=chunk.start == 0, has_header=True)
+        return {}, _without_header(chunk, file, text)
+    is_first = chunk.start == 0
+    lines, marker = inner_lines(text, is_first=is_first)
     with collection_put_off():
-        decoded = decode(lines)
-        tables = tables_of(decoded, file)
+        decoded, tables = decoded_tables(lines, file)
     seqs, ns = decoded.places.T
-    unusable = Counter(str(each.reason) for each in decoded.unusable)
     end = end_of(marker) if marker is not None else decoded.end
-    whole = len(seqs) + unusable.total() + (chunk.start == 0) + (end is not None)
-    known = Integrity.of_chunk(seqs, ns, lines=whole, quarantined=unusable, end=end, after_end=decoded.after_end)
-    return tables, FileRead(chunk.run, chunk.file, known)
+    whole = len(seqs) + decoded.reasons.total() + is_first + (end is not None)
+    known = Integrity.of_chunk(seqs, ns, lines=whole, quarantined=decoded.reasons, end=end, after_end=decoded.after_end)
+    unusable = [replace(each, line=each.line + is_first) for each in decoded.unusable]
+    return tables, FileRead(chunk.run, chunk.file, known, text.count(b"\n"), unusable)
 
 
-def _useless(chunk: Chunk, reason: Reason, lines: int) -> FileRead:
-    """A piece of a file of which nothing can be used."""
-    return FileRead(chunk.run, chunk.file, Integrity(lines=lines, quarantined={str(reason): lines} if lines else {}))
+def _unreadable(chunk: Chunk, detail: str) -> FileRead:
+    known = Integrity(lines=1, quarantined={str(Reason.UNREADABLE): 1})
+    return FileRead(chunk.run, chunk.file, known, 0, [Unusable(0, Reason.UNREADABLE, "", detail)])
+
+
+def _without_header(chunk: Chunk, file: TraceFile, text: bytes) -> FileRead:
+    """A piece of a file of which nothing can be used: without the header, its events have no process and no clock."""
+    assert file.problem is not None
+    lines = sum(1 for line in io.BytesIO(text) if line.strip())
+    first = [Unusable(1, file.problem, beginning(text.partition(b"\n")[0]), file.header.detail)]
+    known = Integrity(lines=lines, quarantined={str(file.problem): lines} if lines else {})
+    return FileRead(chunk.run, chunk.file, known, text.count(b"\n"), first if lines and chunk.start == 0 else [])
 
 
 def analyse_part(runs: Sequence[TraceRun], part: Part, folder: Path) -> PartResult:
     """Read a part from its lines, write its tables into `folder`, and analyse the runs that it holds whole."""
     tables, read = read_tables(runs, part.chunks)
     write_part(folder / EVENTS, part.number, joined(labelled(runs[number], each) for number, each in tables.items()))
+    unusable = [
+        quarantine_table(runs[each.run], [(runs[each.run].files[each.file].name, one) for one in each.unusable])
+        for each in read
+    ]
+    write_quarantine(folder, part.number, unusable)
+    for each in read:
+        each.unusable.clear()
     return _analysed(runs, part, tables, PartResult(part.number, read), folder)
 
 
@@ -150,27 +189,61 @@ def _analysed(
         return found
     written = []
     for number, each in tables.items():
-        measured, figures = measure(runs[number], each)
-        found.runs[number] = finished(runs[number], measured, [one for one in found.read if one.run == number])
-        written.append((runs[number], figures, measured))
+        read = [one for one in found.read if one.run == number]
+        try:
+            measured, figures = measure(runs[number], each)
+            found.runs[number] = finished(runs[number], measured, read)
+        except WRONG_DATA as error:
+            found.runs[number] = broken(runs[number], why_broken(error), read)
+        else:
+            written.append((runs[number], figures, measured))
     write_gold(folder, part.number, written)
     return found
 
 
+def analyse_without_files(run: TraceRun) -> Run:
+    """A run that lists trace files of which none is there."""
+    measured, _ = measure(run, {})
+    return finished(run, measured, [])
+
+
+def why_broken(error: BaseException) -> str:
+    """Why a run cannot be analysed: an error of WRONG_DATA, and where it was raised."""
+    if isinstance(error, BrokenRun):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    told = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+    return f"{type(error).__name__}: {told} ({Path(place.filename).name}, line {place.lineno})"
+
+
+def broken(run: TraceRun, why: str, read: Sequence[FileRead]) -> Run:
+    """A run of which nothing could be measured; its files are described all the same."""
+    measured = Measured()
+    _describe_files(run, measured, read)
+    measured.problems.append(f"the run cannot be analysed: {why}")
+    return assemble(run, measured)
+
+
 def finished(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> Run:
     """The run's figures and verdicts, from what was measured and how its files were."""
+    _describe_files(run, measured, read)
+    return judge(assemble(run, measured))
+
+
+def _describe_files(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> None:
     files: list[FileIntegrity] = []
     for place, file in enumerate(run.files):
         known = reduce(Integrity.merged, (each.integrity for each in read if each.file == place), Integrity())
-        files.append(file_integrity(file.path.name, file.header, known))
+        files.append(file_integrity(file.name, file.header, known))
     ends = {each.target: ProcessEnd(each.how, each.code) for each in measured.runner if isinstance(each, ProcessEnded)}
     by_run = run_problems(files, run.listed, ends)
     measured.problems = [problem for each in files for problem in each.problems] + [each.text for each in by_run]
     measured.problems += measured.mistakable
+    if run.problem:
+        measured.problems.append(run.problem)
     for each in files:
         problems = [*each.problems, *(problem.text for problem in by_run if problem.file == each.file)]
         measured.files.append(msgspec.convert({**asdict(each), "problems": problems}, result.FileIntegrity))
-    return judge(assemble(run, measured))
 
 
 def write_gold(

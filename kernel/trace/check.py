@@ -9,18 +9,31 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS, TIME_NS_LIMIT, Type
+from kernel.trace.limits import DETAIL_DEPTH_MAX, LIMITS, NUMBER_LIMIT, RECORD_RANGES, RECORDS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
-def problems(event: Mapping[str, object]) -> list[str]:
-    """The ways in which an event breaks the schema; empty for a valid one. Unknown kinds are valid.
+def type_problems(event: Mapping[str, object]) -> list[str]:
+    """The fields of an event that are missing or of the wrong type; empty for a valid one. Unknown kinds are valid.
 
-    Each message begins with the name of the field.
+    Each message begins with the name of the field. The writer asks no more than this: a number that a foreign client
+    sent may be anything.
     """
-    kind = event.get("kind")
-    return _problems(event, _CHECKS_OF_KIND.get(kind, _COMMON_CHECKS) if isinstance(kind, str) else _COMMON_CHECKS)
+    return _problems(event, _of_its_kind(event, _TYPE_CHECKS))
+
+
+def problems(event: Mapping[str, object]) -> list[str]:
+    """All ways in which an event breaks the schema: also values that figures cannot be made of."""
+    found = _problems(event, _of_its_kind(event, _CHECKS))
+    if found:
+        return found
+    return [
+        f"{first} to {last} is no range of records"
+        for first, last in RECORD_RANGES.get(str(event.get("kind")), ())
+        if not is_range(event.get(first), event.get(last))
+    ]
 
 
 def header_problems(header: Mapping[str, object]) -> list[str]:
@@ -67,9 +80,36 @@ def _fits(value: int) -> bool:
     return -(1 << 63) <= value < 1 << 63
 
 
+def _is_number(value: int) -> bool:
+    return -NUMBER_LIMIT < value < NUMBER_LIMIT
+
+
 def is_time(ns: int) -> bool:
     """Whether a time can be added to others without overflow."""
     return -TIME_NS_LIMIT < ns < TIME_NS_LIMIT
+
+
+def is_range(first: object, last: object) -> bool:
+    """Whether these are the first and the last number of some records; none where both are null."""
+    if not isinstance(first, int) or not isinstance(last, int):
+        return first is last
+    return 0 <= last - first < RECORDS_MAX
+
+
+def is_shallow(detail: object) -> bool:
+    """Whether a value is nested no deeper than DETAIL_DEPTH_MAX."""
+    level: list[object] = [detail]
+    for _ in range(DETAIL_DEPTH_MAX):
+        inner = [
+            each
+            for outer in level
+            if isinstance(outer, dict | list)
+            for each in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        level = [each for each in inner if isinstance(each, dict | list)]
+        if not level:
+            return True
+    return False
 
 
 def _are_partitions(value: Sequence[object]) -> bool:
@@ -77,7 +117,7 @@ def _are_partitions(value: Sequence[object]) -> bool:
         isinstance(each, dict)
         and isinstance(each.get("topic"), str)
         and type(each.get("partition")) is int
-        and _fits(each["partition"])
+        and _is_number(each["partition"])
         for each in value
     )
 
@@ -89,7 +129,7 @@ _TYPES: Mapping[Type, tuple[type, Callable[..., bool] | None, str]] = MappingPro
         Type.INT: (int, _fits, "does not fit into 64 bits"),
         Type.FLAG: (bool, None, ""),
         Type.PARTITIONS: (list, _are_partitions, "should give a topic and a partition in each entry"),
-        Type.DETAIL: (dict, None, ""),
+        Type.DETAIL: (dict, is_shallow, f"is nested deeper than {DETAIL_DEPTH_MAX} levels"),
     }
 )
 _NULLABLE_COMMON = frozenset({"member", "stream"})
@@ -99,20 +139,50 @@ def _check(name: str, type_: Type, *, may_be_null: bool, may_be_absent: bool) ->
     return _FieldCheck(name, type_, *_TYPES[type_], may_be_null, may_be_absent)
 
 
-_COMMON_CHECKS = tuple(
-    _check(name, type_, may_be_null=name in _NULLABLE_COMMON, may_be_absent=False)
-    for name, type_ in COMMON_FIELDS.items()
-)
-_CHECKS_OF_KIND: Mapping[str, tuple[_FieldCheck, ...]] = MappingProxyType(
-    {
-        name: _COMMON_CHECKS
-        + tuple(
-            _check(field, type_, may_be_null=field in kind.optional, may_be_absent=field in kind.optional)
-            for field, type_ in kind.fields.items()
-        )
-        for name, kind in KINDS.items()
+def _type_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:
+    """The check of a field of events."""
+    optional = kind in KINDS and name in KINDS[kind].optional
+    check = _check(name, type_, may_be_null=optional or name in _NULLABLE_COMMON, may_be_absent=optional)
+    return check._replace(is_good=None) if type_ is Type.DETAIL else check
+
+
+def _full_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:
+    """The same with the limits of values; a time's are judged by themselves."""
+    check = _type_check(name, type_, kind)
+    if (kind, name) in LIMITS:
+        low, high = LIMITS[kind, name]
+        return check._replace(is_good=lambda value: low <= value <= high, otherwise=f"is not {low} to {high}")
+    if type_ is Type.DETAIL:
+        return check._replace(is_good=is_shallow)
+    if type_ is Type.INT and name != "ns":
+        return check._replace(is_good=_is_number, otherwise="is out of range")
+    return check
+
+
+_Checks = tuple["_FieldCheck", ...]
+
+
+class _EventChecks(NamedTuple):
+    """The checks of events: of the common fields, and of all fields of each kind."""
+
+    common: _Checks
+    by_kind: Mapping[str, _Checks]
+
+
+def _event_checks(check: Callable[..., _FieldCheck]) -> _EventChecks:
+    common = tuple(check(name, type_) for name, type_ in COMMON_FIELDS.items())
+    by_kind = {
+        kind: common + tuple(check(name, type_, kind) for name, type_ in KINDS[kind].fields.items()) for kind in KINDS
     }
-)
+    return _EventChecks(common, MappingProxyType(by_kind))
+
+
+_TYPE_CHECKS, _CHECKS = _event_checks(_type_check), _event_checks(_full_check)
+
+
+def _of_its_kind(event: Mapping[str, object], checks: _EventChecks) -> _Checks:
+    kind = event.get("kind")
+    return checks.by_kind.get(kind, checks.common) if isinstance(kind, str) else checks.common
 
 
 def _of_whole_line(fields: Mapping[str, Type], times: frozenset[str]) -> tuple[_FieldCheck, ...]:

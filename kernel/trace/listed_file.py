@@ -1,8 +1,8 @@
-"""The trace files that a run lists in its `run.json`."""
+"""What a run says about itself in its `run.json`: its names, and the trace files that were opened."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
@@ -22,21 +22,41 @@ class ListedFile(NamedTuple):
     role: str
 
 
+class RunFile(NamedTuple):
+    """The part of a `run.json` that an analysis needs; `traces` is None without a list."""
+
+    run: str
+    scenario: str
+    design: str
+    seed: int
+    traces: tuple[ListedFile, ...] | None
+
+
 def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
     """The trace files that a run's `run.json` lists; None without a list: nothing is known then.
 
     Raises `UserError` if the file is there but cannot be read, or is damaged.
     """
+    found = run_file(run_dir)
+    return None if found is None else found.traces
+
+
+def run_file(run_dir: Path) -> RunFile | None:
+    """A run's `run.json`; None if there is none.
+
+    Raises `UserError` if the file is there but cannot be read, or is damaged.
+    """
     path = run_dir / RUN_FILE
     try:
-        traces = msgspec.json.decode(path.read_bytes(), type=_Listing).traces
+        read = msgspec.json.decode(path.read_bytes(), type=_Listing)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path} is damaged: {error}") from error
-    return None if traces is None else tuple(ListedFile(each.file, each.process, each.role) for each in traces)
+    listed = None if read.traces is None else tuple(ListedFile(*msgspec.structs.astuple(each)) for each in read.traces)
+    return RunFile(read.run, read.scenario, read.design, read.parameters.seed, listed)
 
 
 class _ListedTrace(msgspec.Struct):
@@ -45,5 +65,13 @@ class _ListedTrace(msgspec.Struct):
     role: str
 
 
+class _Parameters(msgspec.Struct, frozen=True):
+    seed: Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)] = 0
+
+
 class _Listing(msgspec.Struct):
+    run: str = ""
+    scenario: str = ""
+    design: str = ""
+    parameters: _Parameters = _Parameters()
     traces: tuple[_ListedTrace, ...] | None = None

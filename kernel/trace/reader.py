@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-#: The writer never writes a longer line; the limit keeps a corrupt file from filling the memory.
+#: No usable line is longer; the limit keeps a corrupt file from filling the memory.
 LINE_BYTES_MAX = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 120
 _END = b'{"end"'
@@ -38,6 +38,7 @@ class Reason(StrEnum):
     FLAWED = "flawed event"  #: JSON, but a required field is missing or has the wrong type
     NESTED = "nested too deep"  #: JSON that the decoder refuses to follow
     TIME = "impossible time"  #: an event whose `ns` cannot be added to other times
+    LONG = "line too long"  #: longer than LINE_BYTES_MAX
     UNREADABLE = "unreadable file"  #: a folder, a broken link, no permission: nothing of the file was read
 
 
@@ -164,9 +165,15 @@ def header_of(line: bytes) -> HeaderLine:
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The non-empty lines of a file, without line ends. Raises OSError if the file cannot be read."""
+    """The non-empty lines of a file, without line ends; the beginning of those that are too long.
+
+    Raises OSError if the file cannot be read.
+    """
     with _opened(path) as file:
-        while line := file.readline(LINE_BYTES_MAX):
+        while line := file.readline(LINE_BYTES_MAX + 1):
+            rest = line
+            while len(rest) > LINE_BYTES_MAX and not rest.endswith(b"\n"):
+                rest = file.readline(LINE_BYTES_MAX + 1)
             if line.strip():
                 yield line.rstrip(b"\n")
 
@@ -189,15 +196,17 @@ def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[st
 
     An end marker is not an event: call `end_of` first.
     """
+    if len(line) > LINE_BYTES_MAX:
+        return None, Reason.LONG, [f"longer than {LINE_BYTES_MAX} bytes"]
     try:
         event = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         cut_off = line.startswith(b"{") and not line.rstrip().endswith(b"}")
-        return None, Reason.TORN if cut_off else Reason.NOT_JSON, []
+        return None, Reason.TORN if cut_off else Reason.NOT_JSON, [str(error)]
     except RecursionError:
         return None, Reason.NESTED, []
     if not isinstance(event, dict):
-        return None, Reason.NOT_JSON, []
+        return None, Reason.NOT_JSON, ["no object"]
     wrong = problems(event)
     if wrong:
         return event, Reason.FLAWED, wrong

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from kernel.clock import Clock, SystemClock
-from kernel.trace.check import problems
+from kernel.trace.check import type_problems
 from kernel.trace.events import SCHEMA_VERSION, Implementation, Role
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class TraceWriter:
                 "cause": cause,
                 **fields,
             }
-            if wrong := problems(event):
+            if wrong := type_problems(event):
                 raise ValueError(f"event {kind!r} is malformed: {'; '.join(wrong)}: {event}")
             self._write(event)
             self._seq += 1

@@ -8,8 +8,9 @@ import msgspec
 from hypothesis import strategies as st
 
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
+from kernel.trace.limits import LIMITS, NUMBER_LIMIT, RECORD_RANGES, RECORDS_MAX
 
-INTS = st.integers(-(1 << 63), (1 << 63) - 1)
+INTS = st.integers(1 - NUMBER_LIMIT, NUMBER_LIMIT - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
 VALUES: dict[Type, st.SearchStrategy[Any]] = {
     Type.TEXT: TEXTS,
@@ -25,16 +26,38 @@ def events_of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     optional = KINDS[kind].optional
     times = st.integers(1 - TIME_NS_LIMIT, TIME_NS_LIMIT - 1)
     common = {name: times if name == "ns" else VALUES[type_] for name, type_ in COMMON_FIELDS.items()}
-    return st.fixed_dictionaries(
+    ranged = {name for pair in RECORD_RANGES.get(kind, ()) for name in pair}
+    values = {
+        name: st.integers(*LIMITS[kind, name]) if (kind, name) in LIMITS else VALUES[type_]
+        for name, type_ in fields.items()
+        if name not in ranged
+    }
+    events = st.fixed_dictionaries(
         {
             **common,
             "kind": st.just(kind),
             "member": st.one_of(st.none(), TEXTS),
             "stream": st.one_of(st.none(), INTS),
-            **{name: VALUES[type_] for name, type_ in fields.items() if name not in optional},
+            **{name: value for name, value in values.items() if name not in optional},
         },
-        optional={name: st.one_of(st.none(), VALUES[fields[name]]) for name in optional},
+        optional={name: st.one_of(st.none(), value) for name, value in values.items() if name in optional},
     )
+    return events if not ranged else st.builds(lambda event, ranges: event | ranges, events, _ranges_of(kind))
+
+
+def _ranges_of(kind: str) -> st.SearchStrategy[dict[str, Any]]:
+    """The first and the last number of the records of an event."""
+    found: st.SearchStrategy[dict[str, Any]] = st.just({})
+    for first, last in RECORD_RANGES[kind]:
+        pairs: st.SearchStrategy[dict[str, Any]] = st.builds(
+            lambda at, more, first=first, last=last: {first: at, last: at + more},
+            st.integers(1 - NUMBER_LIMIT, NUMBER_LIMIT - RECORDS_MAX),
+            st.integers(0, RECORDS_MAX - 1),
+        )
+        if first in KINDS[kind].optional:
+            pairs = st.one_of(st.just({}), st.just({first: None, last: None}), pairs)
+        found = st.builds(lambda one, other: one | other, found, pairs)
+    return found
 
 
 ANY_EVENT = st.sampled_from(sorted(KINDS)).flatmap(events_of_kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernel.clock import SystemClock
-from kernel.trace.check import problems
+from kernel.trace.check import type_problems
 from kernel.trace.reader import Trace, read_trace
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ListTracer:
             "cause": cause,
             **fields,
         }
-        if wrong := problems(event):
+        if wrong := type_problems(event):
             raise ValueError(f"event {kind!r} is malformed: {'; '.join(wrong)}: {event}")
         self.events.append(event)
 

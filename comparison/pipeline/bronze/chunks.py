@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kernel.trace.reader import end_of
+from kernel.trace.reader import LINE_BYTES_MAX, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 32 * 1024 * 1024
 #: A run up to this size is analysed whole by one task; a larger one is cut up.
 WHOLE_RUN_BYTES = 4 * CHUNK_BYTES
-_BLOCK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +77,37 @@ def _pieces(number: int, run: TraceRun, chunk_bytes: int) -> Iterator[Chunk]:
         yield from (Chunk(number, place, start, end) for start, end in pairwise(edges))
 
 
-def read_chunk(path: Path, start: int, end: int) -> tuple[int, bytes]:
-    """The lines of a file that begin in [start, end), and where the first of them begins."""
+def read_chunk(path: Path, start: int, end: int) -> bytes:
+    """The lines of a file that begin in [start, end).
+
+    However long lines are, no more is read than the chunk and one line of the greatest length.
+    """
     with path.open("rb") as file:
-        begin = _line_start(file, start)
-        stop = _line_start(file, end)
-        file.seek(begin)
-        return begin, file.read(max(0, stop - begin))
+        file.seek(max(0, start - 1))
+        text = file.read(end - file.tell())
+        if start:
+            text = text[text.find(b"\n") + 1 or len(text) :]
+        if text and not text.endswith(b"\n"):
+            text += _rest_of_line(file, len(text) - text.rfind(b"\n") - 1)
+        return text
 
 
-def _line_start(file: BinaryIO, offset: int) -> int:
-    """Where the first line at or after `offset` begins; the end of the file if none does."""
-    if offset == 0:
-        return 0
-    file.seek(offset - 1)
-    while block := file.read(_BLOCK_BYTES):
-        at = block.find(b"\n")
-        if at >= 0:
-            return offset + at
-        offset += len(block)
-    return offset - 1
+def _rest_of_line(file: BinaryIO, begun: int) -> bytes:
+    """The rest of a line of which `begun` bytes were read; enough of it to see that it is too long."""
+    return file.readline(max(0, LINE_BYTES_MAX + 1 - begun)) or b""
 
 
-def inner_lines(text: bytes, *, is_first: bool, has_header: bool) -> tuple[int, bytes, bytes | None]:
-    """What remains of a chunk without the file's header and its end marker: (offset, lines, end marker).
+def inner_lines(text: bytes, *, is_first: bool) -> tuple[bytes, bytes | None]:
+    """What remains of a chunk without the file's header and its end marker: (lines, end marker).
 
     A flawed marker is a line like any other.
     """
-    begin = 0
-    if is_first and has_header:
-        begin = text.find(b"\n") + 1 or len(text)
-    marker = None
+    begin = (text.find(b"\n") + 1 or len(text)) if is_first else 0
     stripped = text.rstrip()
     last = stripped.rfind(b"\n") + 1
     if last >= begin and end_of(stripped[last:]) is not None:
-        marker = stripped[last:]
-        return begin, text[begin:last], marker
-    return begin, text[begin:], marker
+        return text[begin:last], stripped[last:]
+    return text[begin:], None
 
 
 def chunks_by_run(chunks: Iterable[Chunk]) -> dict[int, list[Chunk]]:

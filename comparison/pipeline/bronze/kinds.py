@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import pyarrow as pa
 
-from kernel.trace.events import COMMON_FIELDS, KINDS, Type
+from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
+from kernel.trace.limits import LIMITS, NUMBER_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 UNKNOWN_KIND = "unknown"
 _NULLABLE_COMMON = frozenset({"member", "stream"})
 
-_Int = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+_Int = Annotated[int, msgspec.Meta(gt=-NUMBER_LIMIT, lt=NUMBER_LIMIT)]
 #: Times are added to other times (kernel.trace.check.is_time).
-_Ns = Annotated[int, msgspec.Meta(gt=-(1 << 61), lt=1 << 61)]
+_Ns = Annotated[int, msgspec.Meta(gt=-TIME_NS_LIMIT, lt=TIME_NS_LIMIT)]
 
 
 class _Partition(msgspec.Struct, frozen=True, gc=False):
@@ -54,6 +55,9 @@ def _event_type(name: str) -> type[msgspec.Struct]:
         if field == "kind":
             continue
         shape = _Ns if field == "ns" else _PYTHON_TYPES[type_]
+        if (name, field) in LIMITS:
+            low, high = LIMITS[name, field]
+            shape = Annotated[int, msgspec.Meta(ge=low, le=high)]
         if field in kind.optional:
             fields.append((field, shape | None, None))
         elif field in _NULLABLE_COMMON:

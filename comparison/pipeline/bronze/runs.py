@@ -7,25 +7,26 @@ clocks, and the run then carries a tolerance below which no order is claimed.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import UserError
+from kernel.trace.check import is_time
 from kernel.trace.events import Role
-from kernel.trace.listed_file import ListedFile, listed_traces
-from kernel.trace.reader import HeaderLine, read_header
+from kernel.trace.listed_file import RUN_FILE, ListedFile, RunFile, run_file
+from kernel.trace.reader import HeaderLine, Reason, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from kernel.trace.reader import Reason
-
 #: Below this no two moments of one machine are called apart: the transaction log has milliseconds.
 TOLERANCE_NS = 1_000_000
 #: The same between machines, or boots, that only wall clocks tie together.
 TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
+_NS_PER_YEAR = 31_556_952_000_000_000
 _FIRST_REPEAT = 1
 _NO_HEADER = HeaderLine(None)
 
@@ -42,6 +43,10 @@ class TraceFile:
     offset_ns: int = 0
     problem: Reason | None = None  #: why none of its events can be used
 
+    @property
+    def name(self) -> str:
+        return as_text(self.path.name)
+
 
 @dataclass(frozen=True, slots=True)
 class TraceRun:
@@ -57,20 +62,37 @@ class TraceRun:
     implementations: frozenset[str] = frozenset()
     listed: tuple[ListedFile, ...] | None = None  #: the files that run.json says were opened; None: it has no list
     repeat: int = _FIRST_REPEAT
+    problem: str = ""  #: why run.json could not be used
 
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
 
+def as_text(path: Path | str) -> str:
+    """A path as text that can be written; names need not be UTF-8."""
+    return os.fsencode(path).decode("utf-8", errors="replace")
+
+
 def find_runs(folders: Iterable[Path]) -> list[TraceRun]:
-    """Every folder at or below the given ones that has a `trace` folder with files in it, in order."""
-    found = [
-        run
-        for folder in folders
-        for run in sorted({path.parent.parent for path in folder.resolve().glob("**/trace/*.jsonl")})
-    ]
+    """Every run at or below the given folders, in order: it has trace files, or lists some in its run.json."""
+    found = [run for folder in folders for run in sorted(_run_folders(folder.resolve()))]
     return _numbered([_run_of(folder) for folder in dict.fromkeys(found)])
+
+
+def _run_folders(folder: Path) -> set[Path]:
+    traced = {path.parent.parent for path in folder.glob("**/trace/*.jsonl")}
+    described = {path.parent for path in folder.glob(f"**/{RUN_FILE}")}
+    return traced | {each for each in described - traced if _described_in(each)[0].traces}
+
+
+def _described_in(folder: Path) -> tuple[RunFile, str]:
+    """What run.json says, which is nothing without one, and why it could not be used."""
+    nothing = RunFile("", "", "", 0, None)
+    try:
+        return run_file(folder) or nothing, ""
+    except UserError as error:
+        return nothing, str(error)
 
 
 def _numbered(runs: Sequence[TraceRun]) -> list[TraceRun]:
@@ -101,28 +123,23 @@ def _run_of(folder: Path) -> TraceRun:
         line = HeaderLine(header, reason, detail)
         files.append(TraceFile(path, _size(path), header=line, problem=None if header else reason))
     reference = min(headers, key=lambda h: (h["role"] != Role.RUNNER, h["monotonic_ns"]), default=None)
+    about, problem = _described_in(folder)
     by_file = iter(headers)
     files = [file if file.problem else _described(file, next(by_file), reference) for file in files]
+    files = [_with_a_possible_clock(file) for file in files]
     one_boot = len({header["boot_id"] for header in headers}) <= 1
     return TraceRun(
-        run_id=str(reference["run"]) if reference else folder.name,
+        run_id=str(reference["run"]) if reference else about.run or as_text(folder.name),
         folder=folder,
-        scenario=str(reference["scenario"]) if reference else "",
-        design=str(reference["design"]) if reference else "",
-        seed=int(reference["seed"]) if reference else 0,
+        scenario=str(reference["scenario"]) if reference else about.scenario,
+        design=str(reference["design"]) if reference else about.design,
+        seed=int(reference["seed"]) if reference else about.seed,
         files=tuple(files),
         tolerance_ns=TOLERANCE_NS if one_boot else TOLERANCE_ACROSS_BOOTS_NS,
         implementations=frozenset(str(h["implementation"]) for h in headers if h["role"] == Role.MEMBER),
-        listed=_listed(folder),
+        listed=about.traces,
+        problem=problem,
     )
-
-
-def _listed(folder: Path) -> tuple[ListedFile, ...] | None:
-    """The trace files that run.json lists; None without a list, or without a readable run.json."""
-    try:
-        return listed_traces(folder)
-    except UserError:
-        return None
 
 
 def _size(path: Path) -> int:
@@ -141,6 +158,14 @@ def _described(file: TraceFile, header: Mapping[str, Any], reference: Mapping[st
         process=str(header["process"]),
         offset_ns=_offset_ns(header, reference),
     )
+
+
+def _with_a_possible_clock(file: TraceFile) -> TraceFile:
+    """The same, or one that cannot be used: its times would not fit beside those of the other files."""
+    if is_time(file.offset_ns):
+        return file
+    detail = f"its clock is {abs(file.offset_ns) // _NS_PER_YEAR} years from that of the run"
+    return replace(file, offset_ns=0, problem=Reason.TIME, header=HeaderLine(None, Reason.TIME, detail))
 
 
 def _offset_ns(header: Mapping[str, Any], reference: Mapping[str, Any]) -> int:

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from comparison.pipeline.bronze.decode import Decoded, decode
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS
 from kernel.trace.events import KINDS, Type
+from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from comparison.pipeline.bronze.decode import Decoded
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 
 #: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
@@ -27,6 +28,19 @@ Tables = dict[str, pa.Table]
 
 _PLACE = ("seq", "ns", "process", "member", "stream", "cause")
 _ENCODE = msgspec.json.Encoder().encode
+
+
+def decoded_tables(lines: bytes, file: TraceFile) -> tuple[Decoded, Tables]:
+    """Decode lines of one file, and what they are as tables.
+
+    Whether ranges of records are possible is seen fastest in tables; if one is not, its line is found.
+    """
+    decoded = decode(lines)
+    tables = tables_of(decoded, file)
+    if _has_impossible_ranges(tables):
+        decoded = decode(lines, line_by_line=True)
+        tables = tables_of(decoded, file)
+    return decoded, tables
 
 
 def tables_of(decoded: Decoded, file: TraceFile) -> Tables:
@@ -41,7 +55,7 @@ def _table(kind: str, events: Sequence[Any], file: TraceFile) -> pa.Table:
     values["t_ns"] = pa.array(values.pop("ns"), pa.int64())
     if file.offset_ns:
         values["t_ns"] = pa.compute.add(values["t_ns"], file.offset_ns)
-    values["file"], values["role"] = _constant(file.path.name, len(events)), _constant(file.role, len(events))
+    values["file"], values["role"] = _constant(file.name, len(events)), _constant(file.role, len(events))
     for name, type_ in KINDS[kind].fields.items() if kind in KINDS else ():
         if type_ is Type.DETAIL:
             values[name] = [None if each is None else _ENCODE(each).decode() for each in values[name]]
@@ -56,6 +70,19 @@ def _column(values: Any, type_: pa.DataType) -> pa.Array:
 
 def _constant(value: Any, count: int, type_: pa.DataType | None = None) -> pa.Array:
     return pa.repeat(pa.scalar(value, type_ or pa.string()), count)
+
+
+def _has_impossible_ranges(tables: Tables) -> bool:
+    """Whether an event has a range of records that kernel.trace.check.is_range refuses."""
+    for kind, pairs in RECORD_RANGES.items():
+        for first, last in pairs if kind in tables else ():
+            more = pa.compute.subtract(tables[kind][last], tables[kind][first])
+            least = pa.compute.min_max(more).as_py()
+            if more.null_count and not tables[kind][first].is_null().equals(tables[kind][last].is_null()):
+                return True
+            if least["min"] is not None and not 0 <= least["min"] <= least["max"] < RECORDS_MAX:
+                return True
+    return False
 
 
 def joined(parts: Iterable[Tables]) -> Tables:

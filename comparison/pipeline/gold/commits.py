@@ -27,6 +27,7 @@ from comparison.pipeline.silver.arrays import (
     starts,
     taken,
     together,
+    total,
 )
 from comparison.pipeline.silver.naming import Names, is_another, keys_of
 from comparison.pipeline.silver.offsets import FINAL, REFUSED, STARTED, WRITTEN
@@ -114,7 +115,7 @@ class Judged:
             written=int(written.sum()),
             stale_writes=int((written & self.is_stale).sum()),
             moved_back=int((self.moved_back_by > 0).sum()),
-            moved_back_records=int(self.moved_back_by.sum()),
+            moved_back_records=total(self.moved_back_by),
             old_accepted=int(self.is_old.sum()),
             refused=int((kinds == REFUSED).sum()),
             fenced=int(self.is_fenced.sum()),

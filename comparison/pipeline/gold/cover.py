@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.measured import Coverage, FirstOverlap
-from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts
+from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -164,10 +164,10 @@ def coverage_of(
         stretches = overlaps.counts & (overlaps.lows < high) & (overlaps.highs > low)
         longest = np.minimum(overlaps.highs, high) - np.maximum(overlaps.lows, low)
         found[window.number, view] = Coverage(
-            held=int(lengths[inside & (segments.holders > 0)].sum()),
-            gap=int(lengths[gap].sum()),
+            held=total(lengths[inside & (segments.holders > 0)]),
+            gap=total(lengths[gap]),
             gap_longest=_max(lengths[gap]),
-            doubled=int((lengths * (segments.holders - 1))[doubled].sum()),
+            doubled=total(lengths[doubled], segments.holders[doubled] - 1),
             doubled_longest=_max(longest[stretches]),
             unsettled_until=_max(segments.highs[unsettled]),
             doubled_first=_first(overlaps, stretches, held, keys, owners),

@@ -7,6 +7,7 @@ other functions take such marks: they never look at keys again.
 
 from __future__ import annotations
 
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,15 @@ def running(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.i
     total = np.cumsum(values)
     at = _first_rows(first)
     return total - (total[at] - values[at])
+
+
+def total(values: NDArray[np.int64], times: NDArray[np.int64] | None = None) -> int:
+    """The sum of the values, each as often as `times` says, however large it is: 64 bits may be too few."""
+    most = int(np.abs(values).max(initial=0)) * (1 if times is None else int(np.abs(times).max(initial=0)))
+    if most * len(values) < 1 << 63:
+        return int((values if times is None else values * times).sum())
+    numbers = values.tolist()
+    return sum(numbers) if times is None else sum(map(mul, numbers, times.tolist()))
 
 
 def highest(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -52,6 +52,10 @@ _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_st
 #: The kinds that a context is made of.
 KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed", "topic_wanted")
 OFFSETS_TOPIC = "__consumer_offsets"
+#: How many a run may have; ours have some tens.
+_SIZES_MAX: Mapping[str, int] = MappingProxyType(
+    {"changes": 20_000, "rounds": 50_000, "events_of_topics_wanted": 1_000, "partitions_wanted": 2_000_000}
+)
 #: Fields that hold JSON.
 _JSON_FIELDS = ("parameters", "detail")
 
@@ -155,6 +159,13 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     )
     memberships = Memberships.of(started, named)
     phases = tuple(phases_of(rows_of(tables, *_OF_PHASES), memberships))
+    changes, rounds, wanted = changes_of(by_runner), rounds_of(group, phases), rows_of(tables, "topic_wanted")
+    _check_sizes(
+        changes=len(changes),
+        rounds=len(rounds),
+        events_of_topics_wanted=len(wanted),
+        partitions_wanted=len(memberships.names) * sum(row["wanted"] for row in wanted),
+    )
     process_ends: defaultdict[str, list[int]] = defaultdict(list)
     for row in by_runner:
         if row["kind"] == "process_ended":
@@ -167,7 +178,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     return Context(
         tolerance_ns=run.tolerance_ns,
         span=span,
-        changes=tuple(changes_of(by_runner)),
+        changes=tuple(changes),
         faults=tuple(faults_of(by_runner)),
         runner=runner,
         group=group,
@@ -175,7 +186,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
             msgspec.convert(row, measured.MemberFailed) for row in members if row["kind"] == "member_failed"
         ),
         phases=phases,
-        rounds=tuple(rounds_of(group, phases)),
+        rounds=tuple(rounds),
         takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
         keeps=run.design in INCREMENTAL,
         memberships=memberships,
@@ -183,7 +194,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         moments=tuple(map(_moment, rows_of(tables, *_OF_GROUPS))),
         process_ends={process: tuple(ends) for process, ends in process_ends.items()},
         member_ends={member: tuple(ends) for member, ends in member_ends.items()},
-        wanted=tuple(_wanted(rows_of(tables, "topic_wanted"))),
+        wanted=tuple(_wanted(wanted)),
         readings=reading_intervals(runner),
     )
 
@@ -199,6 +210,13 @@ def _life(
     ends = [at_ns for closed, at_ns in member_ends.get((process, member), ()) if closed > seq]
     ends += [at_ns for at_ns in process_ends.get(process, ()) if at_ns >= from_ns]
     return MemberLife(started["group"], member, process, from_ns, min([*ends, span.end_ns]))
+
+
+def _check_sizes(**sizes: int) -> None:
+    """Whether the run can be measured at all. Raises ValueError: what costs a pass over it must not be without end."""
+    for name, size in sizes.items():
+        if size > _SIZES_MAX[name]:
+            raise ValueError(f"{size} {name.replace('_', ' ')}: more than {_SIZES_MAX[name]}")
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comparison.pipeline.silver.arrays import as_of, codes, ends, from_zero, integers, starts, together
+from comparison.pipeline.silver.arrays import as_of, codes, ends, from_zero, integers, starts, together, total
 from comparison.pipeline.silver.naming import keys_of
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     return Delivered(
         stretches=stretches,
         in_rounds=_in_rounds(table, t_ns, context) if context.keeps else KEPT_SCHEMA.empty_table(),
-        stale=int(records[stale].sum()),
+        stale=total(records[stale]),
         bins=_binned(t_ns, records, context),
     )
 
@@ -175,7 +175,7 @@ def _binned(t_ns: NDArray[np.int64], records: NDArray[np.int64], context: Contex
     sums = np.bincount(where, weights=records[inside], minlength=len(bins)).astype(np.int64)
     found: dict[int | None, int] = dict(zip(bins.tolist(), sums.tolist(), strict=True))
     if not inside.all():
-        found[None] = int(records[~inside].sum())
+        found[None] = total(records[~inside])
     return found
 
 

@@ -131,9 +131,12 @@ class Naming:
             first = np.searchsorted(moves, t_ns[rows] - tolerance_ns, side="right") - 1
             last = np.searchsorted(moves, t_ns[rows] + tolerance_ns, side="right") - 1
             near = np.zeros(len(rows), dtype=np.bool_)
-            for step in range(int((last - first).max(initial=-1)) + 1):
-                move = np.minimum(first + step, last)
-                near |= (move != NOWHERE) & self._is(owners[move], members[rows])
+            for names in (self._threads, self._consumers):
+                # The last time that the member was named, by `last`: (member, place) among (name, place) in order.
+                named = np.append(NOWHERE, np.sort(names[owners] * len(moves) + np.arange(len(moves))))
+                at = members[rows] * len(moves)
+                found = named[np.searchsorted(named, at + last, side="right") - 1]
+                near |= (last != NOWHERE) & (found >= at + np.maximum(first, 0))
             stale[rows] = ~near
         return stale
 

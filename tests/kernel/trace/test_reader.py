@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.trace.check import problems
-from kernel.trace.events import KINDS, Role, Type
+from kernel.trace.events import COMMON_FIELDS, Role
 from kernel.trace.reader import Reason, in_order, read_header, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter
+from tests.support.drawn_events import ANY_EVENT
 from tests.support.manual_clock import ManualClock
 from tests.support.tracers import read_traces
 
@@ -175,24 +176,10 @@ def test_several_processes_are_merged_by_time(tmp_path: Path) -> None:
     assert [event["process"] for event in in_order(read_traces(tmp_path))] == ["b", "a", "b"]
 
 
-_VALUES: dict[Type, st.SearchStrategy[Any]] = {
-    Type.TEXT: st.text(st.characters(exclude_categories=["Cs"])),
-    Type.INT: st.integers(min_value=-(2**63), max_value=2**63 - 1),
-    Type.FLAG: st.booleans(),
-    Type.PARTITIONS: st.lists(st.fixed_dictionaries({"topic": st.text(max_size=3), "partition": st.integers(0, 9)})),
-    Type.DETAIL: st.dictionaries(st.text(max_size=3), st.integers(0, 9)),
-}
-
-
 @st.composite
 def _events(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    name = draw(st.sampled_from(sorted(KINDS)))
-    kind = KINDS[name]
-    fields = {
-        field: draw(_VALUES[type_] if field not in kind.optional else st.none() | _VALUES[type_])
-        for field, type_ in kind.fields.items()
-    }
-    return name, fields
+    event = draw(ANY_EVENT)
+    return event["kind"], {name: value for name, value in event.items() if name not in COMMON_FIELDS}
 
 
 @given(st.lists(_events(), max_size=5))

@@ -39,11 +39,11 @@ def run_of(number: int, sizes: Sequence[int]) -> TraceRun:
     return TraceRun(f"run-{number}", Path(f"run-{number}"), "join", "eager", number, files, TOLERANCE_NS)
 
 
-@pytest.mark.parametrize("block_bytes", [1, 4, 1 << 20])
+@pytest.mark.parametrize("line_bytes", [400, 1 << 20])
 def test_every_line_is_in_the_chunk_in_which_it_begins(
-    path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+    path: Path, monkeypatch: pytest.MonkeyPatch, line_bytes: int
 ) -> None:
-    monkeypatch.setattr(chunks, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(chunks, "LINE_BYTES_MAX", line_bytes)
 
     @given(CONTENTS, st.data())
     def check(content: bytes, data: st.DataObject) -> None:
@@ -55,10 +55,8 @@ def test_every_line_is_in_the_chunk_in_which_it_begins(
             expected.append((begins, line))
             begins += len(line)
         for start, end in pairwise([0, *cuts, len(content)]):
-            begin, text = read_chunk(path, start, end)
-            mine = [(place, line) for place, line in expected if start <= place < end]
-            assert text == b"".join(line for _, line in mine)
-            assert not mine or begin == mine[0][0]
+            mine = [line for place, line in expected if start <= place < end]
+            assert read_chunk(path, start, end) == b"".join(mine)
 
     check()
 
@@ -69,27 +67,29 @@ END = b'{"end":{"events":1,"monotonic_ns":2}}'
 @pytest.mark.parametrize(
     ("text", "is_first", "expected"),
     [
-        (b'{"header":1}\n{"seq":0}\n' + END + b"\n", True, (13, b'{"seq":0}\n', END)),
-        (b'{"header":1}\n{"seq":0}\n', True, (13, b'{"seq":0}\n', None)),
-        (b'{"header":1}\n' + END, True, (13, b"", END)),
-        (b'{"header":1}', True, (12, b"", None)),
-        (b"", True, (0, b"", None)),
-        (b'{"seq":5}\n' + END + b"\n\n", False, (0, b'{"seq":5}\n', END)),
-        (END + b"\n", False, (0, b"", END)),
-        (END + b'\n{"seq":5}\n', False, (0, END + b'\n{"seq":5}\n', None)),
-        (b'{"seq":5}\n{"se', False, (0, b'{"seq":5}\n{"se', None)),
-        (b'{"seq":5}\n' + END[:-9], False, (0, b'{"seq":5}\n' + END[:-9], None)),
-        (b'{"seq":5}\n{"end":{}}\n', False, (0, b'{"seq":5}\n{"end":{}}\n', None)),
+        (b'{"header":1}\n{"seq":0}\n' + END + b"\n", True, (b'{"seq":0}\n', END)),
+        (b'{"header":1}\n{"seq":0}\n', True, (b'{"seq":0}\n', None)),
+        (b'{"header":1}\n' + END, True, (b"", END)),
+        (b'{"header":1}', True, (b"", None)),
+        (b"", True, (b"", None)),
+        (b'{"seq":5}\n' + END + b"\n\n", False, (b'{"seq":5}\n', END)),
+        (END + b"\n", False, (b"", END)),
+        (END + b'\n{"seq":5}\n', False, (END + b'\n{"seq":5}\n', None)),
+        (b'{"seq":5}\n{"se', False, (b'{"seq":5}\n{"se', None)),
+        (b'{"seq":5}\n' + END[:-9], False, (b'{"seq":5}\n' + END[:-9], None)),
+        (b'{"seq":5}\n{"end":{}}\n', False, (b'{"seq":5}\n{"end":{}}\n', None)),
     ],
 )
-def test_header_and_end_marker_are_no_events(
-    text: bytes, is_first: bool, expected: tuple[int, bytes, bytes | None]
-) -> None:
-    assert inner_lines(text, is_first=is_first, has_header=True) == expected
+def test_header_and_end_marker_are_no_events(text: bytes, is_first: bool, expected: tuple[bytes, bytes | None]) -> None:
+    assert inner_lines(text, is_first=is_first) == expected
 
 
-def test_first_line_of_a_file_without_a_header_is_kept() -> None:
-    assert inner_lines(b"garbage\n", is_first=True, has_header=False) == (0, b"garbage\n", None)
+def test_line_that_is_too_long_is_not_read_to_its_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "LINE_BYTES_MAX", 10)
+    path.write_bytes(b"{}\n" + b"x" * 50 + b"\n{}\n")
+    assert read_chunk(path, 0, 8) == b"{}\n" + b"x" * 11
+    assert read_chunk(path, 8, 40) == b""
+    assert read_chunk(path, 40, 57) == b"{}\n"
 
 
 @given(SIZES, st.integers(1, 4), st.integers(1, 50), st.integers(0, 80))

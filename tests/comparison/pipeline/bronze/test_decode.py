@@ -4,6 +4,8 @@ reasons as in the plain reader.
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comparison.pipeline.bronze.decode import Decoded, decode
+from comparison.pipeline.bronze import decode as decoding
+from comparison.pipeline.bronze.decode import KEPT_CHARACTERS, KEPT_LINES, Decoded, beginning
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
+from comparison.pipeline.bronze.runs import TraceFile
+from comparison.pipeline.bronze.tables import decoded_tables
+from kernel.trace import reader
 from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, KINDS
 from kernel.trace.reader import Reason, end_of, event_of
@@ -42,27 +48,33 @@ def by_the_reader(chunk: bytes) -> tuple[dict[str, list[dict[str, Any]]], list[t
     """What the plain reader makes of the lines: the events by kind, and the place and reason of each unusable line."""
     events: dict[str, list[dict[str, Any]]] = {}
     unusable = []
-    offset = 0
-    for line in chunk.split(b"\n"):
+    for number, line in enumerate(chunk.split(b"\n"), start=1):
         if line.strip() and end_of(line) is None:
             event, reason, _ = event_of(line)
             if reason is not None:
-                unusable.append((offset, reason))
+                unusable.append((number, reason))
             elif event is not None:
                 kind = event["kind"] if event["kind"] in KINDS else UNKNOWN_KIND
                 events.setdefault(kind, []).append(with_every_field(event))
-        offset += len(line) + 1
     return events, unusable
 
 
+def decoded(chunk: bytes) -> Decoded:
+    found, tables = decoded_tables(chunk, TraceFile(Path("m0.jsonl"), 0))
+    assert {kind: len(table) for kind, table in tables.items()} == {
+        kind: len(events) for kind, events in found.events.items()
+    }
+    return found
+
+
 def assert_like_the_reader(chunk: bytes) -> None:
-    found = decode(chunk)
+    found = decoded(chunk)
     events, unusable = by_the_reader(chunk)
     assert in_order(found) == events
-    assert [(each.offset, each.reason) for each in found.unusable] == unusable
-    assert all(
-        chunk[each.offset :].startswith(each.text[:1].encode()) for each in found.unusable if each.text.isascii()
-    )
+    assert [(each.line, each.reason) for each in found.unusable] == unusable
+    assert found.reasons == Counter(str(reason) for _, reason in unusable)
+    lines = [beginning(line) for line in chunk.split(b"\n")]
+    assert all(each.text == lines[each.line - 1] for each in found.unusable)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -71,7 +83,7 @@ def test_every_kind_is_decoded_as_it_was_written(kind: str) -> None:
     @settings(max_examples=10)
     def check(events: list[dict[str, Any]]) -> None:
         assert not any(problems(event) for event in events)
-        found = decode(b"".join(map(line_of, events)))
+        found = decoded(b"".join(map(line_of, events)))
         assert in_order(found) == {kind: [with_every_field(event) for event in events]}
         assert found.unusable == []
         assert found.places.tolist() == [[event["seq"], event["ns"]] for event in events]
@@ -81,7 +93,7 @@ def test_every_kind_is_decoded_as_it_was_written(kind: str) -> None:
 
 @given(st.lists(ANY_EVENT, max_size=8))
 def test_events_of_several_kinds_stay_in_the_order_of_their_lines(events: list[dict[str, Any]]) -> None:
-    found = decode(b"".join(map(line_of, events)))
+    found = decoded(b"".join(map(line_of, events)))
     for kind, mine in in_order(found).items():
         assert mine == [with_every_field(event) for event in events if event["kind"] == kind]
     assert found.places.tolist() == [[event["seq"], event["ns"]] for event in events]
@@ -133,6 +145,25 @@ def test_line_ends_that_are_lost_or_added_cost_their_lines(events: list[dict[str
     assert_like_the_reader(chunk)
 
 
+def line_with(kind: str, fields: str) -> bytes:
+    place = '"seq":1,"ns":2,"process":"m0","member":null,"stream":null,"cause":""'
+    return f'{{{place},"kind":"{kind}",{fields}}}\n'.encode()
+
+
+def wanted(count: int) -> bytes:
+    return line_with("topic_wanted", f'"topic":"t","wanted":{count}')
+
+
+def delivered(first: int, last: int, *, serials: str = "3,4") -> bytes:
+    serial_first, serial_last = serials.split(",")
+    numbers = f'"first":{first},"last":{last},"serial_first":{serial_first},"serial_last":{serial_last}'
+    return line_with("records_delivered", f'"topic":"t","partition":0,{numbers}')
+
+
+def parameters(depth: int) -> bytes:
+    return line_with("run_started", f'"parameters":{{"x":{"[" * (depth - 1)}{"]" * (depth - 1)}}}')
+
+
 GOOD = b'{"seq":1,"ns":2,"kind":"member_closed","process":"m0","member":null,"stream":null,"cause":"","group":"g"}\n'
 
 
@@ -153,6 +184,22 @@ GOOD = b'{"seq":1,"ns":2,"kind":"member_closed","process":"m0","member":null,"st
         (GOOD.replace(b'"seq":1', b'"seq":true'), Reason.FLAWED),
         (GOOD.replace(b'"seq":1', b'"seq":9223372036854775808'), Reason.FLAWED),
         (GOOD.replace(b'"seq":1', b'"seq":99999999999999999999999999'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":1', b'"seq":2305843009213693952'), Reason.FLAWED),
+        (GOOD.replace(b'"group"', b'"other":"\xff","group"'), Reason.NOT_JSON),
+        (GOOD.replace(b'"group"', b'"\xff":1,"group"'), Reason.NOT_JSON),
+        (wanted(100_000), None),
+        (wanted(100_001), Reason.FLAWED),
+        (wanted(-1), Reason.FLAWED),
+        (delivered(0, 0), None),
+        (delivered(0, (1 << 31) - 1), None),
+        (delivered(0, 1 << 31), Reason.FLAWED),
+        (delivered(5, 4), Reason.FLAWED),
+        (delivered(0, (1 << 63) - 1), Reason.FLAWED),
+        (delivered(0, 0, serials="7,null"), Reason.FLAWED),
+        (delivered(0, 0, serials="7,6"), Reason.FLAWED),
+        (delivered(0, 0, serials="null,null"), None),
+        (parameters(50), None),
+        (parameters(51), Reason.FLAWED),
         (GOOD.replace(b'"ns":2', b'"ns":2305843009213693952'), Reason.TIME),
         (GOOD.replace(b'"ns":2', b'"ns":-9223372036854775808'), Reason.TIME),
         (GOOD.replace(b'"member_closed"', b"7"), Reason.FLAWED),
@@ -171,25 +218,43 @@ GOOD = b'{"seq":1,"ns":2,"kind":"member_closed","process":"m0","member":null,"st
 def test_reason_of_a_line_between_two_good_ones(line: bytes, reason: Reason | None) -> None:
     chunk = GOOD + line.rstrip(b"\n") + b"\n" + GOOD
     assert_like_the_reader(chunk)
-    assert [each.reason for each in decode(chunk).unusable] == ([reason] if reason is not None else [])
+    assert [each.reason for each in decoded(chunk).unusable] == ([reason] if reason is not None else [])
 
 
 def test_unknown_kind_is_an_event_and_its_own_fields_are_dropped() -> None:
     line = GOOD.replace(b"member_closed", b"member_danced")
     assert_like_the_reader(GOOD + line)
-    (event,) = decode(line).events[UNKNOWN_KIND]
+    (event,) = decoded(line).events[UNKNOWN_KIND]
     assert (event.kind, event.seq, event.ns, event.process) == ("member_danced", 1, 2, "m0")
 
 
 @pytest.mark.parametrize("chunk", [b"", b"\n", b" \n\n"])
 def test_chunk_without_lines_has_no_events(chunk: bytes) -> None:
-    found = decode(chunk)
+    found = decoded(chunk)
     assert (in_order(found), found.unusable, found.places.shape) == ({}, [], (0, 2))
 
 
 def test_unusable_line_is_told_by_its_beginning_and_what_is_wrong() -> None:
-    chunk = GOOD + GOOD.replace(b'"group":"g"', b'"group":5,"more":"' + b"x" * 500 + b'"')
-    (unusable,) = decode(chunk).unusable
-    assert (unusable.offset, unusable.detail) == (len(GOOD), "group should be text, is int")
+    chunk = GOOD + GOOD.replace(b'"group":"g"', b'"group":5,"more":"' + b"x" * 1_500 + b'"')
+    (unusable,) = decoded(chunk).unusable
+    assert (unusable.line, unusable.detail) == (2, "group should be text, is int")
     assert chunk[len(GOOD) :].startswith(unusable.text.encode())
-    assert len(unusable.text) == 200
+    assert len(unusable.text) == KEPT_CHARACTERS
+
+
+def test_only_the_first_unusable_lines_are_kept_and_all_are_counted() -> None:
+    found = decoded(GOOD + b"garbage\n" * (KEPT_LINES + 5))
+    assert [each.line for each in found.unusable] == list(range(2, KEPT_LINES + 2))
+    assert found.reasons == {str(Reason.NOT_JSON): KEPT_LINES + 5}
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+@pytest.mark.parametrize("before", [0, 1, 300])
+def test_line_that_is_too_long_is_unusable(monkeypatch: pytest.MonkeyPatch, extra: int, before: int) -> None:
+    monkeypatch.setattr(decoding, "LINE_BYTES_MAX", 400)
+    monkeypatch.setattr(reader, "LINE_BYTES_MAX", 400)
+    long = GOOD.replace(b'"g"', b'"' + b"x" * (400 - len(GOOD) + 2 + extra) + b'"')
+    assert len(long) == 401 + extra
+    chunk = GOOD * before + long + GOOD * 10
+    assert_like_the_reader(chunk)
+    assert [each.reason for each in decoded(chunk).unusable] == [Reason.LONG] * (extra == 1)

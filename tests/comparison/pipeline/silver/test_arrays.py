@@ -26,6 +26,7 @@ from comparison.pipeline.silver.arrays import (
     starts,
     taken,
     together,
+    total,
 )
 
 if TYPE_CHECKING:
@@ -166,3 +167,10 @@ def test_integers_keep_64_bits_beside_null(null: int) -> None:
     found = integers(pa.chunked_array([pa.array(values, pa.int64())]), null=null)
     assert found.dtype == np.int64
     assert found.tolist() == [null if value is None else value for value in values]
+
+
+@given(st.lists(st.tuples(st.integers(-(1 << 62), 1 << 62), st.integers(0, 1 << 40)), max_size=6))
+def test_totals_do_not_wrap(rows: list[tuple[int, int]]) -> None:
+    values, times = columns(rows, 2)
+    assert total(values) == sum(value for value, _ in rows)
+    assert total(values, times) == sum(value * often for value, often in rows)

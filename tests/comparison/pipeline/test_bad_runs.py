@@ -1,0 +1,216 @@
+"""One bad run ends only itself: the others are analysed, and the file and the line are named with what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow.parquet as pq
+import pytest
+
+from comparison.cli.damage import damage_of
+from comparison.pipeline.analysis import analyze
+from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
+from comparison.report.page import page
+from kernel.trace.reader import LINE_BYTES_MAX
+from tests.comparison.pipeline.test_analysis import PAUSE
+from tests.support.inline_spark import InlineSpark
+from tests.support.traces import write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+LISTED = [
+    {"file": f"{process}.jsonl", "process": process, "role": role}
+    for process, role in (("m1", "member"), ("m2", "member"), ("runner", "runner"), ("observer", "observer"))
+]
+
+
+def run_in(folder: Path) -> Path:
+    write_run(folder, PAUSE, scenario="pause")
+    (folder / "run.json").write_text(json.dumps({"run": folder.name, "scenario": "pause", "traces": LISTED}))
+    return folder
+
+
+def analysed(folder: Path) -> dict[str, Any]:
+    return analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)
+
+
+def change(path: Path, line: int, old: str, new: str) -> None:
+    """Change one line, which counts from 1."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new, 1)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def insert(path: Path, line: int, text: bytes) -> None:
+    lines = path.read_bytes().splitlines()
+    lines.insert(line - 1, text)
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+def header_field(old: str, new: str) -> Callable[[Path], None]:
+    return lambda trace: change(trace / "m1.jsonl", 1, old, new)
+
+
+def field(file: str, line: int, old: str, new: str) -> Callable[[Path], None]:
+    return lambda trace: change(trace / file, line, old, new)
+
+
+def loop(trace: Path) -> None:
+    (trace / "loop.jsonl").symlink_to("loop.jsonl")
+    (trace / "again").symlink_to(trace.parent, target_is_directory=True)
+
+
+def of_foreign_name(trace: Path) -> None:
+    shutil.copy(trace / "m1.jsonl", os.fsencode(trace) + b"/m\xff.jsonl")
+
+
+def remove_trace(trace: Path) -> None:
+    shutil.rmtree(trace)
+
+
+def spoil_run_json(trace: Path) -> None:
+    (trace.parent / "run.json").write_text('{"traces": [')
+
+
+def use_another_clock(trace: Path) -> None:
+    change(trace / "m1.jsonl", 1, '"boot_id":"', '"boot_id":"other')
+    change(trace / "m1.jsonl", 1, '"wall_ns":', '"wall_ns":-2100000000000000000,"x":')
+
+
+def append_bad_text(trace: Path) -> None:
+    event = (trace / "m1.jsonl").read_bytes().splitlines()[2]
+    insert(trace / "m1.jsonl", 3, event[:-1] + b',"x":"\xff"}')
+
+
+def want_a_topic(trace: Path) -> None:
+    event = {"seq": 9, "ns": 9, "process": "runner", "member": None, "stream": None, "cause": ""}
+    line = json.dumps(event | {"kind": "topic_wanted", "topic": "t", "wanted": 10**12})
+    insert(trace / "runner.jsonl", 3, line.encode())
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "null in the header": (
+        header_field('"seed":1', '"seed":null'),
+        "bad/trace/m1.jsonl:1: no header (seed is null)",
+    ),
+    "text for a number": (
+        header_field('"pid":', '"pid":"p","x":'),
+        "bad/trace/m1.jsonl:1: no header (pid should be int, is str)",
+    ),
+    "time near 2^63 in the header": (
+        header_field('"monotonic_ns":', '"monotonic_ns":9223372036854775807,"x":'),
+        "bad/trace/m1.jsonl:1: no header (monotonic_ns is not a possible time)",
+    ),
+    "clock of another age": (
+        use_another_clock,
+        "bad/trace/m1.jsonl:1: impossible time (its clock is ",
+    ),
+    "time near 2^63": (
+        field("m1.jsonl", 3, '"ns":', '"ns":9223372036854775807,"x":'),
+        "bad/trace/m1.jsonl:3: impossible time (ns is not a possible time)",
+    ),
+    "time beyond 64 bits": (
+        field("m1.jsonl", 3, '"ns":', '"ns":9223372036854775808,"x":'),
+        "bad/trace/m1.jsonl:3: flawed event (ns does not fit into 64 bits)",
+    ),
+    "last record at 2^63-1": (
+        field("m1.jsonl", 4, '"last":9', '"last":9223372036854775807'),
+        "bad/trace/m1.jsonl:4: flawed event (last is out of range)",
+    ),
+    "more records than there are": (
+        field("m1.jsonl", 4, '"last":9', '"last":99999999999'),
+        "bad/trace/m1.jsonl:4: flawed event (first to last is no range of records)",
+    ),
+    "a topic of 10^12 partitions": (
+        want_a_topic,
+        "bad/trace/runner.jsonl:3: flawed event (wanted is not 0 to 100000)",
+    ),
+    "folder": (
+        lambda trace: (trace / "m3.jsonl").mkdir(),
+        "bad/trace/m3.jsonl: unreadable file (not a regular file)",
+    ),
+    "looping links": (loop, "bad/trace/loop.jsonl: unreadable file (Too many levels of symbolic links)"),
+    "nesting": (
+        lambda trace: insert(trace / "m1.jsonl", 3, b"[" * 10_000 + b"]" * 10_000),
+        "bad/trace/m1.jsonl:3: nested too deep",
+    ),
+    "nested parameters": (
+        field("runner.jsonl", 2, '"members":2', '"members":2,"x":' + "[" * 300 + "]" * 300),
+        "bad/trace/runner.jsonl:2: flawed event (parameters is nested deeper than 50 levels)",
+    ),
+    "a long line": (
+        lambda trace: insert(trace / "m1.jsonl", 3, b"x" * (LINE_BYTES_MAX + 5)),
+        "bad/trace/m1.jsonl:3: line too long (longer than 16777216 bytes)",
+    ),
+    "not UTF-8": (
+        append_bad_text,
+        "bad/trace/m1.jsonl:3: not JSON",
+    ),
+    "file name that is not UTF-8": (of_foreign_name, "bad: m\ufffd.jsonl is not in the list of run.json"),
+    "parameters of the wrong type": (
+        field("runner.jsonl", 2, '"partitions":2', '"partitions":"two"'),
+        "bad: the run cannot be analysed: ValueError: invalid literal for int()",
+    ),
+    "no trace": (remove_trace, "bad: m1.jsonl is in the list of run.json, but not in the folder"),
+    "damaged run.json": (spoil_run_json, "run.json is damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damage: str) -> None:
+    good = run_in(tmp_path / "good")
+    (alone,) = analysed(good)["runs"]
+    spoil, told = DAMAGES[damage]
+    spoil(run_in(tmp_path / "bad") / "trace")
+    result = analysed(tmp_path)
+    runs = {run["run_id"]: run for run in result["runs"]}
+    assert runs.keys() == {"good", "bad"}
+    assert runs["good"] == alone
+    assert runs["bad"]["verdict"] == result["verdict"] == "unknown"
+    shown = damage_of(result, tmp_path / "tables")
+    assert any(told in text for text in shown), shown
+    assert all(str(tmp_path / "bad") in text for text in shown)
+    page(result)
+    for path in (tmp_path / "tables").glob("quarantine/*.parquet"):
+        assert pq.read_schema(path).equals(QUARANTINE_SCHEMA)
+
+
+def test_quarantine_has_the_line_and_its_beginning(tmp_path: Path) -> None:
+    run = run_in(tmp_path / "bad")
+    insert(run / "trace" / "m1.jsonl", 3, b"garbage" * 1_000)
+    insert(run / "trace" / "m1.jsonl", 5, b"")
+    insert(run / "trace" / "m1.jsonl", 6, '{"é":'.encode())
+    analysed(tmp_path)
+    rows = pq.read_table(tmp_path / "tables" / "quarantine").to_pylist()
+    assert [(row["run_id"], row["scenario"], row["file"], row["line"], row["reason"]) for row in rows] == [
+        ("bad", "pause", "m1.jsonl", 3, "not JSON"),
+        ("bad", "pause", "m1.jsonl", 6, "torn"),
+    ]
+    assert [row["text"] for row in rows] == [("garbage" * 1_000)[:1_000], '{"é":']
+
+
+def test_file_without_a_header_has_one_row_in_the_quarantine(tmp_path: Path) -> None:
+    run = run_in(tmp_path / "bad")
+    change(run / "trace" / "m1.jsonl", 1, '"header"', '"footer"')
+    (bad,) = analysed(tmp_path)["runs"]
+    (row,) = pq.read_table(tmp_path / "tables" / "quarantine").to_pylist()
+    assert (row["line"], row["reason"], row["detail"]) == (1, "no header", "header is missing")
+    assert bad["quarantined"]["no header"] == len((run / "trace" / "m1.jsonl").read_bytes().splitlines())
+
+
+def test_no_more_than_some_lines_are_shown(tmp_path: Path) -> None:
+    for number in range(30):
+        run = run_in(tmp_path / f"bad-{number}")
+        (run / "trace" / "m1.jsonl").write_text("garbage\n" * 10)
+    result = analysed(tmp_path)
+    shown = damage_of(result, tmp_path / "tables")
+    assert len(shown) == 41
+    assert shown[-1].endswith("more lines; see the report, and the table quarantine")
