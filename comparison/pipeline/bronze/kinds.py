@@ -71,6 +71,24 @@ def _event_type(name: str) -> type[msgspec.Struct]:
 EVENT_TYPES: Mapping[str, type[msgspec.Struct]] = MappingProxyType({name: _event_type(name) for name in KINDS})
 ANY_EVENT = reduce(or_, EVENT_TYPES.values())
 
+#: What columns are called in files, where their names are words of SQL that would need quotes.
+FILE_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "all": "all_partitions",
+        "at": "reading",
+        "by": "by_member",
+        "end": "end_offset",
+        "group": "group_id",
+        "offset": "record_offset",
+    }
+)
+
+
+def named_in_files(schema: pa.Schema) -> list[str]:
+    """The names of a table's columns in files."""
+    return [FILE_NAMES.get(name, name) for name in schema.names]
+
+
 #: The first columns of every table: which run, as result.json and the folders name it.
 RUN_COLUMNS = (
     pa.field("run_id", pa.string()),

@@ -13,7 +13,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from comparison.pipeline.bronze.decode import Decoded, decode
-from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, FILE_NAMES, RUN_COLUMNS, named_in_files
 from kernel.trace.events import KINDS, Type
 from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Tables = dict[str, pa.Table]
 
 _PLACE = ("seq", "ns", "process", "member", "stream", "cause")
+_READ_AS = {name: column for column, name in FILE_NAMES.items()}
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -113,7 +114,8 @@ def write_part(folder: Path, number: int, tables: Tables) -> None:
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write one file of a table, whole or not at all."""
+    """Write one file of a table, whole or not at all; its columns get the names that they have in files."""
+    table = table.rename_columns(named_in_files(table.schema))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".writing")
     pq.write_table(table, temporary, **_encoding(table.schema))
@@ -144,8 +146,10 @@ def read_part(
     for kind in kinds:
         path = folder / f"kind={kind}" / f"part-{number:05}.parquet"
         if path.exists():
+            wanted = columns(kind)
             with pq.ParquetFile(path) as file:
-                found[kind] = file.read(columns=columns(kind))
+                table = file.read(columns=None if wanted is None else [FILE_NAMES.get(name, name) for name in wanted])
+            found[kind] = table.rename_columns([_READ_AS.get(name, name) for name in table.column_names])
     return found
 
 

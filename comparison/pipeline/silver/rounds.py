@@ -88,6 +88,7 @@ def round_table(rounds: Sequence[Round]) -> pa.Table:
 #: One row a phase of a member's rebalance, WHOLE included; `member` is null when the member never learned its id.
 PHASE_SCHEMA = pa.schema(
     [
+        ("group", pa.string()),
         ("process", pa.string()),
         ("member", pa.string()),
         ("phase", pa.string()),

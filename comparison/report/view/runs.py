@@ -149,14 +149,14 @@ def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Itera
 
 
 def _key(row: Row) -> Key:
-    return row["group"] or "", row["topic"], row["partition"]
+    return row["group_id"] or "", row["topic"], row["partition"]
 
 
 def _commit(row: Row, names: MemberNames) -> Commit:
     return Commit(
         at_ms=_ms(row["t_ns"]),
-        member=names.of_member(row["by"]),
-        offset=row["offset"],
+        member=names.of_member(row["by_member"]),
+        offset=row["record_offset"],
         outcome=row["outcome"] or "refused",
         is_stale=row["is_stale"],
         moved_back_by=row["moved_back_by"],

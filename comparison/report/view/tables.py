@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 TABLES = "tables"
 #: Rows that are read of one run and one table.
 ROWS_MAX = 20_000
-_PARTITION = ("group", "topic", "partition")
+_PARTITION = ("group_id", "topic", "partition")
 #: The columns that the report reads, by table.
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "ownership": ("view", *_PARTITION, "owner", "from_ns", "until_ns"),
         "segments": ("view", *_PARTITION, "low", "high", "holders", "is_wanted", "counts_as_overlap"),
-        "commits": (*_PARTITION, "t_ns", "offset", "by", "outcome", "is_stale", "moved_back_by"),
+        "commits": (*_PARTITION, "t_ns", "record_offset", "by_member", "outcome", "is_stale", "moved_back_by"),
         "rounds": ("round", "from_ns", "until_ns", "generation"),
         "phases": ("process", "member", "phase", "from_ns", "until_ns"),
         "faults": ("fault", "target", "from_ns", "healed_ns"),

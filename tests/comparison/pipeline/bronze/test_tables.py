@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,3 +133,21 @@ def test_rows_of_several_kinds_are_in_order_of_time(events: list[dict[str, Any]]
 def test_detail_is_kept_as_json() -> None:
     (row,) = tables([e(0, "runner", "run_started", parameters={"a": [1, {"b": None}]})])["run_started"].to_pylist()
     assert msgspec.json.decode(row["parameters"]) == {"a": [1, {"b": None}]}
+
+
+#: Words that DuckDB or Spark's ANSI mode take as columns in quotes only, as far as they could be names of ours.
+SQL_WORDS = """
+all and any array as asc at between both by case cast check column constraint create cross current default desc distinct
+do else end except false fetch for foreign from full grant group having in inner intersect into is join lateral leading
+left like limit natural not null offset on only or order outer overlaps primary qualify references right select
+session_user some table then time to trailing true union unique user using when where window with
+"""
+
+
+@pytest.mark.parametrize("kind", EVENT_SCHEMAS)
+def test_no_column_needs_quotes_in_a_query(kind: str, tmp_path: Path) -> None:
+    write_part(tmp_path, 0, {kind: EVENT_SCHEMAS[kind].empty_table()})
+    names = pq.read_schema(tmp_path / f"kind={kind}" / "part-00000.parquet").names
+    assert [name for name in names if name in SQL_WORDS.split() or not re.fullmatch("[a-z][a-z_]*", name)] == []
+    assert len(set(names)) == len(names)
+    assert read_part(tmp_path, 0)[kind].schema.names == EVENT_SCHEMAS[kind].names
