@@ -160,14 +160,15 @@ def cited_paths(text: str) -> list[str]:
     suffixes = "py|json|txt|md|lock|j2|sh|yaml"
     files = re.findall(rf"`((?:[\w.-]+/)+[\w-]+\.(?:{suffixes}))(?:::\w+(?:\[.*?\])?)?`", text)
     folders = re.findall(rf"`((?:{'|'.join(FOLDERS)})(?:/\w+)*)/?`", text)
-    return [*linked, *files, *folders]
+    modules_alone = re.findall(r"`([\w-]+\.py)`", text)
+    return [*linked, *files, *folders, *modules_alone]
 
 
 def test_citations_of_a_document_are_found() -> None:
     text = (
-        "see [a](docs/a.md#b), `kernel/gone/`, `run/gone.py::test_it[x]`; not `text/plain`, `gone.py`, runs/ or `a/b`"
+        "see [a](docs/a.md#b), `kernel/gone/`, `run/gone.py::test_it[x]`, `alone.py`; not `text/plain`, runs/ or `a/b`"
     )
-    assert cited_paths(text) == ["docs/a.md", "run/gone.py", "kernel/gone"]
+    assert cited_paths(text) == ["docs/a.md", "run/gone.py", "kernel/gone", "alone.py"]
 
 
 def test_documents_name_files_and_folders_that_exist() -> None:
