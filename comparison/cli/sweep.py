@@ -22,6 +22,7 @@ from comparison.exits import Exit
 from comparison.pipeline.written import TABLES
 from comparison.printable import printable_all
 from comparison.progress import RunProgress, about
+from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.run_folder import write_json
 from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from comparison.sweep.state import RecordedPlan
 
 _RUNS = Path("runs")
-DATA = "sweep.json"
+DATA, PAGE = "sweep.json", "sweep.html"
 #: Left-out combinations and failures that are listed; all are in the plan and in sweep.json.
 _LISTED_MAX = 10
 
@@ -225,7 +226,7 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
     _list_failures(failures, folder)
     if unmeasured := [name for name in request.grid.metrics if name not in data["metrics"]]:
         click.echo(f"note: {', '.join(unmeasured)}: not measured in any run", err=True)
-    click.echo(f"results in {folder}: {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
+    click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
     return Exit.UNKNOWN if len(state.having(RunStatus.COMPLETE)) < len(plan.runs) else Exit.AS_EXPECTED
 
 
@@ -242,6 +243,7 @@ def _put_together(
     write_sweep_tables(folder, data)
     found: dict[str, Any] = msgspec.to_builtins(data)
     write_json(folder / DATA, found)
+    (folder / PAGE).write_text(sweep_page(printable_all(found)), encoding="utf-8")
     return found
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.metrics import METRICS, Metric
+from comparison.pipeline.figures.assemble import GROUP_REQUESTS
 from comparison.pipeline.figures.repeats import spread
 from comparison.sweep.grid import DESIGN, SCENARIO
 from comparison.sweep.metrics import CHANGE_METRICS, OWN_METRICS
@@ -172,9 +173,13 @@ def _observations(cell: Cell, run: Mapping[str, Any]) -> Iterator[_Observation]:
         place = tuple({**at, GROUP_SIZE: size}.items()) if sized else whole
         title = change["change"] if sized or not several else f"{change['change']}-{change['round']}"
         for name in CHANGE_METRICS:
-            value = sum(change["requests"].values()) if name == "requests" else change[name]
+            value = _group_requests(change) if name == "group_requests" else change[name]
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
+
+
+def _group_requests(change: Mapping[str, Any]) -> int:
+    return sum(count for name, count in change["requests"].items() if name in GROUP_REQUESTS)
 
 
 def _cells(

@@ -35,7 +35,7 @@ CHANGE_METRICS: Mapping[str, Metric] = MappingProxyType(
         "notifications": Metric("", "watch events delivered to members"),
         "zk_reads": Metric("", "reads of ZooKeeper by members"),
         "zk_writes": Metric("", "writes to ZooKeeper by members, without commits"),
-        "requests": Metric("", "requests of members to brokers"),
+        "group_requests": Metric("", "JoinGroup, SyncGroup and LeaveGroup requests of members"),
     }
 )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
-_GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
+GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
 #: Kafka's name for the error.
 NOT_COORDINATOR = "NOT_COORDINATOR"
 
@@ -109,7 +109,7 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         "zk_writes": whole.operations(reads=False, ok=True),
         "zk_reads_failed": whole.operations(reads=True, ok=False),
         "zk_writes_failed": whole.operations(reads=False, ok=False),
-        "group_requests": whole.sum("request_answered", where=lambda count: count.name in _GROUP_REQUESTS),
+        "group_requests": whole.sum("request_answered", where=lambda count: count.name in GROUP_REQUESTS),
         "heartbeats": whole.sum("request_answered", where=lambda count: count.name == "Heartbeat"),
         "commit_requests": whole.sum("request_answered", where=lambda count: count.name == "OffsetCommit")
         + whole.operations(reads=False, commits=True),

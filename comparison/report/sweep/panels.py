@@ -172,10 +172,13 @@ def growth_text(exponent: Mapping[str, Any], *, design: bool, others: Sequence[s
     before = f"{of}: " if of else ""
     if exponent["exponent"] is None:
         return f"{before}no exponent of {exponent['axis']} ({exponent['reason']})"
+    if exponent["exponent"] == exponent["low"] == exponent["high"] == 0:
+        return f"{before}the same at every value of {exponent['axis']} ({exponent['n']} runs)"
     if exponent["low"] is None:
         interval = f"{exponent['n']} runs: no interval"
     else:
-        interval = f"95%: {_rounded(exponent['low'])} to {_rounded(exponent['high'])}; {exponent['n']} runs"
+        flat = ", 0 included" if exponent["low"] <= 0 <= exponent["high"] else ""
+        interval = f"95%: {_rounded(exponent['low'])} to {_rounded(exponent['high'])}{flat}; {exponent['n']} runs"
     return f"{before}~ {exponent['axis']}^{_rounded(exponent['exponent'])} ({interval})"
 
 

@@ -24,7 +24,9 @@ def joined(run: SweepRun) -> dict[str, Any]:
     """A join whose reads grow with the square of the group in zookeeper, and which needs none elsewhere."""
     members = run.planned.parameters.members
     reads = 5 * members**2 if run.cell.design == "zookeeper" else 0
-    change = change_of("join", members=members + 1, zk_reads=reads, requests={"JoinGroup": 3, "SyncGroup": 2})
+    change = change_of(
+        "join", members=members + 1, zk_reads=reads, requests={"JoinGroup": 3, "SyncGroup": 2, "Fetch": 9}
+    )
     return result_of({"converge_ms": 100 * members + run.seed, "lost": 0, "rounds": None}, [change_of("form"), change])
 
 
@@ -46,10 +48,12 @@ def test_figure_that_was_not_measured_is_absent_and_forming_is_not_counted() -> 
     data = data_of(plan_of("scenario=join", "design=eager"), joined)
     figures = data.cells[0].figures
     assert "rounds" not in figures
-    assert "form.requests" not in figures
-    assert figures["join.requests"].median == 5
+    assert "form.group_requests" not in figures
+    assert figures["join.group_requests"].median == 5
     assert figures["application_errors"].median == 0
-    assert data.metrics["join.requests"].meaning == "join: requests of members to brokers"
+    assert (
+        data.metrics["join.group_requests"].meaning == "join: JoinGroup, SyncGroup and LeaveGroup requests of members"
+    )
 
 
 def test_failed_and_missing_runs_are_counted_and_not_measured() -> None:

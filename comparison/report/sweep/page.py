@@ -1,0 +1,140 @@
+"""A sweep as one HTML file: heat maps, lines, tables; no script, nothing fetched.
+
+Reads the plain mapping that sweep.json holds, and nothing else. `sweep.html.j2` says how it is shown, and escapes
+every text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from comparison.report.figures import EXPECTED, MARKS, NOT_EXPECTED, UNKNOWN
+from comparison.report.markup import render
+from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
+from comparison.report.sweep.heat_map import heat_map, session_of
+from comparison.report.sweep.panels import check_version, figure_text, growth_text, panels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from markupsafe import Markup
+
+    from comparison.report.sweep.panels import Panel
+
+#: The file may not load anything.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad"}
+#: Metrics that were not asked for have tables only, and no more panels than this.
+_OTHER_PANELS_MAX = 24
+
+
+class _Table(NamedTuple):
+    """A panel: its picture if it has one, its figures with their ranges, and how they grow."""
+
+    title: str
+    picture: Markup | None
+    remark: str
+    corner: str
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, str]]]]
+    growth: list[str]
+    growth_open: bool  #: shown without a click
+
+
+class _Figures(NamedTuple):
+    """A metric's section."""
+
+    name: str
+    unit: str
+    meaning: str
+    tables: list[_Table]
+    left_off: int
+
+
+class _Cell(NamedTuple):
+    """A cell's row in the list of all."""
+
+    scenario: str
+    design: str
+    at: list[str]
+    runs: str
+    verdicts: list[tuple[str, int]]
+
+
+def sweep_page(data: Mapping[str, Any]) -> str:
+    """The whole file; raises ValueError for data of another version."""
+    check_version(data)
+    shown, session_ms = set(data["shown"]), session_of(data)
+    lively = {name for cell in data["cells"] for name, figure in cell["figures"].items() if figure["high"]}
+    axes = [axis for axis in data["axes"] if axis["name"] not in ("scenario", "design")]
+    return str(
+        render(
+            "sweep/sweep.html.j2",
+            policy=_POLICY,
+            marks=MARKS,
+            classes=_CLASSES,
+            data=data,
+            axes=axes,
+            shown=[_figures(data, name, session_ms) for name in data["shown"]],
+            others=[_others(data, name) for name in data["metrics"] if name in lively - shown],
+            cells=[_cell(cell, axes) for cell in data["cells"] if "group-size" not in cell["at"]],
+        )
+    )
+
+
+def _figures(data: Mapping[str, Any], name: str, session_ms: float | None) -> _Figures:
+    about = data["metrics"][name]
+    tables = [_table(panel, about["unit"], session_ms, drawn=True) for panel in panels(data, name)]
+    return _Figures(name, about["unit"], about["meaning"], tables, 0)
+
+
+def _others(data: Mapping[str, Any], name: str) -> _Figures:
+    about = data["metrics"][name]
+    found = list(panels(data, name))
+    tables = [_table(panel, about["unit"], None, drawn=False) for panel in found[:_OTHER_PANELS_MAX]]
+    return _Figures(name, about["unit"], about["meaning"], tables, len(found) - len(tables))
+
+
+def _table(panel: Panel, unit: str, session_ms: float | None, *, drawn: bool) -> _Table:
+    picture, remark = _picture(panel, unit, session_ms) if drawn else (None, "")
+    crossed = panel.column_axis != "design"
+    return _Table(
+        title=panel.title,
+        picture=picture,
+        remark=remark,
+        corner=f"{panel.row_axis} \\ {panel.column_axis}" if crossed else panel.row_axis,
+        columns=[str(column) for column in panel.columns],
+        rows=[
+            ("" if row is None else str(row), [figure_text(cell) for cell in cells])
+            for row, cells in zip(panel.rows, panel.cells, strict=True)
+        ],
+        growth=[
+            growth_text(each, design=not crossed, others=[panel.row_axis, panel.column_axis] if crossed else [])
+            for each in panel.exponents
+            if each["exponent"] is not None or not crossed
+        ],
+        growth_open=not crossed,
+    )
+
+
+def _picture(panel: Panel, unit: str, session_ms: float | None) -> tuple[Markup | None, str]:
+    """A heat map, or lines; and what is not in it."""
+    if panel.numeric:
+        return heat_map(panel, unit, session_ms), ""
+    if panel.column_axis != "design" or not panel.row_axis:
+        return None, ""
+    if reason := why_not_drawn(panel):
+        return None, reason
+    without = left_off(panel)
+    remark = f"not drawn, because a figure is 0 or missing: {', '.join(without)}" if without else ""
+    return growth_chart(panel, unit), remark
+
+
+def _cell(cell: Mapping[str, Any], axes: list[Mapping[str, Any]]) -> _Cell:
+    return _Cell(
+        scenario=cell["scenario"],
+        design=cell["design"],
+        at=["-" if cell["at"].get(axis["name"]) is None else str(cell["at"][axis["name"]]) for axis in axes],
+        runs=f"{cell['runs']}" + (f", {cell['failed']} failed" if cell["failed"] else ""),
+        verdicts=sorted(cell["verdicts"].items()),
+    )
