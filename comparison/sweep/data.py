@@ -15,22 +15,23 @@ import msgspec
 from comparison.metrics import METRICS, Metric
 from comparison.pipeline.figures.assemble import GROUP_REQUESTS
 from comparison.pipeline.figures.repeats import spread
+from comparison.pipeline.result import Spread
 from comparison.sweep.grid import DESIGN, SCENARIO
-from comparison.sweep.metrics import CHANGE_METRICS, OWN_METRICS
+from comparison.sweep.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, OWN_METRICS
 from comparison.sweep.statistics import fitted_power, why_unfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comparison.pipeline.result import Spread
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
 
 SWEEP_SCHEMA_VERSION = 1
 GROUP_SIZE = "group-size"
 #: Shown when neither the user nor the file names any.
-SHOWN = ("converge_ms", "unowned_partition_s", "duplicates")
+SHOWN = (FAILED_RUNS, "converge_ms", "unowned_partition_s", "duplicates")
 
+COMPLETE = "complete"
 #: Changes that only bring the group to the size to be measured.
 _GROWTH = ("form", "grow")
 
@@ -44,7 +45,7 @@ class AxisData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellData(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell. Figures are of its complete runs: median and range over seeds and repeats."""
+    """One cell. Figures are of its complete runs: median and range over seeds and repeats. `failed_runs` is a count."""
 
     cell: str  #: its folder
     scenario: str
@@ -115,19 +116,18 @@ def sweep_data(
     command: Sequence[str],
 ) -> SweepData:
     """Put together what the runs measured; `results` are the analysed runs by the folders of the plan."""
-    complete = {folder: run for folder, run in results.items() if run["outcome"] == "complete"}
     failed = Counter(run.cell.folder for run, _ in failures)
-    runs_of: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    ended: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for run in plan.runs:
-        if run.folder in complete:
-            runs_of[run.cell.folder].append(complete[run.folder])
+        if run.folder in results:
+            ended[run.cell.folder].append(results[run.folder])
     cells: list[CellData] = []
     observed: list[tuple[Cell, list[_Observation]]] = []
     for cell in plan.cells:
-        found = [each for run in runs_of[cell.folder] for each in _observations(cell, run)]
+        found = [each for run in ended[cell.folder] for each in _observations(cell, run)]
         observed.append((cell, found))
-        cells += _cells(cell, runs_of[cell.folder], failed[cell.folder], found)
-    metrics = _metrics({each.metric for _, found in observed for each in found})
+        cells += _cells(cell, ended[cell.folder], failed[cell.folder], found)
+    metrics = _metrics({name for cell in cells for name in cell.figures})
     axes = _axes(cells)
     return SweepData(
         schema_version=SWEEP_SCHEMA_VERSION,
@@ -136,7 +136,7 @@ def sweep_data(
         seeds=sorted({run.seed for run in plan.runs}),
         repeats=plan.grid.repeats,
         planned=len(plan.runs),
-        complete=len(complete),
+        complete=sum(run["outcome"] == COMPLETE for run in results.values()),
         axes=axes,
         metrics=metrics,
         shown=_shown(plan.grid.metrics, metrics, cells),
@@ -162,7 +162,10 @@ def as_number(value: Value | None) -> Value | None:
 def _observations(cell: Cell, run: Mapping[str, Any]) -> Iterator[_Observation]:
     at = {name: as_number(value) for name, value in cell.at.items()}
     whole = tuple(at.items())
-    for name, value in {**run["metrics"], "application_errors": len(run["failures"])}.items():
+    yield _Observation(whole, APPLICATION_ERRORS, len(run["failures"]))
+    if run["outcome"] != COMPLETE:
+        return
+    for name, value in run["metrics"].items():
         if value is not None:
             yield _Observation(whole, name, value)
     changes = [change for change in run["changes"] if change["change"] not in _GROWTH]
@@ -185,7 +188,8 @@ def _group_requests(change: Mapping[str, Any]) -> int:
 def _cells(
     cell: Cell, runs: Sequence[Mapping[str, Any]], failed: int, found: Iterable[_Observation]
 ) -> Iterator[CellData]:
-    """The cell, and its parts by group size."""
+    """The cell, and its parts by group size; `runs` are those that ended."""
+    verdicts = Counter(str(run["verdict"]) for run in runs if run["outcome"] == COMPLETE)
     whole = tuple((name, as_number(value)) for name, value in cell.at.items())
     figures: defaultdict[Any, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     figures[whole]  # also a cell without a complete run is one
@@ -193,14 +197,16 @@ def _cells(
         figures[each.at][each.metric].append(each.value)
     for at, by_metric in figures.items():
         spreads = {name: spread(values) for name, values in by_metric.items()}
+        if at == whole and (runs or failed):
+            spreads[FAILED_RUNS] = Spread(n=max(len(runs), failed), median=failed, low=failed, high=failed)
         yield CellData(
             cell=cell.folder,
             scenario=cell.scenario,
             design=cell.design,
             at=dict(at),
-            runs=len(runs),
+            runs=verdicts.total(),
             failed=failed,
-            verdicts=dict(Counter(str(run["verdict"]) for run in runs)),
+            verdicts=dict(verdicts),
             figures={name: each for name, each in spreads.items() if each is not None},
         )
 
@@ -228,7 +234,7 @@ def _is_numeric(values: Iterable[object]) -> bool:
 
 def _metrics(measured: set[str]) -> dict[str, Metric]:
     """Meanings of the measured figures, runs' first."""
-    known = {**METRICS, **OWN_METRICS}
+    known = {**OWN_METRICS, **METRICS}
     found = {name: metric for name, metric in known.items() if name in measured}
     titles = sorted({name.partition(".")[0] for name in measured if "." in name})
     for title in titles:

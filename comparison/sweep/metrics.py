@@ -12,10 +12,14 @@ from kernel.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+FAILED_RUNS, APPLICATION_ERRORS = "failed_runs", "application_errors"
 #: Figures of a run besides METRICS.
 OWN_METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        "application_errors": Metric("", "errors that reached applications; in zookeeper each is a failed rebalance"),
+        FAILED_RUNS: Metric("", "runs that failed: their number, of those that ended"),
+        APPLICATION_ERRORS: Metric(
+            "", "errors that reached applications, in failed runs too; in zookeeper each is a rebalance given up"
+        ),
     }
 )
 #: Figures of one change.

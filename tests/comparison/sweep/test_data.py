@@ -68,11 +68,25 @@ def test_failed_and_missing_runs_are_counted_and_not_measured() -> None:
     data = data_of(plan, result, [(failed, "time limit of 60 s reached")])
     small, large = data.cells
     assert (small.runs, small.failed, small.figures["converge_ms"].high) == (1, 1, 202)
+    assert (small.figures["failed_runs"].median, small.figures["failed_runs"].n) == (1, 2)
+    assert data.shown[0] == "failed_runs"
     assert (large.runs, large.figures, large.verdicts) == (0, {}, {})
     assert (data.planned, data.complete) == (4, 1)
     assert [(each.what, each.reason) for each in data.failures] == [
         ("join · eager · members 2 · seed 1", "time limit of 60 s reached")
     ]
+
+
+def test_errors_of_applications_are_counted_in_failed_runs_too() -> None:
+    plan = plan_of("scenario=mass-start", "design=zookeeper")
+    (run,) = plan.runs
+    error = "RebalanceFailed: can't rebalance after 1 retries"
+    gave_up = result_of({"converge_ms": 5.0}, outcome="failed", failures=[error])
+    data = data_of(plan, lambda _: gave_up, [(run, "timed out")])
+    assert {name: figure.median for name, figure in data.cells[0].figures.items()} == {
+        "application_errors": 1,
+        "failed_runs": 1,
+    }
 
 
 def test_exponent_is_fitted_for_each_design_and_combination_of_the_other_axes() -> None:
