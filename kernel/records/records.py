@@ -217,23 +217,24 @@ class Readable(NamedTuple):
     corrupt: CorruptRecords | None = None
 
 
-def decode(
-    tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()
-) -> tuple[tuple[Record, ...], int]:
+def decode(tp: TopicPartition, data: bytes, from_offset: int) -> tuple[tuple[Record, ...], int]:
     """(records from `from_offset` on, the offset to continue at). Control batches take offsets but yield no records.
 
-    `aborted` are the (producer id, first offset) of a read_committed response: the batches of these producers from
-    there up to their abort markers are skipped too. Decodes magic 0 to 2 and every codec. Batches are stored and sent
-    whole, so earlier records than `from_offset` are dropped. Raises `CorruptRecords`.
+    Decodes magic 0 to 2 and every codec. Batches are stored and sent whole, so earlier records than `from_offset` are
+    dropped. Raises `CorruptRecords`.
     """
-    records, next_offset, corrupt = readable(tp, data, from_offset, aborted)
+    records, next_offset, corrupt = readable(tp, data, from_offset)
     if corrupt is not None:
         raise corrupt
     return records, next_offset
 
 
 def readable(tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()) -> Readable:
-    """As `decode`, but returns the records before the first unreadable batch instead of raising."""
+    """As `decode`, but returns the records before the first unreadable batch instead of raising.
+
+    `aborted` are the (producer id, first offset) of a read_committed response: the batches of these producers from
+    there up to their abort markers are skipped too.
+    """
     committed = CommittedOnly(aborted)
     records: list[Record] = []
     next_offset = from_offset

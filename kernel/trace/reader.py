@@ -85,13 +85,6 @@ class Trace:
     after_end: int = 0  #: lines that follow the end marker
 
     @property
-    def missing(self) -> int:
-        """The number of missing sequence numbers; 0 in a complete trace."""
-        if not self.events:
-            return 0
-        return int(self.events[-1]["seq"]) + 1 - len(self.events) - len(self.quarantined)
-
-    @property
     def unreadable(self) -> str | None:
         """Why the file could not be read; None if it was."""
         whole = (each.detail for each in self.quarantined if each.reason is Reason.UNREADABLE)

@@ -6,7 +6,7 @@ import pytest
 
 from kernel.records.batches import placed
 from kernel.records.control_records import end_marker
-from kernel.records.records import NewRecord, build_batch, decode, headers_of, is_control
+from kernel.records.records import NewRecord, build_batch, headers_of, is_control, readable
 from kernel.records.transactions import EndMarker
 from kernel.values import TopicPartition
 
@@ -61,8 +61,8 @@ class Written:
         self.end += offsets
 
     def values(self, aborted: tuple[tuple[int, int], ...] = ()) -> list[str]:
-        records, next_offset = decode(TP, self.data, 0, aborted)
-        assert next_offset == self.end
+        records, next_offset, corrupt = readable(TP, self.data, 0, aborted)
+        assert (next_offset, corrupt) == (self.end, None)
         return [record.value.decode() for record in records if record.value is not None]
 
 

@@ -150,12 +150,7 @@ def test_files_that_cannot_be_read_are_named_and_do_not_hide_their_siblings(tmp_
 def test_empty_file_is_an_empty_trace(tmp_path: Path) -> None:
     (tmp_path / "m0.jsonl").touch()
     (trace,) = read_traces(tmp_path)
-    assert (trace.header, trace.events, trace.quarantined, trace.missing) == (None, (), (), 0)
-
-
-def test_missing_numbers_are_counted(tmp_path: Path) -> None:
-    trace = read_trace(written(tmp_path, GOOD, GOOD.replace(b'"seq":0', b'"seq":4')))
-    assert trace.missing == 3
+    assert (trace.header, trace.events, trace.quarantined) == (None, (), ())
 
 
 def test_several_processes_are_merged_by_time(tmp_path: Path) -> None:
