@@ -282,6 +282,7 @@ class Measured:
     files: list[FileIntegrity] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  #: why the trace may not show everything, file by file
     groups: list[str] = field(default_factory=list)
+    members: dict[str, list[str]] = field(default_factory=dict)  #: the ids that each process started, in order
     mistakable: list[str] = field(default_factory=list)  #: why nobody can say who did what; see gold.identities
     runner: list[RunnerEvent] = field(default_factory=list)
     failures: list[MemberFailed] = field(default_factory=list)

@@ -164,12 +164,13 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):
-    """One trace file, and whether it is whole; see kernel.trace.integrity."""
+    """One trace file, and whether it is whole; see kernel.trace.integrity. One that is missing has only problems."""
 
     file: str
     process: str  #: as the header names it, like `role` and `run`; '' without a usable header
     role: str
     run: str
+    members: list[str] = []  #: the ids under which the process was a member, in order
     lines: int
     events: int
     quarantined: dict[str, int]  #: unusable lines by reason
@@ -180,6 +181,8 @@ class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):
     backwards_ns: int
     ended: bool  #: has an end marker
     announced: int | None  #: the number of events in the end marker
+    first_ns: int | None = None  #: of the first event, on the run's clock; None without events
+    last_ns: int | None = None
     problems: list[str]
 
 

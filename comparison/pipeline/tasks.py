@@ -232,18 +232,30 @@ def finished(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> Run
 
 def _describe_files(run: TraceRun, measured: Measured, read: Sequence[FileRead]) -> None:
     files: list[FileIntegrity] = []
+    offsets = {}
     for place, file in enumerate(run.files):
         known = reduce(Integrity.merged, (each.integrity for each in read if each.file == place), Integrity())
         files.append(file_integrity(file.name, file.header, known))
+        offsets[file.name] = file.offset_ns
     ends = {each.target: ProcessEnd(each.how, each.code) for each in measured.runner if isinstance(each, ProcessEnded)}
     by_run = run_problems(files, run.listed, ends)
     measured.problems = [problem for each in files for problem in each.problems] + [each.text for each in by_run]
     measured.problems += measured.mistakable
     if run.problem:
         measured.problems.append(run.problem)
-    for each in files:
-        problems = [*each.problems, *(problem.text for problem in by_run if problem.file == each.file)]
-        measured.files.append(msgspec.convert({**asdict(each), "problems": problems}, result.FileIntegrity))
+    there = {each.file for each in files}
+    missing = [FileIntegrity(file=name) for name in dict.fromkeys(each.file for each in by_run) if name not in there]
+    for each in (*files, *missing):
+        described = asdict(each) | {
+            "problems": [*each.problems, *(problem.text for problem in by_run if problem.file == each.file)],
+            "members": measured.members.get(each.process, []),
+            **{
+                name: at_ns + offsets[each.file]
+                for name in ("first_ns", "last_ns")
+                if (at_ns := getattr(each, name)) is not None
+            },
+        }
+        measured.files.append(msgspec.convert(described, result.FileIntegrity))
 
 
 def write_gold(

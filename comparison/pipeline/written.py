@@ -39,6 +39,28 @@ RUNS_SCHEMA = pa.schema(
     ]
 )
 METRICS_SCHEMA = pa.schema([*RUN_COLUMNS, ("metric", pa.string()), ("value", pa.float64()), ("unit", pa.string())])
+#: One row a trace file, also for one that is missing.
+FILES_SCHEMA = pa.schema(
+    [
+        *RUN_COLUMNS,
+        ("file", pa.string()),
+        ("process", pa.string()),
+        ("role", pa.string()),
+        ("members", pa.list_(pa.string())),
+        ("lines", pa.int64()),
+        ("events", pa.int64()),
+        ("unusable", pa.int64()),
+        ("seq_doubled", pa.int64()),
+        ("seq_missing", pa.int64()),
+        ("backwards", pa.int64()),
+        ("backwards_ns", pa.int64()),
+        ("ended", pa.bool_()),
+        ("announced", pa.int64()),
+        ("first_ns", pa.int64()),
+        ("last_ns", pa.int64()),
+        ("problems", pa.list_(pa.string())),
+    ]
+)
 VERDICTS_SCHEMA = pa.schema(
     [*RUN_COLUMNS, *((name, pa.string()) for name in ("check_name", "kind", "outcome", "reason"))]
 )
@@ -65,9 +87,10 @@ def discard(folder: Path) -> None:
 
 
 def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:
-    """Write the tables `runs`, `metrics` and `verdicts`."""
+    """Write the tables `runs`, `files`, `metrics` and `verdicts`."""
     tables: Mapping[str, tuple[Iterator[dict[str, Any]], pa.Schema]] = {
         "runs": (_run_rows(runs), RUNS_SCHEMA),
+        "files": (_file_rows(runs), FILES_SCHEMA),
         "metrics": (_metric_rows(runs), METRICS_SCHEMA),
         "verdicts": (_verdict_rows(runs), VERDICTS_SCHEMA),
     }
@@ -83,6 +106,13 @@ def _run_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
     for trace, run in runs:
         plain = {name: getattr(run, name) for name in RUNS_SCHEMA.names if hasattr(run, name)}
         yield {**plain, **_which(trace), "parameters": msgspec.json.encode(run.parameters).decode()}
+
+
+def _file_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
+    for trace, run in runs:
+        for file in run.files:
+            plain = {name: getattr(file, name) for name in FILES_SCHEMA.names if hasattr(file, name)}
+            yield {**plain, **_which(trace), "unusable": sum(file.quarantined.values())}
 
 
 def _metric_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:

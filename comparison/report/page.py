@@ -32,6 +32,7 @@ from comparison.report.figures import (
 from comparison.report.markup import render
 from comparison.report.repeats import columns_of, repeat_summary, spread_of
 from comparison.report.throughput import SLOW, chart, describe_waits
+from comparison.report.trace_files import FileTable, file_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -93,6 +94,7 @@ class _RunReasons(NamedTuple):
     overlap: str
     failures: Sequence[str]
     ending: str
+    files: FileTable | None
 
 
 class _Scenario(NamedTuple):
@@ -205,4 +207,5 @@ def _reasons(run: Run) -> _RunReasons:
         overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
         failures=run["failures"],
         ending=ending(run),
+        files=file_table(run),
     )

@@ -205,6 +205,8 @@ class FileIntegrity:
     backwards_ns: int = 0  #: the most by which an event's time precedes that of an earlier event
     ended: bool = False  #: has an end marker
     announced: int | None = None  #: the number of events in the end marker
+    first_ns: int | None = None  #: of its first event and its last one, in the order of its lines; None without events
+    last_ns: int | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -227,6 +229,8 @@ def file_integrity(file: str, header: HeaderLine, known: Integrity) -> FileInteg
         backwards_ns=known.backwards_ns,
         ended=known.announced is not None,
         announced=known.announced,
+        first_ns=known.first_ns if known.events else None,
+        last_ns=known.last_ns if known.events else None,
         problems=tuple(f"{file}{problem}" for problem in _problems(header, known)),
     )
 

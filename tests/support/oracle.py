@@ -96,6 +96,7 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
+    found.members = oracle_identities.members_of(usable)
     found.groups = oracle_intervals.groups_of(usable)
     found.mistakable = oracle_identities.mistakable(usable, span, tolerance_ns)
     found.operations = oracle_runs.operations_of(usable, oracle_runs.readings_of(usable))

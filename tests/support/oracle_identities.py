@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from tests.support.oracle_cover import pieces_of
-from tests.support.oracle_intervals import CLAIM_KINDS, Groups, believed, delivering, of
+from tests.support.oracle_intervals import CLAIM_KINDS, Groups, believed, delivering, in_time, of
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import RunSpan
@@ -28,6 +28,15 @@ def mistakable(events: list[Event], span: RunSpan, tolerance_ns: int) -> list[st
             f"{process} does not say in which of the groups {_listed(groups.all)} it is"
             for process in sorted({event["process"] for event in doing if groups.group_of(event) == ""})
         ]
+    return found
+
+
+def members_of(events: list[Event]) -> dict[str, list[str]]:
+    """The ids that each process started, in order."""
+    found: dict[str, list[str]] = {}
+    for event in in_time(of(events, "member_started")):
+        ids = found.get(event["process"], [])
+        found[event["process"]] = ids if event["member"] in ids else [*ids, event["member"]]
     return found
 
 

@@ -50,6 +50,14 @@ def acting(tables: Tables, context: Context) -> list[Acting]:
     return acting_of(written, pa.concat_tables(named))
 
 
+def _members(context: Context) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for life in context.lives:
+        if life.member not in (ids := found.setdefault(life.process, [])):
+            ids.append(life.member)
+    return found
+
+
 def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigures, acting: list[Acting]) -> Measured:
     """Everything that was measured of a run."""
     commits = figures.commits
@@ -85,5 +93,6 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         takeovers=list(context.takeovers),
         acting=acting,
         groups=list(context.memberships.names),
+        members=_members(context),
         mistakable=mistakable(figures.uses, figures.groupless, context),
     )

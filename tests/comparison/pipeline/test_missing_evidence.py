@@ -100,3 +100,15 @@ def test_damaged_trace_is_unknown_with_the_reason(tmp_path: Path, damage: Callab
     assert {verdict.outcome for verdict in run.verdicts} == {VerdictOutcome.UNKNOWN}
     assert any(reason in problem for problem in run.problems)
     assert all("as recorded" in verdict.reason for verdict in run.verdicts)
+
+
+def test_every_file_has_a_row_also_one_that_is_gone(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "pause", PAUSE, scenario="pause")
+    listed = [{"file": f"{process}.jsonl", "process": process, "role": "member"} for process in ("m1", "m3")]
+    (folder / "run.json").write_text(json.dumps({"traces": listed}))
+    files = {file.file: file for file in judged(folder).files}
+    assert list(files) == ["m1.jsonl", "m2.jsonl", "observer.jsonl", "runner.jsonl", "m3.jsonl"]
+    one = files["m1.jsonl"]
+    assert (one.members, one.first_ns, one.last_ns, one.ended) == (["g_m1"], 1_000_000, 4_200_000_000, True)
+    assert files["m3.jsonl"].problems == ["m3.jsonl is in the list of run.json, but not in the folder"]
+    assert files["observer.jsonl"].problems == ["observer.jsonl is not in the list of run.json"]

@@ -66,6 +66,8 @@ def lines_of(path: Path) -> list[bytes]:
 
 def test_whole_file_has_no_problem(whole: Path) -> None:
     found = trace_integrity(read_trace(whole))
+    times = [event["ns"] for event in read_trace(whole).events]
+    assert (found.first_ns, found.last_ns) == (times[0], times[-1])
     assert found == FileIntegrity(
         file="m1.jsonl",
         process="m1",
@@ -82,6 +84,8 @@ def test_whole_file_has_no_problem(whole: Path) -> None:
         backwards_ns=0,
         ended=True,
         announced=EVENTS,
+        first_ns=found.first_ns,
+        last_ns=found.last_ns,
         problems=(),
     )
 
