@@ -14,29 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from bench import (
     assign_report,
     bystanders,
     commits,
-    events,
     failover,
     groups,
     heartbeats,
     herd_report,
+    pipeline,
     rolling,
     rolling_report,
 )
 from bench.bench import Bench
-from comparison.pipeline.session import spark_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERD = herd_report.Plan(sizes=(5, 10, 20, 50), runs=5, brokers=(1,))
 HERD_SMOKE = herd_report.Plan(sizes=(3,), runs=1, brokers=(1,))
-EVENTS = 100_000
 
 
 def measure_rolling(bench: Bench) -> None:
@@ -50,22 +47,6 @@ def measure_herd(bench: Bench) -> None:
     herd_report.run(bench.folder, plan, bench.console)
 
 
-def measure_events(bench: Bench) -> None:
-    count = 10_000 if bench.smoke else EVENTS
-    with spark_session(work_dir=bench.folder / "spark") as spark:
-        rate = events.event_rate(spark, bench.folder, count)
-    made = Table(title=f"Pipeline, {rate.events:,} generated events", title_justify="left")
-    for number, column in enumerate(("", "s", "events/s", "ratio")):
-        made.add_column(column, justify="left" if number == 0 else "right")
-    for name, seconds in (
-        ("Spark, first analysis", rate.cold_s),
-        ("Spark, second analysis", rate.warm_s),
-        ("plain Python, reading only", rate.reading_s),
-    ):
-        made.add_row(name, f"{seconds:.1f}", f"{rate.events / seconds:,.0f}", f"{seconds / rate.reading_s:.1f}")
-    bench.console.print(made)
-
-
 #: In running order.
 PARTS: dict[str, Callable[[Bench], None]] = {
     "heartbeats": heartbeats.run,
@@ -76,7 +57,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "rolling": measure_rolling,
     "herd": measure_herd,
     "assignors": assign_report.run,
-    "events": measure_events,
+    "pipeline": pipeline.run,
 }
 
 
@@ -98,6 +79,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of every single run to this file."
 )
 @assign_report.command_line
+@pipeline.command_line
 @click.option(
     "--profile",
     type=click.Path(path_type=Path),
