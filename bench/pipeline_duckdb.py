@@ -57,8 +57,8 @@ def answers(from_json: bool, runs: Path, events: Path, scratch: Path) -> dict[st
         if from_json:
             columns = ", ".join(f"'{name}': '{type_}'" for name, type_ in _COLUMNS.items())
             files = f"read_json('{runs}/trace/*.jsonl', format='newline_delimited', columns={{{columns}}})"
-            typed = '* REPLACE (TRY_CAST("end" AS BIGINT) AS "end"), ns AS t_ns'
-            db.execute(f"CREATE TABLE ev AS SELECT {typed} FROM {files} WHERE kind IS NOT NULL")
+            named = '"offset" AS record_offset, "by" AS by_member, TRY_CAST("end" AS BIGINT) AS end_offset, ns AS t_ns'
+            db.execute(f"CREATE TABLE ev AS SELECT *, {named} FROM {files} WHERE kind IS NOT NULL")
             for kind in _KINDS:
                 db.execute(f"CREATE VIEW {kind} AS SELECT * FROM ev WHERE kind = '{kind}'")
             kinds = dict(db.execute("SELECT kind, count(*) FROM ev GROUP BY kind").fetchall())
@@ -152,19 +152,21 @@ maximal AS (
 SELECT coalesce(sum(doubled), 0) FROM maximal WHERE whole > 1000000);
 
 CREATE TABLE commits AS
-SELECT "offset", lag("offset") OVER (PARTITION BY topic, "partition" ORDER BY t_ns, seq) AS before FROM offset_written;
+SELECT record_offset, lag(record_offset) OVER (PARTITION BY topic, "partition" ORDER BY t_ns, seq) AS before
+FROM offset_written;
 
 CREATE TABLE stale AS
 WITH naming AS (
   SELECT topic, "partition" AS part, t_ns * 1::HUGEINT * 4294967296 + seq AS place, owner FROM authority_named UNION ALL
   SELECT topic, "partition", t_ns * 1::HUGEINT * 4294967296 + seq, '' FROM authority_cleared)
 SELECT count(*) AS n FROM (
-  SELECT topic, "partition" AS part, "by", t_ns * 1::HUGEINT * 4294967296 + seq AS place FROM offset_written) AS written
+  SELECT topic, "partition" AS part, by_member, t_ns * 1::HUGEINT * 4294967296 + seq AS place
+  FROM offset_written) AS written
 ASOF JOIN naming ON written.topic = naming.topic AND written.part = naming.part AND written.place >= naming.place
-WHERE owner <> '' AND "by" <> owner AND "by" <> regexp_replace(owner, '-[0-9]+$', '');
+WHERE owner <> '' AND by_member <> owner AND by_member <> regexp_replace(owner, '-[0-9]+$', '');
 
 CREATE TABLE final AS
-SELECT f.topic, f."partition" AS part, f.committed, f."end", arg_max(w."offset", (w.t_ns, w.seq)) AS accepted
+SELECT f.topic, f."partition" AS part, f.committed, f.end_offset, arg_max(w.record_offset, (w.t_ns, w.seq)) AS accepted
 FROM final_offset AS f LEFT JOIN offset_written AS w
   ON w.topic = f.topic AND w."partition" = f."partition" AND w.t_ns <= f.t_ns - 100000000
 GROUP BY ALL;
@@ -178,8 +180,8 @@ CREATE TABLE answers AS SELECT
   doubled('delivering_ends') AS two_delivering_ns,
   (SELECT count(*) FROM offset_written) AS commits,
   (SELECT n FROM stale) AS stale_writes,
-  (SELECT count(*) FILTER ("offset" < before) FROM commits) AS moved_back,
+  (SELECT count(*) FILTER (record_offset < before) FROM commits) AS moved_back,
   (SELECT count(*) FROM final) AS final_read,
   (SELECT count(*) FILTER (committed < accepted) FROM final) AS final_behind,
-  (SELECT count(*) FILTER (committed > "end") FROM final) AS final_beyond;
+  (SELECT count(*) FILTER (committed > end_offset) FROM final) AS final_beyond;
 """

@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from comparison.pipeline.bronze.kinds import FILE_NAMES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
@@ -119,7 +121,9 @@ def _of_tables(piece: _Piece) -> tuple[dict[str, int], dict[str, pa.Table]]:
             with pq.ParquetFile(path) as file:
                 kinds[kind] = file.metadata.num_rows
                 if kind in _NEEDED:
-                    tables[kind] = file.read(columns=list(_NEEDED[kind]), use_threads=False)
+                    names = [FILE_NAMES.get(name, name) for name in _NEEDED[kind]]
+                    tables[kind] = file.read(columns=names, use_threads=False)
+                    tables[kind] = tables[kind].select(names).rename_columns(list(_NEEDED[kind]))
     return kinds, tables
 
 
