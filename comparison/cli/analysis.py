@@ -14,10 +14,10 @@ import click
 import msgspec
 from rich.console import Console
 
+from comparison.cli.report_file import write_report
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.printable import printable_all
-from comparison.report.page import page
 from comparison.report.terminal import render
 from comparison.run_folder import run_dirs_in, write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
@@ -25,7 +25,7 @@ from kernel.errors import UNWRITABLE, EnvironmentFault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-RESULT, REPORT = "result.json", "report.html"
+RESULT = "result.json"
 
 #: The worst verdict decides: a violation before an unknown one.
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
@@ -69,7 +69,7 @@ def analysed(
         with starting as session:
             result = analyze_on(session, run_dirs, output=folder, progress=progress)
         if report:
-            (folder / REPORT).write_text(page(result), encoding="utf-8")
+            write_report(result, folder)
         for text in damage_of(result, folder / TABLES):
             click.echo(text, err=True)
     except OSError as error:

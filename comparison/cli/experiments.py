@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import shlex
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.cli.analysis import analysed, format_option, shown
+from comparison.cli.catalogue_text import described, in_words
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
     from comparison.cli.spark_options import SparkChoice
     from comparison.scenarios.plan.scenario import Scenario
-    from comparison.scenarios.plan.vocabulary import Step
     from comparison.scenarios.run.experiments import Planned
 
 #: More repeats would take longer than a day: a mistake.
@@ -74,31 +72,13 @@ def scenarios(as_json: bool, show: str | None) -> None:
         Console().print(table)
 
 
-def described(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as JSON; each step is its name with its parameters."""
-    return {
-        "name": scenario.name,
-        "symptom": scenario.symptom,
-        "look_for": list(scenario.look_for),
-        "steps": [repr(step) for step in scenario.steps],
-        "defaults": scenario.defaults.as_json(),
-        "budget_s": scenario.budget_s,
-        "zookeeper_servers": scenario.zookeeper_servers,
-        "settings": dict(scenario.settings),
-        "designs": [d for d in DESIGN_NAMES if d not in scenario.same_run_as and d not in scenario.not_applicable],
-        "same_run_as": dict(scenario.same_run_as),
-        "not_applicable": dict(scenario.not_applicable),
-        "references": list(scenario.references),
-    }
-
-
 def _show(scenario: Scenario) -> None:
     click.echo(f"{scenario.name}: {scenario.symptom}\n\nWhat to look for:")
     for line in scenario.look_for:
         click.echo(f"  - {line}")
     click.echo("\nSteps:")
     for step in scenario.steps:
-        click.echo(f"  - {_in_words(step)}")
+        click.echo(f"  - {in_words(step)}")
     if scenario.settings:
         click.echo(f"\nSettings: {', '.join(f'{name}={value}' for name, value in scenario.settings.items())}")
     for design, why in scenario.not_applicable.items():
@@ -106,16 +86,6 @@ def _show(scenario: Scenario) -> None:
     if scenario.references:
         click.echo(f"\nReferences: {'; '.join(scenario.references)}")
     click.echo(f"\nRun it: rebalance-lab run {scenario.name}")
-
-
-def _in_words(step: Step) -> str:
-    """A step's description and parameters, without `change`, which only names the measurement."""
-    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
-    if settings := given.pop("settings", None):
-        given |= settings
-    shown_with = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
-    words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
-    return f"{words} [{shown_with}]" if shown_with else words
 
 
 def design_option(command: Callable[..., Any]) -> Callable[..., Any]:

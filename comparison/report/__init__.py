@@ -1,1 +1,0 @@
-"""Results for a terminal and an HTML page, and diagrams from traces. Reads files, never running code or Spark."""

@@ -1,14 +1,26 @@
-"""A result as one HTML file: no script, nothing fetched, every figure in a table.
+"""The report as one HTML file: what was found, what was done, who owned what, and every figure in a table.
 
-Reads the plain mapping that result.json holds, and nothing else. This module decides what is shown; `page.html.j2`
-says how, and escapes every text, because a trace may contain anything.
+Reads the plain mapping that result.json holds, and the values that were read from the analysis's tables
+(`comparison.report.view`). The file loads nothing, says everything without its script, and runs no script but its own.
+This module decides what is shown; the templates say how, and escape every text, because a trace may contain anything.
+
+To add a chart: read what it draws in `view`, draw it in `drawing` as a `Block`, put it below the lanes in `sections`.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from markupsafe import Markup
+
+from comparison.metrics import METRICS
+from comparison.printable import printable_all
 from comparison.report import restarts
+from comparison.report.drawing.members import COLOURS
 from comparison.report.figures import (
     CHANGE_COLUMNS,
     EXPECTED,
@@ -16,196 +28,134 @@ from comparison.report.figures import (
     MARKS,
     NOT_APPLICABLE,
     NOT_EXPECTED,
+    ROWS,
     UNKNOWN,
-    by_change,
     check_version,
     circumstances,
-    counted_noun,
-    ending,
-    evidence,
     inapplicable,
-    metric_rows,
-    number,
-    ratio,
     warnings_of,
 )
 from comparison.report.markup import render
-from comparison.report.repeats import columns_of, repeat_summary, spread_of
-from comparison.report.throughput import SLOW, chart, describe_waits
-from comparison.report.trace_files import FileTable, file_table
+from comparison.report.repeats import columns_of
+from comparison.report.sections.done import About, as_text, conditions
+from comparison.report.sections.evidence import anchor_of
+from comparison.report.sections.found import findings
+from comparison.report.sections.lanes import lanes, marks_for
+from comparison.report.sections.tables import tables
+from comparison.report.throughput import SLOW, chart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from markupsafe import Markup
+    from collections.abc import Mapping, Sequence
 
     from comparison.report.figures import Run
+    from comparison.report.sections.found import Finding
+    from comparison.report.sections.lanes import Lanes
+    from comparison.report.sections.tables import Tables
+    from comparison.report.view.model import RunView
 
-#: The file may not load anything.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_FOLDER = Path(__file__).parent
 _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICABLE: "faint"}
-#: Scenarios whose chart is always open, because they are about it.
+#: Scenarios whose chart of records is always open, because they are about it.
 _CHART_OPEN = (SLOW, restarts.SCENARIO, "scale-out", "coordinator-failover")
-
-
-class _Restarts(NamedTuple):
-    """What a rolling restart cost, design by design."""
-
-    title: str
-    headings: list[str]
-    costs: Sequence[restarts.Cost]
-    remarks: list[str]
-
-
-class _Count(NamedTuple):
-    """An exact count; `model` is what it should be, `=` where it is."""
-
-    text: str
-    agrees: bool
-    model: str
-    formula: str
-
-
-class _Change(NamedTuple):
-    """One design's row of a change; `name` is empty in all rows of a change but the first."""
-
-    name: str
-    design: str
-    figures: list[tuple[str, str]]  #: each with its range over the repeats
-    counts: list[_Count]
-    failed: int
-
-
-class _Figure(NamedTuple):
-    """One metric of all designs; each cell has its range over the repeats, and its ratio to the first design's."""
-
-    label: str
-    part: bool  #: of the metric above
-    cells: list[tuple[str, tuple[str, str]]]
-
-
-class _RunReasons(NamedTuple):
-    """Why one design's run came to its verdict."""
-
-    design: str
-    verdict: str
-    repeats: str
-    verdicts: Sequence[Mapping[str, Any]]
-    overlap: str
-    failures: Sequence[str]
-    ending: str
-    files: FileTable | None
 
 
 class _Scenario(NamedTuple):
     """One section of the page."""
 
     name: str
+    anchor: str
     verdict: str
     outcomes: dict[str, str]  #: by design; '' where it was not run
-    designs: list[str]
+    findings: Sequence[Finding]
+    about: Mapping[str, Any]
     circumstances: str
     warnings: list[str]
-    restarts: _Restarts | None
+    lanes: Lanes | None
     chart: Markup | None
     chart_open: bool
-    waits: list[tuple[str, str]]
-    changes: list[_Change]
-    figures: list[_Figure]
-    runs: list[_RunReasons]
+    tables: Tables
 
 
-def page(result: Mapping[str, Any]) -> str:
-    """The whole file; raises ValueError when the result is of another version than this report knows."""
+def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = None, about: About | None = None) -> str:
+    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn.
+
+    Raises ValueError when the result is of another version than this report knows.
+    """
     check_version(result)
+    result, about = printable_all(result), about or About()
+    about = About(printable_all(about.command), about.catalogue)
+    by_path = {run["path"]: view for run, view in zip(result["runs"], views or (), strict=False)}
     designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
-    shown = render(
-        "page.html.j2",
-        policy=_POLICY,
-        classes=_CLASSES,
-        marks=MARKS,
-        kinds=KINDS,
-        not_applicable=NOT_APPLICABLE,
-        change_headings=[heading for _, heading in CHANGE_COLUMNS],
-        outcome=result["verdict"],
-        designs=designs,
-        inapplicable=inapplicable(result),
-        scenarios=[_scenario(scenario, result, designs) for scenario in result["scenarios"]],
+    shown = [columns_of(scenario, result) for scenario in result["scenarios"]]
+    marks_max = marks_for(sum(map(len, shown)))
+    named = zip(result["scenarios"], shown, strict=True)
+    script = _script()
+    return str(
+        render(
+            "page.html.j2",
+            policy=_policy(script),
+            script=Markup(script),  # ours
+            colours=COLOURS,
+            classes=_CLASSES,
+            marks=MARKS,
+            legend=", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()),
+            kinds=KINDS,
+            not_applicable=NOT_APPLICABLE,
+            change_headings=[heading for _, heading in CHANGE_COLUMNS],
+            glossary=[(label.strip(), METRICS[name]) for name, label in ROWS if name in METRICS],
+            outcome=result["verdict"],
+            designs=designs,
+            inapplicable=inapplicable(result),
+            conditions=(rows := conditions(result, about)),
+            conditions_text=as_text(rows),
+            scenarios=[_scenario(each, runs, result, by_path, about, marks_max) for each, runs in named],
+            anchor_of=anchor_of,
+        )
     )
-    return str(shown)
 
 
-def _scenario(scenario: Mapping[str, Any], result: Mapping[str, Any], designs: Sequence[str]) -> _Scenario:
-    runs, name = columns_of(scenario, result), scenario["scenario"]
+def _scenario(
+    scenario: Mapping[str, Any],
+    runs: Sequence[Run],
+    result: Mapping[str, Any],
+    views: Mapping[str, RunView | None],
+    about: About,
+    marks_max: int,
+) -> _Scenario:
+    name = scenario["scenario"]
+    by_design = {run["design"]: view for run in runs if (view := views.get(run["path"])) is not None}
     return _Scenario(
         name=name,
+        anchor=anchor_of(name),
         verdict=scenario["verdict"],
-        outcomes=_outcomes(name, runs, result, designs),
-        designs=[run["design"] for run in runs],
+        outcomes=_outcomes(name, runs, result),
+        findings=findings(name, runs, by_design),
+        about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
-        restarts=_restarts(runs),
+        lanes=lanes(name, list(by_design.values()), marks_max),
         chart=chart(runs),
         chart_open=name in _CHART_OPEN,
-        waits=[(run["design"], describe_waits(run)) for run in runs] if name == SLOW else [],
-        changes=[row for change, rows in by_change(runs) for row in _changes(change, rows)],
-        figures=list(_figures(runs)),
-        runs=[_reasons(run) for run in runs],
+        tables=tables(runs),
     )
 
 
-def _outcomes(scenario: str, runs: Sequence[Run], result: Mapping[str, Any], designs: Sequence[str]) -> dict[str, str]:
+def _outcomes(scenario: str, runs: Sequence[Run], result: Mapping[str, Any]) -> dict[str, str]:
+    designs = dict.fromkeys(run["design"] for run in result["runs"])
     verdicts = {run["design"]: str(run["verdict"]) for run in runs}
     why = inapplicable(result)
     return {design: verdicts.get(design, NOT_APPLICABLE if (scenario, design) in why else "") for design in designs}
 
 
-def _restarts(runs: Sequence[Run]) -> _Restarts | None:
-    costs = restarts.costs(runs)
-    if not costs:
-        return None
-    title = restarts.title(costs)
-    headings = [long for _, long in restarts.HEADINGS]
-    return _Restarts(title[0].upper() + title[1:], headings, costs, restarts.remarks(costs))
+@cache
+def _script() -> str:
+    return (_FOLDER / "page.js").read_text(encoding="utf-8")
 
 
-def _changes(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[_Change]:
-    for place, (design, change) in enumerate(rows):
-        yield _Change(
-            name=name if place == 0 else "",
-            design=design,
-            figures=[
-                (number(change[column], whole=column == "converge_ms"), spread_of(change, column))
-                for column, _ in CHANGE_COLUMNS
-            ],
-            counts=[_count(count) for count in change["counted"]],
-            failed=change["attempts_failed"],
-        )
-
-
-def _count(count: Mapping[str, Any]) -> _Count:
-    agrees = count["measured"] == count["model"]
-    return _Count(counted_noun(count), agrees, "=" if agrees else number(count["model"]), count["formula"])
-
-
-def _figures(runs: Sequence[Run]) -> Iterator[_Figure]:
-    """Rows are metrics, columns designs."""
-    for name, label, values in metric_rows(runs):
-        cells = []
-        for run, value in zip(runs, values, strict=True):
-            beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
-            cells.append((number(value), (spread_of(run, name), beside)))
-        yield _Figure(label.strip(), label.startswith(" "), cells)
-
-
-def _reasons(run: Run) -> _RunReasons:
-    return _RunReasons(
-        design=run["design"],
-        verdict=run["verdict"],
-        repeats=repeat_summary(run),
-        verdicts=run["verdicts"],
-        overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
-        failures=run["failures"],
-        ending=ending(run),
-        files=file_table(run),
+def _policy(script: str) -> str:
+    """The file loads nothing, and runs this script only."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from comparison.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -57,7 +59,7 @@ class MemberNames:
     @property
     def full(self) -> dict[str, str]:
         """The full names of those that had to be shortened."""
-        return {short: long for long, short in self._short.items() if short != long}
+        return {short: printable(long) for long, short in self._short.items() if short != long}
 
     def of_owner(self, owner: str) -> str:
         """Of `process/member/stream`."""
@@ -80,7 +82,8 @@ class MemberNames:
 
     def _shortened(self, name: str) -> str:
         if name not in self._short:
-            short = name if len(name) <= LETTERS_MAX else f"…{name[1 - LETTERS_MAX :]}"
+            shown = printable(name)
+            short = shown if len(shown) <= LETTERS_MAX else f"…{shown[1 - LETTERS_MAX :]}"
             if short in self._short.values():
                 short = f"#{len(self._short) + 1}"
             self._short[name] = short

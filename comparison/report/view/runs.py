@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from comparison.printable import printable
 from comparison.report.view.model import (
     Change,
     Commit,
@@ -56,7 +57,12 @@ def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
     began_ms, ended_ms = _bounds(run, tables)
     partitions = tuple(_partitions(tables, names, ended_ms))
     phases = tuple(
-        Phase(_ms(row["from_ns"]), _ms(row["until_ns"]), names.of_member(row["member"], row["process"]), row["phase"])
+        Phase(
+            _ms(row["from_ns"]),
+            _ms(row["until_ns"]),
+            names.of_member(row["member"], row["process"]),
+            printable(row["phase"]),
+        )
         for row in tables.rows["phases"]
         if row["phase"] != _WHOLE
     )
@@ -73,12 +79,12 @@ def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
         phases=phases,
         rounds=tuple(_rounds(tables.rows["rounds"])),
         faults=tuple(
-            Fault(row["fault"], row["target"], _ms(row["from_ns"]), _ms_or_none(row["healed_ns"]))
+            Fault(printable(row["fault"]), printable(row["target"]), _ms(row["from_ns"]), _ms_or_none(row["healed_ns"]))
             for row in tables.rows["faults"]
         ),
         changes=tuple(
             Change(
-                change["change"] if change["round"] == 1 else f"{change['change']} {change['round']}", change["from_ms"]
+                printable(change["change"]) + (f" {change['round']}" if change["round"] > 1 else ""), change["from_ms"]
             )
             for change in run["changes"]
             if change["change"] not in _FORMING and change["members"] is not None
@@ -138,7 +144,7 @@ def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Itera
         group, topic, number = key
         delivering = _in_order(holdings[key]["delivering"])
         yield PartitionView(
-            name=f"{group}/{topic}-{number}" if several else f"{topic}-{number}",
+            name=printable(f"{group}/{topic}-{number}" if several else f"{topic}-{number}"),
             named=_in_order(holdings[key]["authority"]),
             delivering=delivering,
             overlaps=tuple(_overlaps(segments[key], delivering)),
@@ -157,7 +163,7 @@ def _commit(row: Row, names: MemberNames) -> Commit:
         at_ms=_ms(row["t_ns"]),
         member=names.of_member(row["by_member"]),
         offset=row["record_offset"],
-        outcome=row["outcome"] or "refused",
+        outcome=printable(row["outcome"] or "refused"),
         is_stale=row["is_stale"],
         moved_back_by=row["moved_back_by"],
     )

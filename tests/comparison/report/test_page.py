@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import re
 import subprocess
 import sys
@@ -67,7 +70,7 @@ def read() -> _Reader:
 
 def test_file_is_well_formed_and_loads_nothing(read: _Reader) -> None:
     assert read.open == []
-    assert read.loads == []
+    assert read.loads == ["script"]
     assert all(link.startswith("#") for link in read.links)
 
 
@@ -79,9 +82,9 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
 
 def test_designs_are_shown_side_by_side(read: _Reader) -> None:
     assert ["scenario", *DESIGN_NAMES] in read.rows
-    verdicts = ["+ as expected"] * 6
+    verdicts = ["+"] * 6
     assert ["rolling-restart", *verdicts] in read.rows
-    verdicts[1] = "- not applicable"
+    verdicts[1] = "-"
     assert ["slow-member", *verdicts] in read.rows
     assert "slow-member in server: nobody is slow" in read.text
 
@@ -93,7 +96,7 @@ def test_rolling_restart_shows_its_costs(read: _Reader) -> None:
 
 def test_slow_member_is_drawn_and_described(read: _Reader) -> None:
     assert "nothing delivered for 4.0 s" in read.text  # in the picture
-    assert "eager: m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s" in read.text
+    assert "In eager: m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s." in read.text
 
 
 def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
@@ -126,7 +129,7 @@ def evil() -> dict[str, Any]:
 
 def test_traces_cannot_inject_markup_into_the_page() -> None:
     shown = _Reader(page(evil()))
-    assert shown.loads == []
+    assert shown.loads == ["script"]
     assert shown.open == []
     assert shown.text.count(EVIL) >= 5
 
@@ -145,7 +148,7 @@ def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> No
         delivery=Delivery(from_ms=0.0, bin_ms=100.0, records=[5] * 30),
     )
     shown = _Reader(page(as_mapping(compose([found]))))
-    assert shown.loads == []
+    assert shown.loads == ["script"]
     assert shown.open == []
     # Members, preset, warning, count, overlap; the change in the table and, as hint and label, in the chart.
     assert shown.text.count(quoted) >= 8
@@ -159,8 +162,22 @@ def test_page_says_what_went_wrong() -> None:
 
 
 def test_style_fetches_nothing() -> None:
+    text = page(six_designs()).replace("http://www.w3.org/2000/svg", "")
+    assert re.findall(r"url\([^#]|@import|https?://", text) == []
+
+
+def test_only_the_page_s_own_script_may_run() -> None:
     text = page(six_designs())
-    assert re.findall(r"url\(|@import|https?://", text.replace("http://www.w3.org/2000/svg", "")) == []
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', text)
+    assert html.unescape(policy).startswith("default-src 'none'; ")
+    assert f"script-src 'sha256-{digest}';" in html.unescape(policy)
+
+
+def test_as_expected_stands_once_for_a_verdict_and_not_for_each_check() -> None:
+    text = _Reader(page(six_designs())).text
+    assert text.count("+ as expected") == 2  # the title, and what the mark means
 
 
 def test_later_version_of_the_result_is_refused() -> None:

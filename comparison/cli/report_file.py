@@ -1,0 +1,39 @@
+"""Writes a result's report from what is beside it: the analysis's tables, and the record of the command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from comparison.cli.catalogue_text import catalogue
+from comparison.report.page import page
+from comparison.report.sections.done import About
+from comparison.report.view.runs import read_views
+from kernel.trace.listed_file import RUN_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+REPORT, COMMAND = "report.html", "command.json"
+
+
+def write_report(result: Mapping[str, Any], folder: Path) -> Path:
+    """Write `report.html` into the result's folder, which has its tables; returns its path."""
+    path = folder / REPORT
+    shown = page(result, read_views(result, folder), About(_command(folder), catalogue()))
+    path.write_text(shown, encoding="utf-8")
+    return path
+
+
+def _command(folder: Path) -> Mapping[str, Any]:
+    """What the folder's command.json holds, or its run.json; empty without a readable one."""
+    for name in (COMMAND, RUN_FILE):
+        try:
+            found = msgspec.json.decode((folder / name).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}

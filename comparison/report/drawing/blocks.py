@@ -1,0 +1,170 @@
+"""A block of a picture: lanes on a common time axis, in layers that a page can stretch.
+
+- `names`: beside the lanes, never stretched.
+- `under` and `over`: shapes at shares of the width, with text that keeps its form.
+- `bars`: paths in milliseconds and pixels, stretched as a whole: thousands of bars in a few elements. A page finds a
+  bar's lane by its height (`rows`).
+
+`Bars` collects stretches by class, and bounds how many are drawn: the shortest are joined into grey ones, and counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.report.markup import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from comparison.report.drawing.scale import Scale
+
+#: Shares of the width below which the stretches that are too many are joined.
+_JOINED = 1 / 400
+#: About the width of a letter, and of the plot on a desktop: what fits is decided for it.
+LETTER, USUAL_WIDTH = 6.4, 900
+#: On a plot narrower than this many pixels, names that would not fit are hidden.
+NARROW_WIDTH = 380
+
+
+#: What a bar of a row means, for the page's script.
+NAMED, DELIVERS, COMMITS, REBALANCES, PHASE = "n", "d", "c", "r", "p"
+
+
+#: Between the labels of a path's bars.
+SEPARATOR = "|"
+
+
+class Row(NamedTuple):
+    """Where the bars of a lane are: from `y`, `height` pixels; `what` is one of NAMED, DELIVERS, ..."""
+
+    y: int
+    height: int
+    lane: str
+    what: str
+
+
+@dataclass(slots=True)
+class Block:
+    """Lanes below each other; `title` describes them to those who cannot see them."""
+
+    kind: str
+    title: str
+    height: int = 0
+    names: list[Shape] = field(default_factory=list)
+    under: list[Shape] = field(default_factory=list)
+    bars: list[Shape] = field(default_factory=list)
+    over: list[Shape] = field(default_factory=list)
+    labels: list[Shape] = field(default_factory=list)  #: of bars, over them
+    narrow: list[Shape] = field(default_factory=list)  #: labels that do not fit on a narrow screen
+    rows: list[Row] = field(default_factory=list)
+    edges: list[int] = field(default_factory=list)  #: where lanes end
+    ticks: dict[str, list[str]] = field(default_factory=dict)  #: strokes of `bars`, by class
+
+    def data(self) -> str:
+        """The rows for the page's script, as text without markup: see `rows` in page.js."""
+        return "\n".join(f"{row.y}\t{row.height}\t{row.what}\t{plain(row.lane)}" for row in self.rows)
+
+    def strokes(self, length_ms: int) -> list[Shape]:
+        """The edges of lanes, and all ticks of a class as one path."""
+        edges = {"class": "sep", "d": "".join(f"M0 {y}h{length_ms}" for y in self.edges)}
+        ticks = [Shape("path", {"class": name, "d": "".join(paths)}) for name, paths in self.ticks.items() if paths]
+        return [*([Shape("path", edges)] if self.edges else []), *ticks]
+
+    def name(self, text: str, y: float) -> None:
+        self.names.append(Shape("text", {"x": "100%", "y": y}, cut(text)))
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def cut(text: str, letters: int = 11) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 5]}…{text[-4:]}"
+
+
+class Bar(NamedTuple):
+    """A stretch of a lane's row, in milliseconds from the left end."""
+
+    from_: int
+    until: int
+    row: Row
+    classes: str
+    label: str
+    is_labelled: bool
+
+
+class Bars:
+    """The bars of one block."""
+
+    def __init__(self, scale: Scale) -> None:
+        self._scale = scale
+        self._bars: list[Bar] = []
+
+    def add(
+        self, from_ms: float, until_ms: float, row: Row, classes: str, label: str, *, is_labelled: bool = True
+    ) -> None:
+        from_ = min(self._scale.unit(from_ms), self._scale.length_ms - 1)
+        self._bars.append(Bar(from_, max(from_ + 1, self._scale.unit(until_ms)), row, classes, label, is_labelled))
+
+    def drawn_into(self, block: Block, most: int) -> int:
+        """Draw them, the longest first if they are more than `most`; how many were joined instead."""
+        kept = sorted(self._bars, key=lambda bar: bar.from_ - bar.until)
+        joined = kept[most:]
+        kept = sorted(kept[:most])
+        by_class: defaultdict[str, list[Bar]] = defaultdict(list)
+        for bar in kept:
+            by_class[bar.classes].append(bar)
+        for classes, bars in by_class.items():
+            labels = [bar.label for bar in bars]
+            attributes = {"class": classes, "data-n": _together(labels), "d": "".join(map(_path, bars))}
+            block.bars.append(Shape("path", attributes, hint=labels[0] if len(set(labels)) == 1 else ""))
+        if joined:
+            grey = [_path(bar) for bar in _joined(joined, max(1, round(self._scale.length_ms * _JOINED)))]
+            block.bars.append(Shape("path", {"class": "many", "data-n": "several", "d": "".join(grey)}, hint="several"))
+        for bar in kept:
+            self._label(bar, block)
+        return len(joined)
+
+    def _label(self, bar: Bar, block: Block) -> None:
+        share = (bar.until - bar.from_) / self._scale.length_ms
+        needed = (LETTER * len(bar.label) + 4) / share
+        if needed > USUAL_WIDTH or bar.row.height < 8 or not bar.is_labelled:
+            return
+        at = f"{100 * bar.from_ / self._scale.length_ms:.2f}%"
+        y = bar.row.y + (bar.row.height + 7) // 2
+        (block.labels if needed <= NARROW_WIDTH else block.narrow).append(Shape("text", {"x": at, "y": y}, bar.label))
+
+
+def _together(labels: list[str]) -> str:
+    """The bars' labels in the order of the path; one label if it is that of all."""
+    return labels[0] if len(set(labels)) == 1 else SEPARATOR.join(label.replace(SEPARATOR, " ") for label in labels)
+
+
+def _path(bar: Bar) -> str:
+    width = bar.until - bar.from_
+    return f"M{bar.from_} {bar.row.y}h{width}v{bar.row.height}h-{width}z"
+
+
+def _joined(bars: Iterable[Bar], distance: int) -> list[Bar]:
+    found: list[Bar] = []
+    for bar in sorted(bars, key=lambda bar: (bar.row, bar.from_)):
+        if found and found[-1].row == bar.row and bar.from_ - found[-1].until <= distance:
+            found[-1] = found[-1]._replace(until=max(found[-1].until, bar.until))
+        else:
+            found.append(bar)
+    return found
+
+
+def packed(stretches: Iterable[tuple[float, float]], most: int) -> list[int]:
+    """The row of each of some stretches, in order, so that those at the same time are below each other."""
+    ends: list[float] = []
+    rows = []
+    for from_ms, until_ms in stretches:
+        row = next((number for number, end in enumerate(ends) if end <= from_ms), len(ends))
+        row = min(row, most - 1)
+        ends[row : row + 1] = [max(until_ms, ends[row] if row < len(ends) else until_ms)]
+        rows.append(row)
+    return rows

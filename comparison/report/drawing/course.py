@@ -1,0 +1,106 @@
+"""The course of a run above and below its lanes: faults and changes, generations, the members' phases, the axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.report.drawing.blocks import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Row
+from comparison.report.drawing.panel import MOMENT_MS, disturbances
+from comparison.report.markup import Shape
+
+if TYPE_CHECKING:
+    from comparison.report.drawing.panel import Panel
+    from comparison.report.drawing.scale import Scale
+    from comparison.report.view.model import RunView
+
+_LINE, _STEP, _PHASE, AXIS = 14, 15, 9, 18
+#: Labels of faults and changes in so many lines; those that find no room keep their line and hint.
+_LINES_MAX = 3
+
+
+def course(panel: Panel) -> Block:
+    """What was done to the group, and its generations."""
+    view, scale = panel.view, panel.scale
+    block = Block("course", f"Faults, changes and rebalances in {view.design}")
+    labels = list(_labels(view))
+    free = [0.0] * _LINES_MAX
+    for at_ms, label in labels:
+        x = scale.share(at_ms) * USUAL_WIDTH
+        if x + LETTER * len(label) > USUAL_WIDTH:  # to the left of its line
+            x -= LETTER * len(label) + 6
+            place: dict[str, object] = {"text-anchor": "end", "dx": -3}
+        else:
+            place = {"dx": 3}
+        line = next((number for number, end in enumerate(free) if end <= x), None)
+        if line is not None:
+            free[line] = x + LETTER * len(label) + 8
+            attributes = {"class": "ev", "x": scale.percent(at_ms), "y": 11 + _LINE * line, **place}
+            block.over.append(Shape("text", attributes, label))
+    block.height = _LINE * max(1, sum(end > 0 for end in free)) + 2
+    block.under += disturbances(panel)
+    block.name("done", 11)
+    _steps(block, view, scale)
+    return block
+
+
+def _labels(view: RunView) -> list[tuple[float, str]]:
+    found = []
+    for fault in view.faults:
+        name = f"{fault.fault} {fault.target}".strip()
+        found.append((fault.from_ms, name))
+        if fault.healed_ms is not None and fault.healed_ms - fault.from_ms > MOMENT_MS:
+            found.append((fault.healed_ms, "heal" if fault.fault == "cut" else f"end of {fault.fault}"))
+    return sorted({*found, *((change.at_ms, change.name) for change in view.changes)})
+
+
+def _steps(block: Block, view: RunView, scale: Scale) -> None:
+    """Each rebalance of the group, and the generation that it brought."""
+    if not view.rounds:
+        return
+    numbered = any(each.generation is not None for each in view.rounds)
+    block.name("generation" if numbered else "rebalances", block.height + 11)
+    row = Row(block.height + 1, _STEP - 4, "the group", REBALANCES)
+    bars, free = Bars(scale), 0.0
+    for each in view.rounds:
+        until_ms = view.ended_ms if each.until_ms is None else each.until_ms
+        bars.add(each.from_ms, until_ms, row, "round", "rebalance", is_labelled=False)
+        number = each.generation if each.generation is not None else each.number
+        x = scale.share(until_ms) * USUAL_WIDTH
+        if x >= free:
+            attributes = {"class": "step", "x": scale.percent(until_ms), "dx": 2, "y": block.height + 10}
+            block.over.append(Shape("text", attributes, f"{number}" if number is not None else ""))
+            free = x + LETTER * len(str(number)) + 4
+    bars.drawn_into(block, 10_000)
+    block.rows.append(row)
+    block.height += _STEP
+
+
+def phases(panel: Panel) -> tuple[Block, int]:
+    """What each member did in its rebalances; how many phases were too many to be drawn one by one."""
+    view = panel.view
+    block = Block("phases", f"Phases of the members' rebalances in {view.design}")
+    block.under += disturbances(panel)
+    bars = Bars(panel.scale)
+    rows = {}
+    for place in view.lanes:
+        rows[place] = Row(block.height + 1, _PHASE, place, PHASE)
+        block.name(place, block.height + _PHASE)
+        block.height += _PHASE + 2
+    block.rows += rows.values()
+    for each in view.phases:
+        row = rows.get(view.places.get(each.member, each.member))
+        if row is not None:
+            bars.add(each.from_ms, each.until_ms, row, f"p-{each.phase}", each.phase)
+    return block, bars.drawn_into(block, panel.marks_max)
+
+
+def axis(panel: Panel) -> Block:
+    """Seconds since the first change or fault."""
+    block = Block("axis", "Seconds since the first change or fault", height=AXIS)
+    block.name("s", 13)
+    length = panel.scale.length_ms
+    for at, text in panel.scale.ticks():
+        x = f"{100 * at / length:.3f}%"
+        block.under.append(Shape("line", {"class": "tick", "x1": x, "x2": x, "y2": 4}))
+        block.over.append(Shape("text", {"class": "at", "x": x, "y": 14}, text))
+    return block

@@ -1,0 +1,89 @@
+"""What was done: each scenario's symptom, steps and what to look for, and the conditions, in a form to run again."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from comparison.report.figures import number
+from comparison.report.repeats import seeds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_STAMP = re.compile(r"(\d{8}T\d{6})Z")
+#: Parameters that are named beside the settings, or follow from them.
+_NOT_SETTINGS = ("seed", "preset", "settings", "scenario", "design", "timers", "warnings", "observed", "session_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the report is told besides the result; everything may be missing.
+
+    `command` is what command.json or run.json holds; `catalogue` describes scenarios by name, with symptom, steps in
+    words, look_for, references and defaults.
+    """
+
+    command: Mapping[str, Any] = field(default_factory=dict)
+    catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def conditions(result: Mapping[str, Any], about: About) -> list[tuple[str, str]]:
+    """Everything that a reader needs to run it again, as label and text."""
+    runs = result["runs"]
+    command = about.command
+    seeds = sorted({seed for run in runs for seed in seeds_of(run)})
+    repeats = max((run["repeat"] for run in runs), default=1)
+    machine = command.get("machine", {})
+    found = [
+        ("command", shlex.join(map(str, command.get("command", ())))),
+        ("date", _date(command, runs)),
+        ("versions", ", ".join(f"{name} {version}" for name, version in command.get("versions", {}).items())),
+        ("machine", ", ".join(f"{value} cores" if name == "cores" else str(value) for name, value in machine.items())),
+        ("seed", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))),
+        ("repeats", str(repeats)),
+        ("preset", ", ".join(sorted({str(run["parameters"].get("preset", "")) for run in runs} - {""}))),
+        *(("setting", text) for text in _settings(runs, about)),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _date(command: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
+    """When the command was started, from its folder's name where nothing else says it."""
+    stamps = [match[1] for run in runs for match in [_STAMP.search(f"{run['run_id']} {run['path']}")] if match]
+    if not stamps:
+        return ""
+    at = datetime.datetime.strptime(min(stamps), "%Y%m%dT%H%M%S").replace(tzinfo=datetime.UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _settings(runs: Sequence[Mapping[str, Any]], about: About) -> Iterator[str]:
+    """Settings and parameters that differ from the scenario's defaults, and by the scenario itself, each once."""
+    seen: dict[str, dict[str, None]] = {}
+    for run in runs:
+        parameters = run["parameters"]
+        known = about.catalogue.get(run["scenario"], {})
+        defaults = known.get("defaults", {})
+        own = known.get("settings", {})
+        for name, value in (parameters.get("settings") or {}).items():
+            where = "in this scenario's own settings: " if own.get(name) == value else ""
+            seen.setdefault(f"{where}{name}={value}", {})[run["scenario"]] = None
+        for name, default in defaults.items():
+            value = parameters.get(name)
+            if name not in _NOT_SETTINGS and value is not None and value != default:
+                text = f"{name} {_plain(value)} (default {_plain(default)})"
+                seen.setdefault(text, {})[run["scenario"]] = None
+    for text, scenarios in seen.items():
+        yield f"{text}: {', '.join(scenarios)}"
+
+
+def _plain(value: object) -> str:
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
+def as_text(rows: Sequence[tuple[str, str]]) -> str:
+    """The conditions as text to be copied; the command stands alone, so that it can be run."""
+    return "\n".join(text if label == "command" else f"# {label}: {text}" for label, text in rows)

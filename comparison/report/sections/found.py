@@ -1,0 +1,177 @@
+"""What was found, in sentences that are filled from the figures, each with links to where it is seen.
+
+A sentence says what differs between the designs, and names the design; one about what no design did stands once. No
+figure is made here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.report import restarts
+from comparison.report.figures import NOT_EXPECTED, UNKNOWN, by_change, number
+from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
+from comparison.report.throughput import SLOW, describe_waits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from comparison.report.figures import Run
+    from comparison.report.sections.evidence import Evidence
+    from comparison.report.view.model import RunView
+
+    Views = Mapping[str, RunView]
+
+_HERD = "herd"
+
+
+class Finding(NamedTuple):
+    """A sentence, and where to look."""
+
+    text: str
+    evidence: Sequence[Evidence] = ()
+
+
+def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
+    """What the runs of one scenario show; `views` are those runs by design, where they can be drawn."""
+    found = [*_verdicts(runs), *_two_delivering(runs, views), *_commits(runs, views)]
+    if scenario == _HERD:
+        found += _herd(runs)
+    if scenario == SLOW:
+        found += [Finding(f"In {run['design']}: {describe_waits(run)}.") for run in runs]
+    found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]
+    return [*found, *_owners(runs, views), *_records(runs)]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:
+    for outcome in (NOT_EXPECTED, UNKNOWN):
+        for run in runs:
+            checks = [each for each in run["verdicts"] if each["outcome"] == outcome]
+            for each in checks[:3]:
+                yield Finding(f"{_capital(outcome)} in {run['design']}: {each['check']}: {each['reason']}.")
+
+
+def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
+    several, none = _split(runs, lambda run: _metric(run, "two_delivering_longest_s"))
+    for run in several:
+        view = views.get(run["design"])
+        longest, total = _metric(run, "two_delivering_longest_s"), _metric(run, "two_delivering_partition_s")
+        yield Finding(
+            f"In {run['design']} two consumers delivered the same partition for {number(longest)} s{_of_fault(run)}, "
+            f"{number(total)} partition-seconds in all.",
+            _links(view, first_overlap),
+        )
+    if several and none:
+        yield Finding(f"In {_names(none)} no partition was delivered by two consumers at once.")
+    elif none and _has_faults(runs):
+        yield Finding("No partition was delivered by two consumers at once, in any design.")
+
+
+def _has_faults(runs: Sequence[Run]) -> bool:
+    return any(change["healed_ms"] is not None for run in runs for change in run["changes"])
+
+
+def _of_fault(run: Run) -> str:
+    """` of a cut of 10 s`, of the longest fault."""
+    healed = [(change["healed_ms"], change["change"]) for change in run["changes"] if change["healed_ms"]]
+    if not healed:
+        return ""
+    length_ms, name = max(healed)
+    return f" (the {name} lasted {length_ms / 1000:.1f} s)"
+
+
+def _commits(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
+    for run in runs:
+        view = views.get(run["design"])
+        stale, back = _metric(run, "stale_writes"), _metric(run, "moved_back")
+        if stale or back:
+            parts = [f"accepted {_count(stale, 'commit')} from a member that was not the owner"] if stale else []
+            if back:
+                offsets = _count(back, "committed offset")
+                parts.append(f"{offsets} moved back, by {number(_metric(run, 'moved_back_records'))} records in all")
+            yield Finding(f"In {run['design']}: {'; '.join(parts)}.", _links(view, first_moved_back))
+        if fenced := _metric(run, "fenced"):
+            were = "was" if fenced == 1 else "were"
+            late = _count(fenced, "late commit")
+            yield Finding(f"In {run['design']} {late} {were} refused.", _links(view, first_refused))
+    moved, still = _split(runs, lambda run: _metric(run, "moved_back"))
+    if moved and still:
+        yield Finding(f"In {_names(still)} no committed offset moved back.")
+
+
+def _herd(runs: Sequence[Run]) -> Iterator[Finding]:
+    """What the last and largest join cost."""
+    changes = list(by_change(runs))
+    if not changes:
+        return
+    name, rows = changes[-1]
+    costs = []
+    for design, change in rows:
+        requests = sum(change["requests"].get(api, 0) for api in ("JoinGroup", "SyncGroup"))
+        cost = [_count(change["notifications"], "notification"), _count(change["zk_reads"], "ZooKeeper read")]
+        kept = [each for each, n in zip(cost, (change["notifications"], change["zk_reads"]), strict=True) if n]
+        kept += [_count(requests, "JoinGroup or SyncGroup request")] if requests else []
+        costs.append(f"{' and '.join(kept) or 'nothing'} in {design}")
+    yield Finding(f"One more member ({name}) cost {', '.join(costs)}.")
+
+
+def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
+    settled = [(run["design"], _metric(run, "converge_ms")) for run in runs]
+    times = [f"{ms / 1000:.1f} s in {design}" for design, ms in settled if ms is not None]
+    if times:
+        yield Finding(
+            f"Every partition had one owner again after {_listed(times)} (the slowest change).",
+            [each for run in runs for each in _links(views.get(run["design"]), longest_unowned)],
+        )
+    stopped = [f"{number(_metric(run, 'stopped'))} in {run['design']}" for run in runs]
+    if any(_metric(run, "stopped") for run in runs):
+        least = max((_metric(run, "moved_minimum") or 0 for run in runs), default=0)
+        enough = f"; {_count(least, 'move')} would have been enough" if least else ""
+        yield Finding(f"Partitions taken from members that stayed: {_listed(stopped)}{enough}.")
+
+
+def _records(runs: Sequence[Run]) -> Iterator[Finding]:
+    lost = [run for run in runs if _metric(run, "lost")]
+    for run in lost:
+        yield Finding(f"In {run['design']} {_count(_metric(run, 'lost'), 'acknowledged record')} never arrived.")
+    if not lost and all(_metric(run, "lost") == 0 for run in runs):
+        where = "" if len(runs) == 1 else ", in any design"
+        again = [
+            f"{number(_metric(run, 'duplicates'))} in {run['design']}" for run in runs if _metric(run, "duplicates")
+        ]
+        repeats = f" Delivered again: {_listed(again)}." if again else ""
+        yield Finding(f"No acknowledged record was lost{where}.{repeats}")
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def _metric(run: Run, name: str) -> float | None:
+    value: float | None = run["metrics"].get(name)
+    return value
+
+
+def _split(runs: Sequence[Run], of: Callable[[Run], float | None]) -> tuple[list[Run], list[Run]]:
+    """The runs with a figure above 0, and those in which it is 0; unknown ones in neither."""
+    return [run for run in runs if of(run)], [run for run in runs if of(run) == 0]
+
+
+def _links(view: RunView | None, of: Callable[[RunView], Evidence | None]) -> list[Evidence]:
+    found = of(view) if view is not None else None
+    return [found] if found is not None else []
+
+
+def _names(runs: Iterable[Run]) -> str:
+    return _listed([run["design"] for run in runs])
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _count(value: float | None, noun: str) -> str:
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"

@@ -1,0 +1,69 @@
+"""The lanes of a scenario: the designs below each other, on one axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.report.drawing.figure import HEADINGS, figure
+from comparison.report.drawing.members import styles
+from comparison.report.drawing.scale import scales
+from comparison.report.sections.evidence import anchor_of
+from comparison.report.view.naming import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from comparison.report.drawing.figure import Figure
+    from comparison.report.view.model import RunView
+
+#: Bars that a whole page draws: so many make about two megabytes. A scenario's share is never less than MARKS_MIN.
+PAGE_MARKS, MARKS_MIN, MARKS_MAX = 30_000, 200, 4_000
+#: Phases in the order of a rebalance, for the legend.
+PHASES = ("detect", "stop", "release", "join", "decide", "claim", "resume", "backoff")
+
+
+class Lanes(NamedTuple):
+    """What the template draws; `members` are names with their classes."""
+
+    anchor: str
+    figures: Sequence[tuple[str, Figure]]  #: each with its anchor
+    headings: Sequence[str]
+    members: Sequence[tuple[str, str]]
+    partitions: Sequence[str]
+    phases: Sequence[str]
+    length_ms: int
+    from_ms: float
+
+
+def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | None:
+    """The lanes of a scenario's runs; None if nothing was traced."""
+    drawn = [view for view in views if view.partitions]
+    if not drawn:
+        return None
+    classes = styles(drawn)
+    places = sorted({place for view in drawn for place in view.lanes}, key=natural)
+    axes = scales(drawn)
+    used = {each.phase for view in drawn for each in view.phases}
+    return Lanes(
+        anchor=anchor_of(scenario),
+        figures=[
+            (anchor_of(scenario, view.design), figure(view, scale, classes, marks_max))
+            for view, scale in zip(drawn, axes, strict=True)
+        ],
+        headings=HEADINGS,
+        members=[(place, classes.get(place, _class_of(place, views, classes))) for place in places],
+        partitions=sorted({lane.name for view in drawn for lane in view.partitions}, key=natural),
+        phases=[each for each in PHASES if each in used],
+        length_ms=axes[0].length_ms,
+        from_ms=axes[0].from_ms,
+    )
+
+
+def _class_of(place: str, views: Sequence[RunView], classes: Mapping[str, str]) -> str:
+    """The class of a place of which only later lives are known."""
+    return next((classes[member] for view in views for member, its in view.places.items() if its == place), "k9")
+
+
+def marks_for(count: int) -> int:
+    """How many bars a block may have when a page draws `count` runs."""
+    return max(MARKS_MIN, min(MARKS_MAX, PAGE_MARKS // max(1, count)))

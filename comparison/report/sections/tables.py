@@ -1,0 +1,151 @@
+"""The tables of a scenario: every figure of every design, each change, and why each run came to its verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from comparison.metrics import METRICS
+from comparison.report import restarts
+from comparison.report.figures import (
+    CHANGE_COLUMNS,
+    EXPECTED,
+    by_change,
+    counted_noun,
+    ending,
+    evidence,
+    metric_rows,
+    number,
+    ratio,
+)
+from comparison.report.repeats import repeat_summary, spread_of
+from comparison.report.trace_files import FileTable, file_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from comparison.report.figures import Run
+
+
+class RestartCosts(NamedTuple):
+    """What a rolling restart cost, design by design."""
+
+    title: str
+    headings: list[str]
+    costs: Sequence[restarts.Cost]
+    remarks: list[str]
+
+
+class Count(NamedTuple):
+    """An exact count; `model` is what it should be, `=` where it is."""
+
+    text: str
+    agrees: bool
+    model: str
+    formula: str
+
+
+class ChangeRow(NamedTuple):
+    """One design's row of a change; `name` is empty in all rows of a change but the first."""
+
+    name: str
+    design: str
+    figures: list[tuple[str, str]]  #: each with its range over the repeats
+    counts: list[Count]
+    failed: int
+
+
+class FigureRow(NamedTuple):
+    """One metric of all designs; each cell has its range over the repeats, and its ratio to the first design's."""
+
+    label: str
+    meaning: str
+    part: bool  #: of the metric above
+    cells: list[tuple[str, tuple[str, str]]]
+
+
+class RunReasons(NamedTuple):
+    """Why one design's run came to its verdict."""
+
+    design: str
+    verdict: str
+    repeats: str
+    expected: Sequence[Mapping[str, Any]]
+    others: Sequence[Mapping[str, Any]]
+    overlap: str
+    failures: Sequence[str]
+    ending: str
+    files: FileTable | None
+
+
+class Tables(NamedTuple):
+    """All tables of one scenario."""
+
+    designs: Sequence[str]
+    restarts: RestartCosts | None
+    changes: Sequence[ChangeRow]
+    figures: Sequence[FigureRow]
+    runs: Sequence[RunReasons]
+
+
+def tables(runs: Sequence[Run]) -> Tables:
+    """The tables of one scenario's runs, one a design."""
+    return Tables(
+        designs=[run["design"] for run in runs],
+        restarts=_restarts(runs),
+        changes=[row for change, rows in by_change(runs) for row in _changes(change, rows)],
+        figures=list(_figures(runs)),
+        runs=[_reasons(run) for run in runs],
+    )
+
+
+def _restarts(runs: Sequence[Run]) -> RestartCosts | None:
+    costs = restarts.costs(runs)
+    if not costs:
+        return None
+    title = restarts.title(costs)
+    headings = [long for _, long in restarts.HEADINGS]
+    return RestartCosts(title[0].upper() + title[1:], headings, costs, restarts.remarks(costs))
+
+
+def _changes(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[ChangeRow]:
+    for place, (design, change) in enumerate(rows):
+        yield ChangeRow(
+            name=name if place == 0 else "",
+            design=design,
+            figures=[
+                (number(change[column], whole=column == "converge_ms"), spread_of(change, column))
+                for column, _ in CHANGE_COLUMNS
+            ],
+            counts=[_count(count) for count in change["counted"]],
+            failed=change["attempts_failed"],
+        )
+
+
+def _count(count: Mapping[str, Any]) -> Count:
+    agrees = count["measured"] == count["model"]
+    return Count(counted_noun(count), agrees, "=" if agrees else number(count["model"]), count["formula"])
+
+
+def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
+    """Rows are metrics, columns designs."""
+    for name, label, values in metric_rows(runs):
+        cells = []
+        for run, value in zip(runs, values, strict=True):
+            beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
+            cells.append((number(value), (spread_of(run, name), beside)))
+        meaning = METRICS[name].meaning if name in METRICS else ""
+        yield FigureRow(label.strip(), meaning, label.startswith(" "), cells)
+
+
+def _reasons(run: Run) -> RunReasons:
+    return RunReasons(
+        design=run["design"],
+        verdict=run["verdict"],
+        repeats=repeat_summary(run),
+        expected=[each for each in run["verdicts"] if each["outcome"] == EXPECTED],
+        others=[each for each in run["verdicts"] if each["outcome"] != EXPECTED],
+        overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
+        failures=run["failures"],
+        ending=ending(run),
+        files=file_table(run),
+    )

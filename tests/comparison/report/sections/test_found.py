@@ -1,0 +1,111 @@
+"""Findings are filled from figures, name the design, and link to where they are seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.result import Kind, Verdict, VerdictOutcome, as_mapping
+from comparison.report.repeats import columns_of
+from comparison.report.sections.evidence import anchor_of
+from comparison.report.sections.found import findings
+from comparison.report.view.model import Holding, Overlap
+from tests.comparison.report.drawing.test_lanes import SPLIT, view
+from tests.support.results import change, run, six_designs, slowed
+
+
+def found(*runs: Any, views: Any = None) -> list[str]:
+    result = as_mapping(compose(list(runs)))
+    (scenario, *_) = result["scenarios"]
+    return [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), views or {})]
+
+
+CUT = [change("cut", members=None, healed_ms=10_000.0)]
+BROKEN = {"two_delivering_longest_s": 7.6, "two_delivering_partition_s": 21.8}
+
+
+def split_brain() -> list[Any]:
+    stale = {"stale_writes": 9.0, "moved_back": 3.0, "moved_back_records": 457.0}
+    return [
+        run("split-brain", "zookeeper", changes=CUT, **BROKEN, **stale, duplicates=561.0),
+        run("split-brain", "eager", changes=CUT, fenced=3.0),
+    ]
+
+
+def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
+    text = found(*split_brain())
+    assert text[0] == (
+        "In zookeeper two consumers delivered the same partition for 7.60 s (the cut lasted 10.0 s), "
+        "21.80 partition-seconds in all."
+    )
+    assert text[1] == "In eager no partition was delivered by two consumers at once."
+    assert "3 committed offsets moved back, by 457 records in all" in text[2]
+    assert "In eager 3 late commits were refused." in text
+    assert "In eager no committed offset moved back." in text
+    assert text[-1].startswith("No acknowledged record was lost, in any design. Delivered again: 561 in zookeeper")
+
+
+def test_findings_link_to_the_lane_and_the_moment() -> None:
+    result = as_mapping(compose(split_brain()))
+    (scenario,) = result["scenarios"]
+    views = {"zookeeper": view(SPLIT)}
+    shown = findings("split-brain", columns_of(scenario, result), views)
+    (link,) = shown[0].evidence
+    assert (link.anchor, link.partition) == ("#split-brain-zookeeper-lanes", "t-0")
+    assert link.from_s < 3.0 < 6.5 < link.until_s  # the overlap, with some margin
+    assert link.label == "zookeeper: t-0 at 3.0 s"
+
+
+def test_first_overlap_of_all_partitions_is_linked() -> None:
+    earlier = SPLIT.__class__(
+        **{
+            **{name: getattr(SPLIT, name) for name in SPLIT.__slots__},
+            "name": "t-1",
+            "overlaps": (Overlap(4_000, 4_100, ("m1", "m2")),),
+            "delivering": (Holding(0, 4_100, "m1"), Holding(4_000, 9_000, "m2")),
+        }
+    )
+    result = as_mapping(compose(split_brain()))
+    (scenario,) = result["scenarios"]
+    shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
+    assert shown[0].evidence[0].partition == "t-1"
+
+
+def test_what_no_design_did_stands_once() -> None:
+    quiet = [run("crash", design, changes=CUT) for design in ("zookeeper", "eager")]
+    text = found(*quiet)
+    assert text.count("No partition was delivered by two consumers at once, in any design.") == 1
+
+
+def test_unexpected_verdicts_come_first() -> None:
+    bad = Verdict(check="settles", kind=Kind.PROMISE, outcome=VerdictOutcome.NOT_EXPECTED, reason="never")
+    assert found(run("join", "eager", verdicts=[bad]))[0] == "Not as expected in eager: settles: never."
+
+
+def test_unmeasured_figures_are_not_mentioned() -> None:
+    unknown = dict.fromkeys(("lost", "converge_ms", "stopped", "duplicates"))
+    assert found(run("join", "eager", **unknown)) == []
+
+
+def test_herd_says_what_the_largest_join_cost() -> None:
+    dear = change("join", round=4, members=21, notifications=20, zk_reads=938)
+    cheap = change(
+        "join", round=4, members=21, notifications=0, zk_reads=0, requests={"JoinGroup": 22, "SyncGroup": 21}
+    )
+    text = found(run("herd", "zookeeper", changes=[dear]), run("herd", "eager", changes=[cheap]))
+    assert (
+        "One more member (join to 21) cost 20 notifications and 938 ZooKeeper reads in zookeeper, "
+        "43 JoinGroup or SyncGroup requests in eager."
+    ) in text
+
+
+def test_slow_member_and_rolling_restart_have_their_remarks() -> None:
+    assert any(text.startswith("In eager: m2 is slow; 3 members waited 5.0 s") for text in found(slowed("eager")))
+    result = six_designs()
+    scenario = result["scenarios"][0]
+    text = [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), {})]
+    assert any(each.startswith("Static: 0 stops instead of 108") for each in text)
+
+
+def test_anchors_have_no_characters_that_mean_something_in_addresses() -> None:
+    assert anchor_of("a b#c?d", "zookeeper") == "a-b-c-d-zookeeper"
