@@ -1,5 +1,7 @@
 """Combine repeats of a run: medians and ranges of its figures, and the worst verdict.
 
+Runs of a scenario and design with different parameters are no repeats of each other.
+
 A figure that only some of the repeats have is computed from those; `n` says how many. The median of one run says
 nothing about the spread, so runs without repeats are left out.
 """
@@ -24,11 +26,18 @@ def repeated(runs: Sequence[Run]) -> list[Repeated]:
     groups: dict[tuple[str, str], list[int]] = {}
     for place, run in enumerate(runs):
         groups.setdefault((run.scenario, run.design), []).append(place)
+    groups = {name: places for name, places in groups.items() if _alike(runs[place] for place in places)}
     return [
         _together(runs, sorted(places, key=lambda place: (runs[place].seed, runs[place].path)))
         for places in groups.values()
         if len(places) > 1
     ]
+
+
+def _alike(runs: Iterable[Run]) -> bool:
+    """Whether the runs differ in their seeds only: those of a sweep do not, and have no common median."""
+    first, *others = ({**run.parameters, "seed": None} for run in runs)
+    return all(parameters == first for parameters in others)
 
 
 def _together(runs: Sequence[Run], places: list[int]) -> Repeated:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CELL_WIDTH, CELL_HEIGHT = 104, 52
 LEFT, TOP, RIGHT = 150, 34, 16
 _LEGEND = 40
+_WIDTH_MIN = 520  #: for the legend
 #: From light to dark, one hue: it reads without colour vision and in grey.
 _LIGHT, _DARK = (239, 246, 252), (8, 64, 129)
 #: Above this ratio of the largest to the smallest figure, colours follow the logarithm.
@@ -69,7 +70,20 @@ def heat_map(panel: Panel, unit: str, session_ms: float | None = None) -> Markup
     shapes += _legend(scale, unit, bottom, marked=session_ms if marked else None)
     height = bottom + _LEGEND + (18 if marked else 0)
     title = f"{panel.metric} by {panel.row_axis} and {panel.column_axis}: {panel.title}"
-    return drawing(title, shapes, (max(width, 420), height), class_="heat", width=max(width, 420))
+    width = max(width, _WIDTH_MIN)
+    return drawing(title, shapes, (width, height), class_="heat", width=width)
+
+
+def why_flat(panel: Panel) -> str:
+    """Why there is nothing to see in a heat map; '' if there is."""
+    medians = {cell["median"] for row in panel.cells for cell in row if cell is not None}
+    if len(medians) > 1:
+        return ""
+    return f"no heat map: the median is {figure_text(_exact(*medians))[0]} everywhere" if medians else "not measured"
+
+
+def _exact(value: float) -> dict[str, float]:
+    return {"median": value, "low": value, "high": value}
 
 
 def session_of(data: Mapping[str, Any]) -> float | None:
@@ -112,7 +126,7 @@ def _cell(cell: Mapping[str, Any] | None, x: float, y: float, scale: Scale, *, d
 
 def _legend(scale: Scale, unit: str, top: float, *, marked: float | None) -> list[Shape]:
     kind = "logarithmic" if scale.logarithmic else "linear"
-    low, high = (figure_text({"median": value, "low": value, "high": value})[0] for value in scale)
+    low, high = (figure_text(_exact(value))[0] for value in scale)
     said = f"light {low}, dark {high}{' ' if unit else ''}{unit} ({kind}); median, range below"
     shapes = [text(said, LEFT, top + 22, class_="legend")]
     if marked is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from comparison.report.figures import EXPECTED, MARKS, NOT_EXPECTED, UNKNOWN
 from comparison.report.markup import render
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
-from comparison.report.sweep.heat_map import heat_map, session_of
+from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
 from comparison.report.sweep.panels import check_version, figure_text, growth_text, panels
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def _table(panel: Panel, unit: str, session_ms: float | None, *, drawn: bool) ->
 def _picture(panel: Panel, unit: str, session_ms: float | None) -> tuple[Markup | None, str]:
     """A heat map, or lines; and what is not in it."""
     if panel.numeric:
-        return heat_map(panel, unit, session_ms), ""
+        flat = why_flat(panel)
+        return (None, flat) if flat else (heat_map(panel, unit, session_ms), "")
     if panel.column_axis != "design" or not panel.row_axis:
         return None, ""
     if reason := why_not_drawn(panel):

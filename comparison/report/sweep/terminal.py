@@ -28,6 +28,10 @@ def render_sweep(data: Mapping[str, Any], console: Console) -> None:
         unit = f" ({about['unit']})" if about["unit"] else ""
         console.print(Text(f"\n{metric}{unit}: {about['meaning']}", style="bold"))
         for panel in panels(data, metric):
+            crossed = panel.column_axis != "design"
+            console.print(
+                Text(panel.title + (f"; rows: {panel.row_axis}, columns: {panel.column_axis}" if crossed else ""))
+            )
             console.print(_table(panel))
             for line in _growths(panel):
                 console.print(Text(f"  {line}"), soft_wrap=True)
@@ -36,11 +40,9 @@ def render_sweep(data: Mapping[str, Any], console: Console) -> None:
 
 
 def _table(panel: Panel) -> Table:
-    corner = panel.row_axis or ""
-    if panel.column_axis != "design":
-        corner = f"{panel.row_axis} \\ {panel.column_axis}"
-    table = Table(box=None, pad_edge=False, title=panel.title, title_justify="left", title_style="")
-    table.add_column(Text(corner))
+    table = Table(box=None, pad_edge=False)
+    # Two long names in a corner would take the room of the figures.
+    table.add_column(Text(panel.row_axis if panel.column_axis == "design" else ""))
     for column in panel.columns:
         table.add_column(Text(str(column)), justify="right")
     for row, cells in zip(panel.rows, panel.cells, strict=True):

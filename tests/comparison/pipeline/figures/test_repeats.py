@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.repeats import repeated, spread
 from comparison.pipeline.result import Run, Spread, VerdictOutcome
@@ -40,6 +42,18 @@ def test_spread_says_how_many_repeats_have_the_figure() -> None:
 def test_single_runs_have_no_spread() -> None:
     designs = ("zookeeper", "eager")
     assert compose([repeat(1, 200.0, VerdictOutcome.EXPECTED, design=design) for design in designs]).repeated == []
+
+
+def test_runs_with_other_parameters_are_no_repeats() -> None:
+    two, four = (
+        msgspec.structs.replace(
+            repeat(1, 200.0, VerdictOutcome.EXPECTED), parameters={"members": members, "seed": seed}
+        )
+        for members, seed in ((2, 1), (4, 2))
+    )
+    assert repeated([two, four]) == []
+    again = msgspec.structs.replace(two, seed=2, parameters={"members": 2, "seed": 2})
+    assert [each.runs for each in repeated([two, again])] == [[0, 1]]
 
 
 def test_verdict_of_a_result_is_that_of_its_worst_repeat() -> None:

@@ -91,7 +91,8 @@ def test_terminal_shows_medians_ranges_and_growth() -> None:
 
 def test_terminal_names_both_axes_of_a_crossed_table() -> None:
     text = rendered("scenario=join", "design=zookeeper", "members=2,4", "rate=100,200")
-    assert "members \\ rate  100  200" in text
+    assert "join · zookeeper; rows: members, columns: rate" in text
+    assert "100  200" in text
     assert "rate 100: ~ members^1.00 (2 runs: no interval)" in text
 
 

@@ -120,6 +120,12 @@ def test_combination_that_was_not_measured_is_a_dash() -> None:
     assert words(picture).count("-") == 1
 
 
+def test_heat_map_without_differences_is_a_sentence() -> None:
+    page = page_of(*CROSSED, result=lambda _: result_of({"converge_ms": 3000.0}), metrics=["converge_ms"])
+    assert pictures(page) == []
+    assert "no heat map: the median is 3,000 everywhere" in page
+
+
 def joined(run: SweepRun) -> dict[str, Any]:
     members = run.planned.parameters.members
     reads = members**2 if run.cell.design == "zookeeper" else 0
