@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from comparison.pipeline.figures.checks import NONE_PREDICTED
+from comparison.pipeline.figures.group_checks import NONE_KEPT
 from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
@@ -58,8 +60,8 @@ OPTIONS: dict[str, tuple[object, ...]] = {
 ROWS = covering_rows(OPTIONS)
 #: What some combinations cannot show: the model does not cover them, or there are too few partitions to keep one.
 NOT_SHOWN = {
-    "counts": "unknown: no change of this run is covered by the model",
-    "kept partitions never stop": "unknown: no partition was seen to be kept through a rebalance",
+    "counts": f"unknown: {NONE_PREDICTED}",
+    "kept partitions never stop": f"unknown: {NONE_KEPT}",
 }
 #: Connect's five minutes would be all that a row shows.
 SHORT_DELAY = {"scheduled.rebalance.max.delay.ms": "2000"}

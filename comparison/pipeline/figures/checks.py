@@ -25,6 +25,8 @@ EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOW
 TWO_DELIVERING_SHARE_MIN = 0.5
 #: The originals made 3 to 6 stale writes in a cut, one or two per partition of the member that was cut off.
 STALE_WRITES_IN_A_CUT_MIN = 2
+#: Why `counts_equal_the_model` may be unknown.
+NONE_PREDICTED = "the model covers no change of this run"
 
 
 def counted_noun(count: float, what: str, several: str = "") -> str:
@@ -215,7 +217,7 @@ def counts_equal_the_model(run: Run) -> CheckResult:
     counted = [(change, count) for change in run.changes for count in change.counted]
     known = [(change, count) for change, count in counted if None not in (count.measured, count.model)]
     if not known:
-        return UNKNOWN, "the model covers no change of this run"
+        return UNKNOWN, NONE_PREDICTED
     wrong = [(change, count) for change, count in known if count.measured != count.model]
     if wrong:
         summary = ", ".join(f"{named(change)}: {_mismatch(count)}" for change, count in wrong)

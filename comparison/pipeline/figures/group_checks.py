@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from comparison.pipeline.result import Change, Run, Term, Wait
 
 SLOW, FAILOVER = "slow", "failover"
+#: Why `kept_goes_on` may be unknown.
+NONE_KEPT = "no partition was kept through a rebalance"
 #: The share of the wait for a slow member in which nothing is delivered: at least, where all partitions are revoked
 #: first; at most, where kept partitions go on.
 STALLED_SHARE_MIN, STALLED_SHARE_MAX = 0.5, 0.25
@@ -36,7 +38,7 @@ def kept_goes_on(run: Run) -> CheckResult:
         sum(getattr(change, name) or 0 for change in changes) for name in ("kept", "kept_shown", "kept_delivered")
     )
     if not kept:
-        return UNKNOWN, "no partition was kept through a rebalance"
+        return UNKNOWN, NONE_KEPT
     summary = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped and moved; {kept} kept"
     if delivered < shown:
         return NOT_EXPECTED, f"{summary}; {shown - delivered} of {shown} delivered nothing during a long rebalance"
