@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
     from tests.support.mutated_frames import MutatedFrame
 
-SETTINGS = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",  # the timestamps of the workload are old: its records would be deleted in five minutes
+}
 #: The memory limit of the broker, which needs 150 MB when idle.
 RESIDENT_BYTES = 700_000_000
 CHUNK = 640
+#: A million in rounds, each with its own seed, broker and twin: a failure needs one round to be repeated.
+ROUNDS, FRAMES_A_ROUND = 20, 50_000
 
 
 def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
@@ -36,7 +42,10 @@ def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
     ("frames", "seed"),
     [
         pytest.param(4_000, 19, id="short"),
-        pytest.param(1_000_000, 20, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3 * 3600)]),
+        *(
+            pytest.param(FRAMES_A_ROUND, 20 + number, id=f"round {number + 1}", marks=pytest.mark.long)
+            for number in range(ROUNDS)
+        ),
     ],
 )
 def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(

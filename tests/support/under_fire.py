@@ -152,7 +152,9 @@ async def state_of(client: ClusterClient, *, of_all: bool) -> dict[str, Any]:
         tp = TopicPartition(TOPIC, number)
         records: list[Any] = []
         while len(records) < ends[tp][1]:
-            records += (await fetch(connection, {tp: len(records)}))[tp].records
+            part = (await fetch(connection, {tp: len(records)}))[tp]
+            assert part.records, f"{tp} has no record at {len(records)}: {part.error or part.corrupt}"
+            records += part.records
         state[str(tp)] = [(record.offset, record.value, record.timestamp_ms) for record in records]
     fetched = await connection.call(Api.OffsetFetch, {"group_id": GROUP, "topics": None}, version=5)
     state["committed"] = sorted(
