@@ -69,7 +69,8 @@ class Exponent(msgspec.Struct, frozen=True, kw_only=True):
     exponent: float | None  #: None: cannot be fitted
     low: float | None  #: of its 95% interval; None: too few figures
     high: float | None
-    factor: float | None  #: the figure is about factor * axis ** exponent
+    through_x: float | None  #: the figure is about through_y * (axis / through_x) ** exponent
+    through_y: float | None
     reason: str  #: why there is no exponent; '' if there is one
 
 
@@ -282,7 +283,8 @@ def _exponents(
             exponent=_rounded(fit.exponent) if fit else None,
             low=_rounded(fit.low) if fit else None,
             high=_rounded(fit.high) if fit else None,
-            factor=fit.factor if fit else None,
+            through_x=fit.through_x if fit else None,
+            through_y=fit.through_y if fit else None,
             reason=reason,
         )
 

@@ -20,16 +20,20 @@ _BISECTIONS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerFit:
-    """`factor * x ** exponent`; `low` and `high` are the exponent's interval, None with two points only."""
+    """A power through a point; `low` and `high` are the exponent's interval, None with two points only.
+
+    A factor instead of the point could be beyond what a float holds.
+    """
 
     exponent: float
-    factor: float
+    through_x: float  #: the geometric means of the points
+    through_y: float
     low: float | None
     high: float | None
     n: int
 
     def at(self, x: float) -> float:
-        return self.factor * float(x**self.exponent)
+        return self.through_y * exp(self.exponent * log(x / self.through_x))
 
 
 def why_unfit(points: Sequence[tuple[float, float]]) -> str:
@@ -50,14 +54,14 @@ def fitted_power(points: Sequence[tuple[float, float]], confidence: float = CONF
     mean_x, mean_y = fsum(xs) / n, fsum(ys) / n
     spread_x = fsum((x - mean_x) ** 2 for x in xs)
     slope = fsum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread_x
-    intercept = mean_y - slope * mean_x
     half = None
     if n > 2:
-        rest = fsum((y - intercept - slope * x) ** 2 for x, y in zip(xs, ys, strict=True))
+        rest = fsum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in zip(xs, ys, strict=True))
         half = t_quantile((1 + confidence) / 2, n - 2) * sqrt(rest / (n - 2) / spread_x)
     return PowerFit(
         exponent=slope,
-        factor=exp(intercept),
+        through_x=exp(mean_x),
+        through_y=exp(mean_y),
         low=None if half is None else slope - half,
         high=None if half is None else slope + half,
         n=n,

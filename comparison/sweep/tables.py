@@ -44,7 +44,8 @@ EXPONENTS_SCHEMA = pa.schema(
         ("exponent", pa.float64()),
         ("low", pa.float64()),
         ("high", pa.float64()),
-        ("factor", pa.float64()),
+        ("through_x", pa.float64()),
+        ("through_y", pa.float64()),
         ("reason", pa.string()),
     ]
 )

@@ -139,7 +139,7 @@ def _fit(panel: Panel, design: str, xs: Sequence[float], scales: _Scales, colour
     for each in panel.exponents:
         if each["design"] != design or each["axis"] != panel.row_axis or each["exponent"] is None:
             continue
-        ends = [(x, each["factor"] * x ** each["exponent"]) for x in (min(xs), max(xs))]
+        ends = [(x, each["through_y"] * (x / each["through_x"]) ** each["exponent"]) for x in (min(xs), max(xs))]
         (x1, y1), (x2, y2) = ((scales.x(x), min(HEIGHT - BOTTOM, max(TOP, scales.y(y)))) for x, y in ends)
         yield line(x1, y1, x2, y2, stroke=colour, stroke_dasharray="6 5", stroke_opacity=0.8, hint=f"fit of {design}")
 

@@ -101,7 +101,7 @@ def test_exponent_is_fitted_for_each_design_and_combination_of_the_other_axes() 
     by_members, by_rate = reads[0], reads[2]
     assert (by_members.exponent, by_members.n) == (2, 6)
     assert by_members.low == pytest.approx(2, abs=1e-3)
-    assert by_members.factor == pytest.approx(5)
+    assert (by_members.through_x, by_members.through_y) == (pytest.approx(4), pytest.approx(80))
     assert by_rate.exponent == 0
     assert not [each for each in data.exponents if each.metric == "lost"], "0 everywhere grows with nothing"
 
@@ -110,7 +110,7 @@ def test_exponent_of_figures_with_a_zero_says_why_there_is_none() -> None:
     plan = plan_of("scenario=join", "design=eager", "members=2,4,8")
     data = data_of(plan, lambda run: result_of({"duplicates": run.planned.parameters.members - 2}))
     (each,) = data.exponents
-    assert (each.exponent, each.low, each.factor) == (None, None, None)
+    assert (each.exponent, each.low, each.through_y) == (None, None, None)
     assert each.reason == "1 of 3 figures are 0"
 
 

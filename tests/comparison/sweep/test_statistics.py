@@ -41,7 +41,7 @@ def test_probability_is_symmetric_and_within_bounds(t: float, freedom: int) -> N
 
 def test_exact_power_has_an_interval_of_no_width() -> None:
     fit = fitted_power([(x, 3 * x**2) for x in (2, 4, 8, 16)])
-    assert (fit.exponent, fit.factor, fit.n) == (pytest.approx(2), pytest.approx(3), 4)
+    assert (fit.exponent, fit.at(1), fit.n) == (pytest.approx(2), pytest.approx(3), 4)
     assert fit.low == pytest.approx(2)
     assert fit.high == pytest.approx(2)
     assert fit.at(10) == pytest.approx(300)
@@ -53,7 +53,7 @@ def test_fit_worked_by_hand() -> None:
     # Standard error of the slope: sqrt((1/6) / 1 / 2) = 0.288675; times 12.7062 = 3.66796.
     fit = fitted_power([(1, 1), (2, 2), (4, 2)])
     assert fit.exponent == pytest.approx(0.5)
-    assert fit.factor == pytest.approx(2 ** (1 / 6))
+    assert fit.at(1) == pytest.approx(2 ** (1 / 6))
     assert fit.low == pytest.approx(0.5 - 3.66796, abs=1e-4)
     assert fit.high == pytest.approx(0.5 + 3.66796, abs=1e-4)
 
@@ -88,7 +88,8 @@ def test_fit_is_that_of_numpy(points: list[tuple[int, float]]) -> None:
     design = np.column_stack([logs[:, 0], np.ones(len(points))])
     (slope, intercept), *_ = np.linalg.lstsq(design, logs[:, 1], rcond=None)
     assert fit.exponent == pytest.approx(slope, rel=1e-6, abs=1e-6)
-    assert fit.factor == pytest.approx(math.exp(intercept), rel=1e-5)
+    for x, _ in points:
+        assert fit.at(x) == pytest.approx(math.exp(intercept + slope * math.log(x)), rel=1e-5)
     rest = logs[:, 1] - design @ [slope, intercept]
     error = math.sqrt(rest @ rest / (len(points) - 2) / ((logs[:, 0] - logs[:, 0].mean()) ** 2).sum())
     assert fit.low is not None
@@ -102,6 +103,12 @@ def test_units_change_neither_exponent_nor_interval(points: list[tuple[int, floa
     fit, scaled = fitted_power(points), fitted_power([(x * of_x, y * of_y) for x, y in points])
     for name in ("exponent", "low", "high"):
         assert getattr(scaled, name) == pytest.approx(getattr(fit, name), rel=1e-6, abs=1e-6)
+
+
+def test_steep_fit_between_neighbours_does_not_overflow() -> None:
+    fit = fitted_power([(40, 1.0), (41, 1e6), (41, 1e6)])
+    assert fit.exponent > 500
+    assert fit.at(41) == pytest.approx(1e6)
 
 
 def test_interval_covers_the_true_exponent_about_95_times_in_100() -> None:
