@@ -37,6 +37,8 @@ _ENCODE = msgspec.json.Encoder().encode
 def decoded_tables(lines: bytes, file: TraceFile) -> tuple[Decoded, Tables]:
     """Decode lines of one file, and what they are as tables.
 
+    Lines that are alike are in the tables and in `places`, but not among the decoded events.
+
     Whether ranges of records are possible is seen fastest in tables; if one is not, its line is found.
     """
     decoded, tables = _mostly_alike(lines, file) or _decoded(lines, file)
