@@ -149,7 +149,7 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
                 gaps.append(length)
             gap_ended = piece.high if is_gap else gap_ended
             doubled += (len(piece.holders) - 1) * length if counts else 0
-            unsettled += [piece.high] if piece.is_wanted and (is_gap or counts) else []
+            unsettled += [min(piece.high, end)] if piece.is_wanted and (is_gap or counts) else []
         for each in counting:
             if each.low < end and each.high > begin:
                 longest.append(min(each.high, end) - max(each.low, begin))

@@ -169,7 +169,7 @@ def coverage_of(
             gap_longest=_max(lengths[gap]),
             doubled=total(lengths[doubled], segments.holders[doubled] - 1),
             doubled_longest=_max(longest[stretches]),
-            unsettled_until=_max(segments.highs[unsettled]),
+            unsettled_until=_max(np.minimum(segments.highs[unsettled], high)),
             doubled_first=_first(overlaps, stretches, held, keys, owners),
         )
     return found
@@ -252,10 +252,6 @@ def _sum(one: Coverage, other: Coverage) -> Coverage:
             firsts, key=lambda first: (first.low, first.high, first.topic, first.partition), default=None
         ),
     )
-
-
-def _place(first: FirstOverlap) -> tuple[int, int, str, int]:
-    return first.low, first.high, first.topic, first.partition
 
 
 def _larger(one: int | None, other: int | None) -> int | None:
