@@ -49,13 +49,16 @@ def analysed(
     spark: SparkChoice | None = None,
     progress: Callable[[str], None] = lambda _: None,
     report: bool = True,
+    again: bool = False,
 ) -> Mapping[str, Any]:
     """Analyse the runs and store the result in `folder` as `result.json` and, unless told not to, `report.html`.
 
+    Runs that have not changed since an analysis in that folder are read `again` only if asked for.
     Raises `EnvironmentFault` when the disk is full.
     """
     # Imported only here: loading Spark takes longer than most commands.
     from comparison.cli.damage import damage_of
+    from comparison.pipeline.analysis import Again
     from comparison.pipeline.analysis import analyze as analyze_on
     from comparison.pipeline.session import spark_session
     from comparison.pipeline.written import TABLES
@@ -67,7 +70,8 @@ def analysed(
     starting = spark_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
         with starting as session:
-            result = analyze_on(session, run_dirs, output=folder, progress=progress)
+            what = Again.READING if again else Again.NOTHING
+            result = analyze_on(session, run_dirs, output=folder, progress=progress, again=what)
         if report:
             write_report(result, folder)
         for text in damage_of(result, folder / TABLES):
@@ -116,8 +120,16 @@ Examples:
 )
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @format_option
+@click.option("--again", is_flag=True, help="Also read runs that have not changed since their last analysis.")
 @cluster_options
-def analyze(run_dir: Path, form: str, **options: Any) -> int:
-    """Analyse finished runs again from their traces. RUN_DIR is a run's folder, or one with runs in it."""
+def analyze(run_dir: Path, form: str, again: bool, **options: Any) -> int:
+    """Analyse finished runs from their traces. RUN_DIR is a run's folder, or one with runs in it.
+
+    What an earlier analysis found of runs that have not changed is kept.
+    """
     folder, spark = run_dir.resolve(), chosen_spark(options)
-    return shown(analysed(run_dirs_in(folder), folder, spark=spark), form)
+    return shown(analysed(run_dirs_in(folder), folder, spark=spark, again=again, progress=_say), form)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -37,7 +37,7 @@ COMMANDS = {
     "run": Command("comparison.cli.experiments", "Run scenarios, analyse them and report the verdicts."),
     "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
     "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
-    "analyze": Command("comparison.cli.analysis", "Analyse finished runs again from their traces."),
+    "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
     "zookeeper": Command("comparison.cli.zookeeper", "Start, check and stop a ZooKeeper server."),
     "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from enum import Enum
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.pipeline import remembered
 from comparison.pipeline import result as shape
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.carried import MEASURED, READ, carry
 from comparison.pipeline.figures.repeats import repeated
 from comparison.pipeline.jobs import analyse, measure_again
-from comparison.pipeline.written import TABLES, discard, publish, staging, write_results
+from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
+from comparison.pipeline.tasks import analyse_without_files
+from comparison.pipeline.written import discard, publish, staging, tables_in, write_results
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+
+    from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.remembered import Known
 
 #: The command of a comparison, beside its runs.
 COMMAND = "command.json"
@@ -35,43 +43,79 @@ class NothingToAnalyse(UserError):
     """No trace was found in the given folders."""
 
 
+class Again(Enum):
+    """What is done again for runs that are as they were in the last analysis."""
+
+    NOTHING = "nothing"  #: figures and verdicts are kept
+    MEASURING = "measuring"  #: from the tables of events
+    READING = "reading"  #: from the traces
+
+
 def analyze(
     spark: SparkSession,
     run_dirs: Sequence[Path],
     *,
     output: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    again: Again = Again.NOTHING,
 ) -> dict[str, Any]:
     """Analyse every run at or below the folders given, and return the result as result.json has it.
 
     The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
-    the place of an earlier analysis's. If that one read the same files, its tables of events are measured again and no
-    file is read (`comparison.pipeline.remembered`). Raises NothingToAnalyse if there is no trace.
+    the place of an earlier analysis's; what that one found of runs that have not changed since is kept
+    (`comparison.pipeline.remembered`). Raises NothingToAnalyse if there is no trace.
     """
     runs = find_runs(run_dirs)
     if not runs:
         looked = ", ".join(str(folder) for folder in run_dirs) or "no folder"
         raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
     folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve()
-    progress(f"analysing {len(runs)} runs" if len(runs) > 1 else "analysing the run")
-    marked = remembered.fingerprint(runs)
-    before = remembered.recall(folder / TABLES, marked)
-    tables = staging(folder)
-    try:
-        if before is None:
-            parts = parts_of(runs, spark.sparkContext.defaultParallelism)
-            analysed, results = analyse(spark, runs, parts, tables)
-            before = remembered.ReadParts(parts, results)
-        else:
-            remembered.share(folder / TABLES, tables)
-            analysed = measure_again(spark, runs, before, tables)
-        remembered.remember(tables, marked, before)
-        write_results(tables, [(run, analysed[number]) for number, run in enumerate(runs)])
-        publish(folder)
-    except BaseException:
-        discard(folder)
-        raise
-    return shape.as_mapping(compose(sorted(analysed.values(), key=_place), _not_applicable(folder)))
+    marks = [fingerprint(run) for run in runs]
+    before, known = tables_in(folder), NOTHING_KNOWN
+    if again is not Again.READING:
+        known = recall(before, runs, marks, measured=again is Again.NOTHING)
+    progress(_told(len(runs), len(known.found)))
+    if len(known.found) == len(runs) and known.tables_hold:
+        found = known.found
+    else:
+        tables = staging(folder)
+        try:
+            found = _completed(spark, runs, marks, known, before, tables)
+            publish(folder)
+        except BaseException:
+            discard(folder)
+            raise
+    return shape.as_mapping(compose(sorted(found.values(), key=_place), _not_applicable(folder)))
+
+
+def _told(runs: int, kept: int) -> str:
+    if not kept:
+        return f"analysing {runs} runs" if runs > 1 else "analysing the run"
+    unchanged = f"{kept} unchanged since the last analysis"
+    return f"analysing {runs - kept} new or changed of {runs} runs; {unchanged}" if runs > kept else unchanged
+
+
+def _completed(
+    spark: SparkSession, runs: Sequence[TraceRun], marks: Sequence[str], known: Known, before: Path, tables: Path
+) -> dict[int, shape.Run]:
+    """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
+    carry(before, tables, READ if not known.found else (*READ, *MEASURED), known.carried, known.held)
+    found = dict(known.found)
+    free = count(known.free_number)
+    new = [number for number in range(len(runs)) if number not in known.places]
+    packed = parts_of(runs, spark.sparkContext.defaultParallelism, among=new)
+    parts = [replace(part, number=next(free)) for part in packed]
+    analysed, results = analyse(spark, runs, parts, tables, free)
+    found |= analysed
+    if not known.found:
+        found |= measure_again(spark, runs, known.read, tables, free)
+    found |= {
+        number: analyse_without_files(run) for number, run in enumerate(runs) if not run.files and number not in found
+    }
+    read = ReadParts([*known.read.parts, *parts], [*known.read.results, *results])
+    remember(tables, runs, marks, read, found)
+    write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])
+    return found
 
 
 def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:

@@ -10,6 +10,7 @@ import pickle
 from collections import defaultdict
 from dataclasses import replace
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +29,6 @@ from comparison.pipeline.tasks import (
     BrokenRun,
     PartResult,
     analyse_part,
-    analyse_without_files,
     broken,
     finished,
     measure_bucket,
@@ -59,9 +59,12 @@ _OF_AUTHORITY = ("authority_named", "authority_cleared", "offset_written")
 
 
 def analyse(
-    spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], folder: Path
+    spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], folder: Path, free: Iterator[int]
 ) -> tuple[dict[int, Run], list[PartResult]]:
-    """Analyse all runs, and write their tables into `folder`: the runs' figures and verdicts by their places."""
+    """Analyse the runs of these parts, and write their tables into `folder`: figures and verdicts by the runs' places.
+
+    `free` are numbers that no part has, in order; the tables of large runs' partitions get them.
+    """
     results = _mapped(spark, len(parts), _AnalysePart(tuple(runs), tuple(parts), folder))
     files: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for part, result in zip(parts, results, strict=True):
@@ -69,36 +72,42 @@ def analyse(
             files[part.chunks[0].run, part.chunks[0].file].append((part.number, result.read[0].lines))
     for pieces in files.values():
         count_lines_on(folder, pieces)
-    return _with_large_runs(spark, runs, parts, results, folder), results
+    return _with_large_runs(spark, runs, parts, results, folder, free), results
 
 
-def measure_again(spark: SparkSession, runs: Sequence[TraceRun], read: ReadParts, folder: Path) -> dict[int, Run]:
+def measure_again(
+    spark: SparkSession, runs: Sequence[TraceRun], read: ReadParts, folder: Path, free: Iterator[int]
+) -> dict[int, Run]:
     """The same from the tables of events that are in `folder` already, by `comparison.pipeline.remembered`."""
     whole = [number for number, part in enumerate(read.parts) if part.whole]
     again = list(read.results)
     for number, result in zip(whole, _mapped(spark, len(whole), _MeasurePart(runs, read, whole, folder)), strict=True):
         again[number] = result
-    return _with_large_runs(spark, runs, read.parts, again, folder)
+    return _with_large_runs(spark, runs, read.parts, again, folder, free)
 
 
 def _with_large_runs(
-    spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], results: Sequence[PartResult], folder: Path
+    spark: SparkSession,
+    runs: Sequence[TraceRun],
+    parts: Sequence[Part],
+    results: Sequence[PartResult],
+    folder: Path,
+    free: Iterator[int],
 ) -> dict[int, Run]:
     """All runs: those that parts hold whole have been measured with their parts."""
-    found = {number: analyse_without_files(run) for number, run in enumerate(runs) if not run.files}
+    found: dict[int, Run] = {}
     pieces: defaultdict[int, list[PartResult]] = defaultdict(list)
     for part, result in zip(parts, results, strict=True):
         found |= result.runs
         if not part.whole:
             pieces[part.chunks[0].run].append(result)
-    next_number = len(parts)
     for number, of_one in pieces.items():
+        first_number, *_ = islice(free, _buckets(spark))
         try:
-            found[number] = _large(spark, runs[number], of_one, folder, next_number)
+            found[number] = _large(spark, runs[number], of_one, folder, first_number)
         except WRONG_DATA as error:
             read = [one for each in of_one for one in each.read]
             found[number] = broken(runs[number], why_broken(error), read)
-        next_number += _buckets(spark)
     return found
 
 
@@ -108,6 +117,8 @@ def _buckets(spark: SparkSession) -> int:
 
 def _mapped(spark: SparkSession, count: int, task: Callable[[int], Any]) -> list[Any]:
     """Run a task for each number below `count`, and return their results in order."""
+    if not count:
+        return []
     rows = spark.range(0, count, 1, count).mapInArrow(_Numbered(task), "number bigint, value binary").collect()
     return [_value(row["value"]) for row in sorted(rows, key=lambda row: row["number"])]
 

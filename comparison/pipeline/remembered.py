@@ -1,32 +1,35 @@
-"""What the tables of an analysis were made from, so that the next one can measure from them and read no line of JSON.
+"""What an analysis leaves for the next one, so that only what is new is read, or even measured.
 
-`remember` writes it beside the tables, into `parts.json`: which parts there are, what was read of each file, and a
-fingerprint. `recall` gives it back only if everything is as it was: the runs and their files by name, size and time of
-change, every file of the tables of events, and the code that reads traces. `share` puts the tables of events into
-the folder of another analysis.
+`remember` writes it beside the tables, into `parts.json`: which parts there are, what was read of each file, the
+figures and verdicts of each run, and a fingerprint of each run. `recall` gives back what is still true. A run is as it
+was if its files have the same names, sizes, times of change and ends. What was *read* of it then holds as long as the
+code that reads traces is the same; its tables of events can be measured again. What was *found* holds only under the
+same pipeline. Nothing is believed if the file is damaged, or a table is missing or has another size.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 
+import comparison.metrics
 import comparison.pipeline.bronze
 import comparison.pipeline.silver.groups
 import kernel.trace
-from comparison.pipeline.bronze.chunks import Part  # noqa: TC001 - msgspec reads the annotation
-from comparison.pipeline.bronze.quarantine import QUARANTINE
+from comparison.pipeline.bronze.chunks import Part, chunks_by_run
+from comparison.pipeline.bronze.runs import as_text
+from comparison.pipeline.carried import Carried, free_number, sizes_of
+from comparison.pipeline.result import Run
 from comparison.pipeline.silver.groups import NamedGroups  # noqa: TC001 - msgspec reads the annotation
-from comparison.pipeline.tasks import EVENTS, FileRead, PartResult
+from comparison.pipeline.tasks import FileRead, PartResult
 from kernel.trace.integrity import Integrity
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun
 
 PARTS = "parts.json"
+_TAIL_BYTES = 4_096
 
 
 class ReadParts(NamedTuple):
@@ -44,98 +48,197 @@ class ReadParts(NamedTuple):
     results: list[PartResult]
 
 
-class _Remembered(msgspec.Struct):
-    """`parts.json`. `digest` is that of all the rest, so that a damaged file is not believed."""
+class Known(NamedTuple):
+    """What an earlier analysis left of some runs, by the places that they have now."""
 
+    read: ReadParts
+    found: Mapping[int, Run]  #: as it was then; empty where everything must be measured again
+    places: frozenset[int]  #: of the runs that are in the tables as they should be
+    carried: Mapping[str, Carried]  #: these runs by their ids in the tables
+    held: Mapping[int, Sequence[str]]  #: the ids of all runs in each part
+    free_number: int  #: the first that no part ever had
+    tables_hold: bool  #: the tables are those of these runs, and say the right thing of each
+
+
+NOTHING_KNOWN = Known(ReadParts([], []), {}, frozenset(), {}, {}, 0, tables_hold=False)
+
+
+class _RememberedRun(msgspec.Struct):
+    folder: str
     fingerprint: str
-    tables: dict[str, int]  #: the files of the tables of events, and their sizes
-    parts: list[Part]
-    read: list[list[dict[str, Any]]]  #: of each part
-    bounds: list[tuple[int, int] | None]
-    groups: list[NamedGroups]
-    digest: str = ""
-
-    def digested(self) -> str:
-        return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(self, digest=""))).hexdigest()
+    run_id: str
+    repeat: int
+    found: dict[str, Any]  #: as JSON has it
 
 
-def fingerprint(runs: Sequence[TraceRun]) -> str:
-    """Changes with the runs, their files, and the code that reads them. Take it before the files are read."""
-    changed_ns = [[_changed_ns(file.path) for file in run.files] for run in runs]
-    all_of_it = msgspec.json.encode([runs, changed_ns, _code()], enc_hook=_plain, order="deterministic")
+class _RememberedPart(msgspec.Struct):
+    part: Part
+    read: list[dict[str, Any]]
+    bounds: tuple[int, int] | None
+    groups: NamedGroups
+
+
+class _Remembered(msgspec.Struct):
+    """The content of `parts.json`."""
+
+    reading: str  #: of the code that reads traces
+    pipeline: str
+    tables: dict[str, int]  #: the files of the tables, and their sizes
+    runs: list[_RememberedRun]
+    parts: list[_RememberedPart]
+
+
+class _Digested(msgspec.Struct):
+    """`parts.json`. `digest` is that of the content's bytes, so that a damaged file is not believed."""
+
+    digest: str
+    content: msgspec.Raw
+
+
+def fingerprint(run: TraceRun) -> str:
+    """Changes with the run and its files, not with its labels. Take it before the files are read."""
+    bare = replace(run, run_id="", repeat=0)
+    marks = [_mark(file.path) for file in run.files]
+    all_of_it = msgspec.json.encode([bare, marks], enc_hook=_plain, order="deterministic")
     return hashlib.sha256(all_of_it).hexdigest()
 
 
-def _changed_ns(path: Path) -> int:
+def _mark(path: Path) -> list[int | str]:
+    """When a file changed, its size, and its end: what was appended or edited shows there, even if times do not."""
     try:
-        return path.stat().st_mtime_ns
+        about = path.stat()
+        with path.open("rb") as file:
+            file.seek(max(0, about.st_size - _TAIL_BYTES))
+            tail = hashlib.sha256(file.read(_TAIL_BYTES)).hexdigest()
     except OSError:
-        return 0
+        return []
+    return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, tail]
 
 
 @cache
-def _code() -> str:
+def reading_code() -> str:
     """A digest of the modules that make tables of events from lines, and find the groups in them."""
     folders = [*comparison.pipeline.bronze.__path__, *kernel.trace.__path__]
     files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
-    files.append(Path(comparison.pipeline.silver.groups.__file__))
+    return _digest([*files, Path(comparison.pipeline.silver.groups.__file__)])
+
+
+@cache
+def pipeline_code() -> str:
+    """A digest of all modules that figures and verdicts may depend on, and with them of the versions of all schemas."""
+    folders = [*comparison.pipeline.__path__, *kernel.__path__]
+    files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+    return _digest([*files, Path(comparison.metrics.__file__)])
+
+
+def _digest(files: Sequence[Path]) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else os.fspath(value).encode(errors="replace")
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else as_text(value)
 
 
-def remember(folder: Path, marked: str, read: ReadParts) -> None:
-    """Write beside the tables in `folder` what they were made from; `marked` is the fingerprint."""
-    found = _Remembered(
-        fingerprint=marked,
-        tables=_files(folder),
-        parts=read.parts,
-        read=[[msgspec.to_builtins(asdict(each), enc_hook=_plain) for each in one.read] for one in read.results],
-        bounds=[one.bounds for one in read.results],
-        groups=[one.groups for one in read.results],
+def remember(
+    folder: Path, runs: Sequence[TraceRun], fingerprints: Sequence[str], read: ReadParts, found: Mapping[int, Run]
+) -> None:
+    """Write beside the tables in `folder` what they were made from, and what was found."""
+    known = _Remembered(
+        reading=reading_code(),
+        pipeline=pipeline_code(),
+        tables=sizes_of(folder),
+        runs=[
+            _RememberedRun(as_text(run.folder), mark, run.run_id, run.repeat, msgspec.to_builtins(found[number]))
+            for number, (run, mark) in enumerate(zip(runs, fingerprints, strict=True))
+        ],
+        parts=[
+            _RememberedPart(
+                part,
+                [msgspec.to_builtins(asdict(each), enc_hook=_plain) for each in result.read],
+                result.bounds,
+                result.groups,
+            )
+            for part, result in zip(*read, strict=True)
+        ],
     )
-    found.digest = found.digested()
-    (folder / PARTS).write_bytes(msgspec.json.encode(found))
+    content = msgspec.json.encode(known)
+    digest = hashlib.sha256(content).hexdigest()
+    (folder / PARTS).write_bytes(msgspec.json.encode(_Digested(digest, msgspec.Raw(content))))
 
 
-def recall(folder: Path, marked: str) -> ReadParts | None:
-    """The parts whose tables are in `folder`; None unless all are there, and were made from the same files."""
+def recall(folder: Path, runs: Sequence[TraceRun], fingerprints: Sequence[str], *, measured: bool = True) -> Known:
+    """What is known of these runs by the tables in `folder`; not what was `measured`, if that is to be done again."""
+    known = _content_of(folder / PARTS)
+    if known is None or known.reading != reading_code() or known.tables != sizes_of(folder):
+        return NOTHING_KNOWN
+    measured = measured and known.pipeline == pipeline_code()
+    now = {
+        (as_text(run.folder), mark): number for number, (run, mark) in enumerate(zip(runs, fingerprints, strict=True))
+    }
+    places = {
+        place: now[each.folder, each.fingerprint]
+        for place, each in enumerate(known.runs)
+        if (each.folder, each.fingerprint) in now
+    }
+    carried: dict[str, Carried] = {}
+    found: dict[int, Run] = {}
+    for place, number in places.items():
+        before, run = known.runs[place], runs[number]
+        carried[before.run_id] = Carried(run, (before.run_id, before.repeat) != (run.run_id, run.repeat))
+        if measured:
+            found[number] = exactly(Run, before.found | {"run_id": run.run_id, "repeat": run.repeat})
+    return Known(
+        _with_places(known.parts, places),
+        found,
+        frozenset(places.values()),
+        carried,
+        {each.part.number: [known.runs[one].run_id for one in chunks_by_run(each.part.chunks)] for each in known.parts},
+        max([free_number(folder), *(each.part.number + 1 for each in known.parts)]),
+        tables_hold=len(places) == len(known.runs) and not any(each.is_renamed for each in carried.values()),
+    )
+
+
+def _content_of(path: Path) -> _Remembered | None:
+    """None if there is no such file, or if it is damaged."""
     try:
-        known = msgspec.json.decode((folder / PARTS).read_bytes(), type=_Remembered)
+        file = msgspec.json.decode(path.read_bytes(), type=_Digested)
+        if file.digest != hashlib.sha256(file.content).hexdigest():
+            return None
+        return msgspec.json.decode(file.content, type=_Remembered)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if known.digest != known.digested() or known.fingerprint != marked or known.tables != _files(folder):
-        return None
-    facts = zip(known.parts, known.read, known.bounds, known.groups, strict=True)
-    results = [
-        PartResult(part.number, list(map(_read, pieces)), bounds=bounds, groups=groups)
-        for part, pieces, bounds, groups in facts
-    ]
-    return ReadParts(known.parts, results)
 
 
-def _read(fields: Mapping[str, Any]) -> FileRead:
+def exactly(shape: Any, value: Any) -> Any:
+    """The value as `shape`, number by number as it is: msgspec would make 1 to 1.0 where a float may stand."""
+    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+        types = get_type_hints(shape)
+        return shape(**{name: exactly(types[name], each) for name, each in value.items()})
+    if value is None or not get_args(shape):
+        return shape(value) if isinstance(shape, type) and issubclass(shape, Enum) else value
+    if get_origin(shape) is UnionType:
+        (one,) = (each for each in get_args(shape) if each is not NoneType)
+        return exactly(one, value)
+    of_each = get_args(shape)[-1]
+    if isinstance(value, dict):
+        return {name: exactly(of_each, each) for name, each in value.items()}
+    return [exactly(of_each, each) for each in value]
+
+
+def _with_places(parts: Sequence[_RememberedPart], places: Mapping[int, int]) -> ReadParts:
+    """The parts with the runs that are still there, by their places now."""
+    found = ReadParts([], [])
+    for each in parts:
+        chunks = tuple(replace(one, run=places[one.run]) for one in each.part.chunks if one.run in places)
+        if not chunks:
+            continue
+        read = [_read(one, places[one["run"]]) for one in each.read if one["run"] in places]
+        found.parts.append(replace(each.part, chunks=chunks))
+        found.results.append(PartResult(each.part.number, read, bounds=each.bounds, groups=each.groups))
+    return found
+
+
+def _read(fields: Mapping[str, Any], run: int) -> FileRead:
     integrity = dict(fields["integrity"])
     integrity["ranges"] = np.array(integrity["ranges"], dtype=np.int64).reshape(2, -1)
-    return FileRead(**{**fields, "integrity": Integrity(**integrity)})
-
-
-def _files(folder: Path) -> dict[str, int]:
-    found = sorted(path for name in (EVENTS, QUARANTINE) for path in (folder / name).rglob("*.parquet"))
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in found}
-
-
-def share(folder: Path, other: Path) -> None:
-    """Give `other` the same tables of events and of unusable lines; they are linked where the disk can."""
-    for name in (EVENTS, QUARANTINE):
-        if (folder / name).is_dir():
-            shutil.copytree(folder / name, other / name, copy_function=_link)
-
-
-def _link(source: str, target: str) -> None:
-    with suppress(OSError):
-        os.link(source, target)
-        return
-    shutil.copy2(source, target)
+    return FileRead(**{**fields, "run": run, "integrity": Integrity(**integrity)})

@@ -262,22 +262,22 @@ def write_gold(
     folder: Path, number: int, written: Sequence[tuple[TraceRun, PartitionFigures, Measured | None]]
 ) -> None:
     """Write who had which partition, the stretches that were counted, the commits, and each run's course."""
-    for name, table_of in _OF_PARTITIONS.items():
+    for name, table_of in OF_PARTITIONS.items():
         tables = [with_run(run, table) for run, figures, _ in written if (table := table_of(figures)) is not None]
         _write_tables(folder / name, number, tables)
-    for name, made in _OF_RUNS.items():
+    for name, made in OF_RUNS.items():
         _write_tables(
             folder / name, number, [with_run(run, made(each)) for run, _, each in written if each is not None]
         )
 
 
 #: The tables of partitions, and those of whole runs.
-_OF_PARTITIONS: Mapping[str, Callable[[PartitionFigures], pa.Table | None]] = {
+OF_PARTITIONS: Mapping[str, Callable[[PartitionFigures], pa.Table | None]] = {
     OWNERSHIP: lambda figures: figures.intervals,
     SEGMENTS: lambda figures: figures.segments,
     COMMITS: lambda figures: figures.committed,
 }
-_OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = {
+OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = {
     ROUNDS: lambda measured: round_table(measured.rounds),
     PHASES: lambda measured: phase_table(measured.phases),
     FAULTS: lambda measured: fault_table(measured.faults),

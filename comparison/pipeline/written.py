@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TABLES = "tables"
 #: Where the tables of a running analysis are; it is renamed when the analysis has ended.
 _STAGING = ".tables-in-progress"
+#: Where an earlier analysis's are for a moment.
+_REPLACED = ".tables-replaced"
 
 RUNS_SCHEMA = pa.schema(
     [
@@ -74,11 +76,23 @@ def staging(folder: Path) -> Path:
     return path
 
 
+def tables_in(folder: Path) -> Path:
+    """Where an earlier analysis's tables are, if there are any; also if it was killed while it put them there."""
+    path, replaced = folder / TABLES, folder / _REPLACED
+    if replaced.is_dir() and not path.exists():
+        replaced.rename(path)
+    shutil.rmtree(replaced, ignore_errors=True)
+    return path
+
+
 def publish(folder: Path) -> None:
     """Put what was staged in the place of an earlier analysis's tables."""
-    target = folder / TABLES
-    shutil.rmtree(target, ignore_errors=True)
+    target, replaced = folder / TABLES, folder / _REPLACED
+    shutil.rmtree(replaced, ignore_errors=True)
+    if target.exists():
+        target.rename(replaced)
     (folder / _STAGING).rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def discard(folder: Path) -> None:

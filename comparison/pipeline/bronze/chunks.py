@@ -45,10 +45,19 @@ class Part:
 
 
 def parts_of(
-    runs: Sequence[TraceRun], parallelism: int, chunk_bytes: int = CHUNK_BYTES, whole_bytes: int = WHOLE_RUN_BYTES
+    runs: Sequence[TraceRun],
+    parallelism: int,
+    chunk_bytes: int = CHUNK_BYTES,
+    whole_bytes: int = WHOLE_RUN_BYTES,
+    *,
+    among: Sequence[int] | None = None,
 ) -> list[Part]:
-    """Share out the files of all runs; small runs are packed so that every core has something to do."""
-    small = [number for number, run in enumerate(runs) if run.size <= whole_bytes]
+    """Share out the files of all runs, or of those at the places `among` them.
+
+    Small runs are packed so that every core has something to do.
+    """
+    places = range(len(runs)) if among is None else among
+    small = [number for number in places if runs[number].size <= whole_bytes]
     total = sum(runs[number].size for number in small)
     room = max(1, min(chunk_bytes, -(-total // max(1, parallelism))))
     groups: list[tuple[list[Chunk], bool]] = []
@@ -59,9 +68,9 @@ def parts_of(
             filled = 0
         groups[-1][0].extend(_whole_files(number, runs[number]))
         filled += runs[number].size
-    for number, run in enumerate(runs):
-        if run.size > whole_bytes:
-            groups += [([chunk], False) for chunk in _pieces(number, run, chunk_bytes)]
+    for number in places:
+        if runs[number].size > whole_bytes:
+            groups += [([chunk], False) for chunk in _pieces(number, runs[number], chunk_bytes)]
     return [Part(number, tuple(chunks), whole) for number, (chunks, whole) in enumerate(groups)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -46,7 +47,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> TraceRun:
 def analysed(run: TraceRun, folder: Path, *, chunk_bytes: int, whole_bytes: int, parallelism: int) -> dict[str, Any]:
     parts = parts_of([run], parallelism, chunk_bytes, whole_bytes)
     spark = cast("SparkSession", InlineSpark(parallelism))
-    found, results = analyse(spark, [run], parts, folder)
+    found, results = analyse(spark, [run], parts, folder, count(len(parts)))
     assert [result.number for result in results] == list(range(len(parts)))
     return {
         "run": msgspec.to_builtins(found[0]),

@@ -1,22 +1,25 @@
-"""An analysis that measures from the tables of an earlier one, and when it reads the traces again instead."""
+"""An analysis after another one: what has not changed is kept, and everything is as if it had been read anew."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from comparison.pipeline import remembered
-from comparison.pipeline.analysis import analyze
-from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline import analysis, carried, jobs, remembered
+from comparison.pipeline.analysis import Again, analyze
+from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
 from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.jobs import analyse, measure_again
-from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember, share
+from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
+from comparison.pipeline.result import formatted
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
 from tests.support.inline_spark import InlineSpark
 
@@ -53,6 +56,10 @@ def rows(folder: Path) -> dict[str, Counter[str]]:
     return found
 
 
+def fingerprints(runs: list[TraceRun]) -> list[str]:
+    return [fingerprint(run) for run in runs]
+
+
 @pytest.mark.parametrize("whole_bytes", [ALL, 0], ids=["whole", "cut"])
 def test_runs_are_measured_from_their_tables_as_from_their_lines(
     runs: list[TraceRun], tmp_path: Path, whole_bytes: int
@@ -60,87 +67,265 @@ def test_runs_are_measured_from_their_tables_as_from_their_lines(
     first, again = tmp_path / "first", tmp_path / "again"
     parts = parts_of(runs, 2, chunk_bytes=30_000, whole_bytes=whole_bytes)
     assert len(parts) > 2
-    found, results = analyse(SPARK, runs, parts, first)
-    remember(first, fingerprint(runs), ReadParts(parts, results))
-    known = recall(first, fingerprint(runs))
-    assert known is not None
-    assert known.parts == parts
+    found, results = analyse(SPARK, runs, parts, first, count(len(parts)))
+    remember(first, runs, fingerprints(runs), ReadParts(parts, results), found)
+    known = recall(first, runs, fingerprints(runs), measured=False)
+    assert (known.read.parts, known.found) == (parts, {})
     for file in (file for run in runs for file in run.files):
         file.path.unlink()
     again.mkdir()
-    share(first, again)
-    assert msgspec.to_builtins(measure_again(SPARK, runs, known, again)) == msgspec.to_builtins(found)
+    carry(first, again, READ, known.carried, known.held)
+    measured = measure_again(SPARK, runs, known.read, again, count(known.free_number))
+    assert msgspec.to_builtins(measured) == msgspec.to_builtins(found)
     assert rows(again) == rows(first)
 
 
-def remove_a_table(folder: Path) -> None:
-    next((folder / "out" / "tables" / "events").rglob("*.parquet")).unlink()
+class Counts:
+    """How many runs an analysis read, and how many it measured from tables."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._read: set[int] = set()
+        self._measured: set[int] = set()
+        analyse_part, measure_part = jobs.analyse_part, jobs.measure_part
+
+        def reading(runs: Any, part: Any, folder: Any) -> Any:
+            self._read |= chunks_by_run(part.chunks).keys()
+            return analyse_part(runs, part, folder)
+
+        def measuring(runs: Any, part: Any, *given: Any) -> Any:
+            self._measured |= chunks_by_run(part.chunks).keys()
+            return measure_part(runs, part, *given)
+
+        monkeypatch.setattr(jobs, "analyse_part", reading)
+        monkeypatch.setattr(jobs, "measure_part", measuring)
+
+    def since(self) -> tuple[int, int]:
+        found = len(self._read), len(self._measured)
+        self._read.clear()
+        self._measured.clear()
+        return found
 
 
-def change_a_file(folder: Path) -> None:
-    trace = folder / "runs" / "trace" / "m1.jsonl"
-    os.utime(trace, ns=(0, trace.stat().st_mtime_ns + 1))
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
+    return Counts(monkeypatch)
 
 
-def add_a_file(folder: Path) -> None:
-    trace = folder / "runs" / "trace" / "m1.jsonl"
-    shutil.copy(trace, trace.with_name("m9.jsonl"))
+def change(run: Path) -> None:
+    """Change a run so that its size and times remain, as far as a user can."""
+    path = run / "trace" / "m1.jsonl"
+    about = path.stat()
+    content = path.read_bytes()
+    at = content.rindex(b'"partition":0')
+    path.write_bytes(content[:at] + b'"partition":1' + content[at + 13 :])
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
-def damage_the_list(folder: Path) -> None:
-    path = folder / "out" / "tables" / remembered.PARTS
+def touch(run: Path) -> None:
+    path = run / "trace" / "m1.jsonl"
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
+
+
+def add_a_file(run: Path) -> None:
+    shutil.copy(run / "trace" / "m1.jsonl", run / "trace" / "m9.jsonl")
+
+
+def list_a_file(run: Path) -> None:
+    (run / "run.json").write_text('{"traces": [{"file": "m7.jsonl", "process": "m7", "role": "member"}]}')
+
+
+def remove(run: Path) -> None:
+    shutil.rmtree(run)
+
+
+def remove_trace(run: Path) -> None:
+    shutil.rmtree(run / "trace")
+    list_a_file(run)
+
+
+def nothing(_: Path) -> None:
+    pass
+
+
+def precede(run: Path) -> None:
+    """Add a run of the same id, with a seed before all others: every other one has another repeat, and another id."""
+    write_synthetic(run.parent / "run-0", events_min=300, members=3, partitions=4, seed=0)
+    name_alike(run.parent)
+
+
+def follow(run: Path) -> None:
+    write_synthetic(run.parent / "run-9", events_min=300, members=3, partitions=4, seed=9_999)
+    name_alike(run.parent)
+
+
+def name_alike(folder: Path) -> None:
+    """Give all runs the same id."""
+    for path in folder.glob("*/trace/*.jsonl"):
+        content = path.read_bytes()
+        named = content.replace(f'"run":"{path.parent.parent.name}"'.encode(), b'"run":"bundle/synthetic/zookeeper"', 1)
+        if named != content:
+            path.write_bytes(named)
+
+
+@pytest.mark.parametrize(
+    ("happens", "read"),
+    [
+        (nothing, 0),
+        (change, 1),
+        (touch, 1),
+        (add_a_file, 1),
+        (list_a_file, 1),
+        (remove, 0),
+        (remove_trace, 0),
+        (precede, 1),
+        (follow, 1),
+    ],
+)
+def test_only_what_has_changed_is_read_and_everything_is_as_from_scratch(
+    runs: list[TraceRun], tmp_path: Path, counts: Counts, happens: Callable[[Path], None], read: int
+) -> None:
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    name_alike(folder)
+    analyze(SPARK, [folder], output=out)
+    counts.since()
+    happens(folder / "run-00001")
+    told: list[str] = []
+    result = analyze(SPARK, [folder], output=out, progress=told.append)
+    assert counts.since() == (read, 0)
+    assert any("unchanged since the last analysis" in text for text in told)
+    assert_as_from_scratch(folder, out, result)
+
+
+def assert_as_from_scratch(folder: Path, out: Path, result: dict[str, Any]) -> None:
+    fresh = out.with_name("fresh")
+    shutil.rmtree(fresh, ignore_errors=True)
+    assert formatted(analyze(SPARK, [folder], output=fresh)) == formatted(result)
+    assert rows(fresh / "tables") == rows(out / "tables")
+
+
+@pytest.mark.parametrize("whole_bytes", [ALL, 0], ids=["whole", "cut"])
+def test_changes_add_up(
+    runs: list[TraceRun], tmp_path: Path, counts: Counts, monkeypatch: pytest.MonkeyPatch, whole_bytes: int
+) -> None:
+    def in_parts(*given: Any, **more: Any) -> Any:
+        return parts_of(*given, chunk_bytes=60_000, whole_bytes=whole_bytes, **more)
+
+    monkeypatch.setattr(analysis, "parts_of", in_parts)
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    analyze(SPARK, [folder], output=out)
+    for happens in (change, precede, touch, follow, remove):
+        happens(folder / "run-00001")
+        result = analyze(SPARK, [folder], output=out)
+    assert_as_from_scratch(folder, out, result)
+    counts.since()
+    for again, is_read in ((Again.NOTHING, False), (Again.MEASURING, False), (Again.READING, True)):
+        assert analyze(SPARK, [folder], output=out, again=again) == result
+        assert rows(out.with_name("fresh") / "tables") == rows(out / "tables")
+        assert (counts.since()[0] > 0) == is_read
+
+
+def remove_a_table(tables: Path) -> None:
+    next((tables / "events").rglob("*.parquet")).unlink()
+
+
+def cut_a_table(tables: Path) -> None:
+    path = next((tables / "ownership").rglob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def damage_the_list(tables: Path) -> None:
+    path = tables / remembered.PARTS
     path.write_bytes(path.read_bytes().replace(b'"events":', b'"events":1', 1))
 
 
-def remove_the_list(folder: Path) -> None:
-    (folder / "out" / "tables" / remembered.PARTS).unlink()
+def cut_the_list(tables: Path) -> None:
+    path = tables / remembered.PARTS
+    path.write_bytes(path.read_bytes()[:-10])
 
 
-@pytest.mark.parametrize("change", [remove_a_table, change_a_file, add_a_file, damage_the_list, remove_the_list])
-def test_traces_are_read_again_when_anything_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+def remove_the_list(tables: Path) -> None:
+    (tables / remembered.PARTS).unlink()
+
+
+def remove_all(tables: Path) -> None:
+    shutil.rmtree(tables)
+
+
+@pytest.mark.parametrize(
+    "damage", [remove_a_table, cut_a_table, damage_the_list, cut_the_list, remove_the_list, remove_all]
+)
+def test_everything_is_read_again_when_what_was_kept_is_damaged(
+    runs: list[TraceRun], tmp_path: Path, counts: Counts, damage: Callable[[Path], None]
 ) -> None:
-    read = count_readings(monkeypatch)
-    write_synthetic(tmp_path / "runs", events_min=300)
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    result = analyze(SPARK, [folder], output=out)
+    assert counts.since() == (len(runs), 0)
+    damage(out / "tables")
+    assert analyze(SPARK, [folder], output=out) == result
+    assert counts.since() == (len(runs), 0)
+
+
+@pytest.mark.parametrize(("code", "done"), [("reading_code", (3, 0)), ("pipeline_code", (0, 3))])
+def test_what_another_pipeline_found_is_not_kept(
+    runs: list[TraceRun],
+    tmp_path: Path,
+    counts: Counts,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str,
+    done: tuple[int, int],
+) -> None:
     result = analyze(SPARK, [tmp_path / "runs"], output=tmp_path / "out")
-    assert (len(read), analyze(SPARK, [tmp_path / "runs"], output=tmp_path / "out")) == (1, result)
-    assert len(read) == 1
-    change(tmp_path)
-    analyze(SPARK, [tmp_path / "runs"], output=tmp_path / "out")
-    assert len(read) == 2
-    assert (tmp_path / "out" / "tables" / remembered.PARTS).is_file()
+    counts.since()
+    monkeypatch.setattr(remembered, code, lambda: "another")
+    assert analyze(SPARK, [tmp_path / "runs"], output=tmp_path / "out") == result
+    assert counts.since() == done
 
 
-def count_readings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    from comparison.pipeline import jobs
-
-    read: list[Any] = []
-    analyse_part = jobs.analyse_part
-
-    def counted(*given: Any) -> Any:
-        read.append(given)
-        return analyse_part(*given)
-
-    monkeypatch.setattr(jobs, "analyse_part", counted)
-    return read
-
-
-def test_code_that_reads_traces_is_part_of_the_fingerprint(
-    runs: list[TraceRun], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("moment", ["analyse", "remember", "write_results", "publish"])
+def test_analysis_that_is_broken_off_leaves_the_old_tables(
+    runs: list[TraceRun], tmp_path: Path, counts: Counts, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    before = fingerprint(runs)
-    assert fingerprint(runs) == before
-    monkeypatch.setattr(remembered, "_code", lambda: "another")
-    assert fingerprint(runs) != before
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    analyze(SPARK, [folder], output=out)
+    before = {path: path.read_bytes() for path in (out / "tables").rglob("*.*") if path.is_file()}
+    touch(folder / "run-00001")
+    with monkeypatch.context() as broken:
+        broken.setattr(analysis, moment, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            analyze(SPARK, [folder], output=out)
+    assert {path: path.read_bytes() for path in out.rglob("*.*") if path.is_file()} == before
+    counts.since()
+    analyze(SPARK, [folder], output=out)
+    assert counts.since() == (1, 0)
 
 
-def test_tables_are_copied_where_they_cannot_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "one" / "events").mkdir(parents=True)
-    (tmp_path / "one" / "events" / "part.parquet").write_text("rows")
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
+
+def test_tables_of_an_analysis_that_was_killed_while_it_replaced_them_are_found_again(
+    runs: list[TraceRun], tmp_path: Path, counts: Counts
+) -> None:
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    analyze(SPARK, [folder], output=out)
+    (out / "tables").rename(out / ".tables-replaced")
+    counts.since()
+    analyze(SPARK, [folder], output=out)
+    assert counts.since() == (0, 0)
+    assert {path.name for path in out.iterdir()} == {"tables"}
+
+
+def test_tables_are_copied_where_they_cannot_be_linked(
+    runs: list[TraceRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError
 
+    out = tmp_path / "out"
+    analyze(SPARK, [tmp_path / "runs"], output=out)
     monkeypatch.setattr(os, "link", refuse)
-    share(tmp_path / "one", tmp_path / "other")
-    assert (tmp_path / "other" / "events" / "part.parquet").read_text() == "rows"
+    everyone = {run.run_id: Carried(run, is_renamed=False) for run in runs}
+    held = recall(out / "tables", runs, fingerprints(runs)).held
+    carry(out / "tables", tmp_path / "other", (*READ, *carried.MEASURED), everyone, held)
+    one = {name: found for name, found in rows(out / "tables").items() if name != "."}
+    assert rows(tmp_path / "other") == one

@@ -1,0 +1,95 @@
+"""Tables that an earlier analysis made, carried over into the folder of the next one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from comparison.pipeline.bronze.kinds import RUN_COLUMNS
+from comparison.pipeline.bronze.quarantine import QUARANTINE
+from comparison.pipeline.bronze.tables import with_run, write_table
+from comparison.pipeline.tasks import EVENTS, OF_PARTITIONS, OF_RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from comparison.pipeline.bronze.runs import TraceRun
+
+#: The tables that are made from lines, and those that are measured from them.
+READ, MEASURED = (EVENTS, QUARANTINE), (*OF_PARTITIONS, *OF_RUNS)
+_RUN_ID = "run_id"
+
+
+def sizes_of(folder: Path) -> dict[str, int]:
+    """The files of the tables that tasks write, and their sizes."""
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder, (*READ, *MEASURED))}
+
+
+def free_number(folder: Path) -> int:
+    """The first number that no part of any table has, nor any with a higher one."""
+    return 1 + max(map(_number, _files(folder, (*READ, *MEASURED))), default=-1)
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.rpartition("-")[2])
+
+
+def _files(folder: Path, names: Iterable[str]) -> list[Path]:
+    return sorted(path for name in names for path in (folder / name).rglob("part-*.parquet"))
+
+
+class Carried(NamedTuple):
+    """A run whose rows are carried over: as it is now, and whether its rows have to say something else about it."""
+
+    run: TraceRun
+    is_renamed: bool
+
+
+def carry(
+    folder: Path, other: Path, names: Iterable[str], runs: Mapping[str, Carried], held: Mapping[int, Iterable[str]]
+) -> None:
+    """Give `other` the rows that these runs have in some tables of `folder`. A run's key is its id there.
+
+    `held` are the runs of each part; a part that is not among them has only one. A file of which all rows remain as
+    they are is linked where the disk can. Others are written without the rows of other runs, and with what the rows
+    have to say of each run now.
+    """
+    for path in _files(folder, names):
+        target = other / path.relative_to(folder)
+        number = _number(path)
+        there = list(held[number]) if number in held else [_run_of(path)]
+        kept = [run_id for run_id in there if run_id in runs]
+        if kept == there and not any(runs[run_id].is_renamed for run_id in kept):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _link(path, target)
+        elif kept:
+            table = pq.read_table(path, partitioning=None)
+            rows = {run_id: table.filter(pc.equal(table[_RUN_ID], run_id)) for run_id in kept}
+            # Events of a kind that nobody has are no table; what is measured is one, though it be empty.
+            if path.relative_to(folder).parts[0] in MEASURED or any(map(len, rows.values())):
+                write_table(target, pa.concat_tables([_of(runs[run_id].run, each) for run_id, each in rows.items()]))
+
+
+def _run_of(path: Path) -> str:
+    """The id of the run whose rows are in a file."""
+    first = next(pq.ParquetFile(path).iter_batches(1, columns=[_RUN_ID]))
+    return str(first[_RUN_ID][0])
+
+
+def _of(run: TraceRun, table: pa.Table) -> pa.Table:
+    """The table with the columns that say which run it is of."""
+    return with_run(run, table.drop_columns([column.name for column in RUN_COLUMNS]))
+
+
+def _link(source: Path, target: Path) -> None:
+    with suppress(OSError):
+        os.link(source, target)
+        return
+    shutil.copy2(source, target)
