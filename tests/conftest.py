@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# How long an example takes says more of the machine's other work than of what is tested. And do not explain a
+# How long an example takes depends more on the machine's other work than on what is tested. And do not explain a
 # failure: that traces every line, which in Python 3.11 can crash the interpreter before the failure is printed.
 settings.register_profile(
     "untimed",
@@ -50,12 +50,12 @@ def chroot(zookeeper: EmbeddedZooKeeper) -> str:
 
 @pytest.fixture
 def unused_port() -> int:
-    """A loopback port on which nobody listens."""
+    """A loopback port on which no server listens."""
     return free_ports(1)[0]
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One for everybody: a process has one session."""
+    """One session for all tests, because a process has only one."""
     with spark_session("local[2]", work_dir=tmp_path_factory.mktemp("spark")) as session:
         yield session

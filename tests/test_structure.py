@@ -1,4 +1,4 @@
-"""The figures of `docs.structure`, and what they must be: rooms in levels, without circles."""
+"""The figures of `docs.structure`, and their limits: rooms in levels, without circles."""
 
 from __future__ import annotations
 

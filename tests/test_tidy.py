@@ -1,6 +1,6 @@
 """The structure of the code: sizes, import contracts, folders that must not become packages.
 
-Every file that grew out of hand elsewhere grew one reasonable change at a time; a limit notices the first one.
+Files get out of hand one reasonable change at a time; a limit notices the first one too many.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_modules() -> list[Path]:
     return sorted((ROOT / "tests").rglob("*.py"))
 
 
-test_modules.__test__ = False  # type: ignore[attr-defined]  # it lists files, it is no test
+test_modules.__test__ = False  # type: ignore[attr-defined]  # it lists files, it is not a test
 
 
 def named(path: Path) -> str:
@@ -113,7 +113,7 @@ def test_package_init_files_import_nothing() -> None:
 
 
 def test_build_finds_every_package() -> None:
-    """A folder without `__init__.py` would be left out of the wheel without a word."""
+    """A folder without `__init__.py` would be silently left out of the wheel."""
     find = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
     assert find["include"] == [f"{package}*" for package in PACKAGES]
     folders = {path.parent for path in modules()}
@@ -144,7 +144,7 @@ def test_constraints_are_exact_versions_and_nothing_else() -> None:
 
 
 def test_nothing_is_left_to_do_later() -> None:
-    """A marker in the code is forgotten; a thing that is left alone belongs in an issue."""
+    """A marker in the code is forgotten; open work belongs in an issue."""
     marker = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")) + r")\b")
     found = [
         named(p)

@@ -31,7 +31,7 @@ _CLASSIC = {
     "metadata.max.age.ms": "300",
     "retry.backoff.ms": "50",
 }
-#: Quick timers, but sessions that outlive a busy machine's pauses, by each design's own names; records from the start.
+#: Short timers, but sessions that outlive a busy machine's pauses, under each design's names; records from the start.
 QUICK = {
     "zookeeper": {
         "zookeeper.session.timeout.ms": "15000",
@@ -48,7 +48,7 @@ QUICK = {
         "retry.backoff.ms": "50",
     },
     "eager": _CLASSIC,
-    "static": {**_CLASSIC, "session.timeout.ms": "3500"},  # which is what others wait for when it goes
+    "static": {**_CLASSIC, "session.timeout.ms": "3500"},  # others wait for its end when this member leaves
     "cooperative": _CLASSIC,
     "delayed": {**_CLASSIC, "scheduled.rebalance.max.delay.ms": "400"},
 }
@@ -57,7 +57,7 @@ _numbers = itertools.count()
 
 
 class Bench:
-    """What a contract test works on: a cluster, a topic and a group of its own, and the design's consumers."""
+    """What a contract test uses: a cluster, a topic and a group that no other test has, and the design's consumers."""
 
     def __init__(self, design: str, zookeeper: str, bootstrap: str) -> None:
         number = next(_numbers)
@@ -69,7 +69,7 @@ class Bench:
         self._members = itertools.count(1)
 
     def consumer(self, *, zookeeper: str | None = None, bootstrap: str | None = None, **settings: str) -> Running:
-        """A consumer that is not started; settings are the design's own, dots as underscores."""
+        """A consumer that is not started; settings have the design's names, with underscores for dots."""
         process = f"{self.group}-m{next(self._members)}"
         tracer = ListTracer(process=process)
         request = ConsumerRequest(

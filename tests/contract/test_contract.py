@@ -1,4 +1,4 @@
-"""What every design promises to whoever uses a `GroupConsumer`; what only one does is tested in its own folder."""
+"""What every design guarantees to users of a `GroupConsumer`; what only one design does is tested in its folder."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_member_that_unsubscribes_releases_everything_and_may_subscribe_again(be
                     await member.consumer.unsubscribe()
                 assert member.owned == everything
                 return
-            assert not (await member.consumer.commit()).refused  # an unsubscription need not commit
+            assert not (await member.consumer.commit()).refused  # unsubscribing need not commit
             await member.unsubscribe()
             assert member.owned == frozenset()
             assert sorted(tp for gone in member.listener.of("revoked") for tp in gone) == sorted(everything)

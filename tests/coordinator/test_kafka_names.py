@@ -1,4 +1,4 @@
-"""Every behaviour that Kafka tests of a classic coordinator has a live test here, or a reason why not."""
+"""Every behaviour of a classic coordinator that Kafka tests has a live test here, or a reason why not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_markers_name_only_what_kafka_has():
 
 def test_reasons_are_for_names_that_exist_and_have_no_test():
     assert not LEFT_OUT.keys() - NAMES
-    assert not LEFT_OUT.keys() & COVERED.keys(), "left out with a reason, and covered all the same"
+    assert not LEFT_OUT.keys() & COVERED.keys(), "left out with a reason, but covered"
 
 
 def test_number_of_names_equals_the_checklists():

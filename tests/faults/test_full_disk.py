@@ -1,8 +1,8 @@
-"""A disk that fills in the middle: what cannot be traced is not gone on with, and nothing is left behind.
+"""A disk that fills up during a run: what cannot be traced is not continued, and nothing is left behind.
 
 Verify: one clear line, the exit code of an environment fault, no process.
 
-Setup: a run under way; then files of its processes may grow no more (RLIMIT_FSIZE, set from outside).
+Setup: a run; at some point the files of its processes cannot grow any further (RLIMIT_FSIZE, set from outside).
 
 Expectation: a member without its trace ends, and the run with it; a runner without its trace ends the command.
 """
@@ -29,13 +29,13 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's"),
 ]
 
-#: Under this seed the scenario kills another member than the one that is done to here.
+#: Under this seed the scenario kills another member than the one that this test fails.
 COMMAND = [sys.executable, "-m", "comparison.cli.main", "run", "crash", "--design", "eager", "--seed", "1"]
 
 
 @pytest.fixture
 def crash(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`run crash` under way."""
+    """`run crash`, running."""
     child = subprocess.Popen(
         [*COMMAND, "-o", str(tmp_path)],
         stdout=subprocess.PIPE,

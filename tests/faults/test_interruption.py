@@ -1,4 +1,4 @@
-"""Interrupts and crashes of the runner itself: what was measured is kept, and no process stays behind."""
+"""Interrupts and crashes of the runner itself: what was measured is kept, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.faults
 
 @pytest.fixture
 def comparison(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`compare --smoke` under way; its progress goes to a file."""
+    """`compare --smoke`, running; its progress is written to a file."""
     with (tmp_path / "progress").open("w") as progress, (tmp_path / "result").open("w") as result:
         child = subprocess.Popen(
             [
@@ -47,7 +47,7 @@ def comparison(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def until_a_group_runs(folder: Path) -> None:
-    """The first run has come so far that there is something to report."""
+    """Wait until the first run has something to report."""
     traces = folder / "runs"
     wait_until(
         lambda: any('"change_settled"' in path.read_text() for path in traces.glob("*/herd/*/trace/runner.jsonl")),

@@ -2,11 +2,10 @@
 
 Verify, for a covering array over the options, that no two of them make a run that fails, hangs or is judged wrongly.
 
-Setup: short scenarios (one join, leave or crash), real processes; a ZooKeeper of the run's own, or the tests' shared
-one.
+Setup: short scenarios (one join, leave or crash), real processes; a ZooKeeper for the run, or the tests' shared one.
 
 Expectation: planning refuses the combination with a `ConfigurationError` that says what to do, or the run completes
-with every verdict as expected. Unknown may be only what such a combination cannot show (`NOT_SHOWN`).
+with every verdict as expected. Only what such a combination cannot show may be unknown (`NOT_SHOWN`).
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ NOT_SHOWN = {
     "counts": f"unknown: {NONE_PREDICTED}",
     "kept partitions never stop": f"unknown: {NONE_KEPT}",
 }
-#: Connect's five minutes would be all that a row shows.
+#: Otherwise a row would show nothing but Connect's five minutes.
 SHORT_DELAY = {"scheduled.rebalance.max.delay.ms": "2000"}
 
 
@@ -81,7 +80,7 @@ def given(row: dict[str, Any]) -> dict[str, object]:
 
 
 def refusal(row: dict[str, Any]) -> str:
-    """Why a row is refused before anything starts; '' when it is not."""
+    """Why a row is refused before anything starts; '' if it is accepted."""
     try:
         check_applicability([row["design"]], row["settings"])
         plan([row["scenario"]], [row["design"]], given(row))
@@ -91,15 +90,15 @@ def refusal(row: dict[str, Any]) -> str:
 
 
 def softened(row: dict[str, Any]) -> dict[str, Any]:
-    """A row that is refused for its settings or its single member with others, so that its other pairs are run."""
+    """A refused row with other settings, or with more than one member, so that its other pairs are run."""
     without = {**row, "settings": {}}
     return without if not refusal(without) else {**without, "members": 3}
 
 
 REFUSED = [row for row in ROWS if refusal(row)]
-#: Each once: several of those that are refused may become the same row.
+#: Each once: several refused rows may become the same row.
 FEASIBLE = list({named(row): row for row in (softened(row) if row in REFUSED else row for row in ROWS)}.values())
-#: What is run at every change, beside all other scenarios: one row for every other design.
+#: What is run at every change, in addition to all other scenarios: one row for every other design.
 AT_EVERY_CHANGE = [next(row for row in FEASIBLE if row["design"] == design) for design in ("zookeeper", "eager")]
 
 

@@ -1,15 +1,15 @@
-"""Every scenario as a failure-injection test: run for real, analysed for real, and held to its verdicts.
+"""Every scenario as a failure-injection test: really run and analysed, and checked by its verdicts.
 
-Verify, for each scenario under each design, what the design promises, that a historical fault that is expected
-comes about, and the exact counts of the model.
+Verify, for each scenario under each design, what the design guarantees, that an expected historical fault occurs, and
+the exact counts of the model.
 
-Setup: an embedded ZooKeeper (an ensemble of three where links are cut), two brokers, members as processes, a
-producer that numbers its records; a folder of its own for each run.
+Setup: an embedded ZooKeeper (an ensemble of three where links are cut), two brokers, members as processes, a producer
+that numbers its records; a separate folder for each run.
 
 Steps: those of `comparison.scenarios.plan.catalogue`; then drain, final reads, stop.
 
 Expectation per failure type: `comparison.pipeline.figures.verdicts`, each of which must be `as expected`. A run that
-does not come to its end is a failure of the test, not an `unknown`.
+does not finish is a failure of the test, not an `unknown`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.faults
 
 SEED = 20120517
-#: More seeds for what is decided by a race or by the phase of a timer, in the designs whose authorities differ.
+#: More seeds where a race or the phase of a timer decides, in the designs whose authorities differ.
 MORE_SEEDS = (1, 7)
 RACES = ("mass-start", "pause", "split-brain", "split-brain-ensemble")
 #: Every scenario under every design: half an hour and more.
@@ -56,7 +56,7 @@ NOTIFYING = {
     "subscription-change": ("cooperative",),
 }
 RUNS = [(scenario, design) for scenario, design in CELLS if design in NOTIFYING.get(scenario, ())]
-#: Where it takes longer than CI has at every change.
+#: Those that take longer than CI has at every change.
 LATER = {"protocol-migration"}
 RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper", "server", "eager")]
 
@@ -83,7 +83,7 @@ def test_scenario_ends_with_every_verdict_as_expected(
 def test_run_on_an_external_zookeeper_is_judged_by_an_observer(
     scenario: str, zookeeper: EmbeddedZooKeeper, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Its transaction log is out of reach; what it shows of offsets and what members know of theirs is merged."""
+    """Its transaction log cannot be read; the offsets that it shows are merged with those that members know of."""
     address = zookeeper.connect_string
     assert not unexpected(spark, tmp_path, scenario, "zookeeper", seed=SEED, zookeeper=address), f"seed {SEED}"
 

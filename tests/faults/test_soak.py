@@ -1,14 +1,14 @@
 """Random faults one after the other, on a group of real members and a real ensemble of three servers.
 
-Verify that after each heal every partition has exactly the owner that the range rule names, within session timeout
-+ one tick + rebalance.max.retries x (rebalance.backoff.ms + the longest attempt), or that whoever keeps it from that is
-a member whose rebalance has failed and that nothing has happened to since: the original leaves it idle as well. And in
-the end: no record is lost, and whoever started to deliver started at an offset that had been committed.
+Verify that after each heal every partition has exactly the owner that the range rule names, within session timeout +
+one tick + rebalance.max.retries x (rebalance.backoff.ms + the longest attempt), unless a member whose rebalance has
+failed, and to which nothing has happened since, prevents that: the original leaves it idle as well. At the end, no
+record is lost, and every member started to deliver at a committed offset.
 
 Setup: three ZooKeeper servers, one broker, a producer that never stops, members that come and go.
 
-Steps: joins, leaves, kill -9, freezes shorter and longer than a session, sessions that end while their member is well,
-servers that are killed and restarted. `SOAK_SEED` repeats a run.
+Steps: joins, leaves, kill -9, freezes shorter and longer than a session, sessions that end while their member is
+healthy, servers that are killed and restarted. `SOAK_SEED` repeats a run.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
         stop = asyncio.Event()
         producing = asyncio.create_task(produce(broker, stop))
         try:
-            await run.join_here()
-            await run.join_elsewhere()
+            await run.join_local()
+            await run.join_process()
             await run.settle("start")
             for _ in range(steps):
                 await run.step()
             if run.ended[-1].idle:  # a change brings them back
-                await run.join_here()
+                await run.join_local()
                 await run.settle("a join behind the last fault")
         finally:
             stop.set()
@@ -128,7 +128,7 @@ def lacking(run: Soak, produced: dict[TopicPartition, int]) -> dict[TopicPartiti
 
 
 def committed_offsets(ensemble: ZooKeeperEnsemble) -> dict[TopicPartition, set[int]]:
-    """Every offset that was ever committed, by ZooKeeper's own log."""
+    """Every offset that was ever committed, from ZooKeeper's transaction log."""
     found: dict[TopicPartition, set[int]] = {}
     for transaction in read_ensemble([server.data_dir for server in ensemble.servers]):
         named = paths.parse_offset(transaction.path)

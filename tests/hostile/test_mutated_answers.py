@@ -24,5 +24,5 @@ def test_mutated_answers_and_batches_are_decoded_or_refused_within_little_memory
     assert output is not None, child.stdout
     asked, refused, batches, bad = map(int, output.groups())
     assert (asked, batches) == (answers, answers // 10)
-    assert asked / 2 < refused < asked, "most are refused, and not all"
-    assert batches / 10 < bad < batches, "some are refused, and not all"
+    assert asked / 2 < refused < asked, "most are refused, but not all"
+    assert batches / 10 < bad < batches, "some are refused, but not all"

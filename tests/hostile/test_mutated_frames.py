@@ -81,7 +81,7 @@ def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
             requests += (frame for frame in chunk if not frame.is_refused)
             answers = await asyncio.to_thread(blast, port, refused)
             answered = [frame.name for frame, answer in zip(refused, answers, strict=True) if answer]
-            assert not answered, f"seed {seed}, chunk {number}: answered, though no requests: {answered}"
+            assert not answered, f"seed {seed}, chunk {number}: answered, though they are not requests: {answered}"
             await in_turns(workloads, f"seed {seed}, chunk {number} of invalid requests")
         fired_at, twin = [await state_of(client, of_all=True) for client in clients]
         assert fired_at == twin

@@ -1,4 +1,4 @@
-"""One table says which designs exist; everything else derives from it."""
+"""One table lists the designs; everything else derives from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernel.designs import ALL_AT_ONCE, CLASSIC, COORDINATED, DESIGN_NAMES, DESI
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANTS = {name for name, value in vars(designs).items() if isinstance(value, str) and value in DESIGNS}
-#: Tables with values of their own for each design: tests hold their keys against the one table.
+#: Tables with values for each design: tests compare their keys with the one table.
 KEYED = {
     "comparison/report/exchanges.py": 1,  # PURPOSES
     "comparison/scenarios/plan/catalogue_changes.py": 1,  # not_applicable
@@ -26,7 +26,7 @@ KEYED = {
 
 
 def names_in(node: ast.expr | None) -> set[str]:
-    """The design that an expression names: by its text or by its constant in `kernel.designs`."""
+    """The design that an expression names, by its text or by its constant in `kernel.designs`."""
     match node:
         case ast.Constant(value=str(text)) if text in DESIGNS:
             return {text}

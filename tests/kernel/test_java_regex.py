@@ -1,4 +1,4 @@
-"""Java's regular expressions mean here what they mean there; `tests/originals` asks Java itself."""
+"""Java's regular expressions have Java's meaning here; `tests/originals` asks Java itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Java is found, what is said when there is none, and the stand-in that Spark is given."""
+"""Which Java is found, the error when there is none, and the wrapper that Spark is given."""
 
 from __future__ import annotations
 

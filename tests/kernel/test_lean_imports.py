@@ -1,4 +1,4 @@
-"""Commands and the processes of their members leave no `.hypothesis` folder where the user stands."""
+"""Commands and the processes of their members leave no `.hypothesis` folder in the working folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_command_that_loads_the_designs_leaves_no_folder(tmp_path: Path) -> None
 
 def test_fork_server_that_loads_members_and_brokers_leaves_no_folder(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.close()  # it ends after loading, because nobody requests a child
+    ours.close()  # it ends after loading, because no child is requested
     descriptor = str(theirs.fileno())
     with theirs:
         command = [sys.executable, "-m", "comparison.scenarios.processes.fork_server", descriptor, str(os.getpid())]

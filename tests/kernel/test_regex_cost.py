@@ -38,12 +38,12 @@ SLOW = [
     "a?" * 30 + "a" * 30,
     "a{0,3}" * 15 + "b",
     "(?:ab|[ab]b)" * 30 + "c",
-    # inside of what is matched once and for all
+    # inside an atomic or possessive part
     "(?=.*a.*a.*a.*a.*ab).*",
     "(?!.*a.*a.*a.*a.*ab).*",
     "(?>.*a.*a.*a.*a.*ab)x",
     "(?:.*a.*a.*a.*ab)++x",
-    # a loop over nothing
+    # a repetition that may match nothing
     r"(?:\b){4000000000}",
 ]
 
@@ -78,7 +78,7 @@ FAST = {
     "|".join(f"orders-{n}" for n in range(200)): "orders-150",
 }
 
-#: Most end in a character that few patterns take, so that a match fails only after all ways are tried.
+#: Most end in a character that few patterns accept, so that a match fails only after all ways are tried.
 HOSTILE = [
     *(
         letters * (248 // len(letters)) + "!"
@@ -86,7 +86,8 @@ HOSTILE = [
     ),
     *("a" * 249, "a" * 124 + "b" * 124 + "!", "-" * 124 + "a" * 124 + "!", "-" * 186 + "1" * 62 + "!"),
 ]
-#: Runs where a match that never ends can be stopped. The limit is CPU time, which a busy machine does not shorten.
+#: Runs in a process, where a match that never ends can be stopped. The limit is CPU time, so that a busy machine does
+#: not shorten it.
 MATCHER = """
 import json, re, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
@@ -132,7 +133,7 @@ def match_all(patterns: list[str], seconds: int) -> None:
 
 
 def accepted(number: int, seed: int) -> list[str]:
-    """Those of some random patterns that are accepted, as `re` has them."""
+    """The accepted ones of some random patterns, in the syntax of `re`."""
     dice = random.Random(seed)
     found = []
     for _ in range(number):

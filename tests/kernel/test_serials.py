@@ -1,4 +1,4 @@
-"""Numbered records carry their number there and back."""
+"""Numbers of records survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: Kafka's names, our table, and what happens to a name that is in neither."""
+"""Settings: Kafka's names, our table, and names that are in neither."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Every test in this folder runs original Kafka and carries the marker `originals`.
 
-The hosts are shared by the whole run, since a JVM takes a second: a test leaves with the members that it brought, and
-takes a host of its own to kill. Brokers are shared by a module, each with a chroot of its own in the run's ZooKeeper.
+The hosts are shared by the whole run, since a JVM takes a second to start: a test closes the members that it started,
+and starts another host if it kills one. Brokers are shared by a module, each with its own chroot in the run's
+ZooKeeper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of bad batches, asked of a real 4.1.1: what it answers is what the table says that it answers."""
+"""The table of bad batches sent to a real 4.1.1: its answers equal those in the table."""
 
 from __future__ import annotations
 

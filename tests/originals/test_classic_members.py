@@ -1,4 +1,4 @@
-"""Our classic members on a real broker 4.1.1: what a join costs is what it costs librdkafka's members there."""
+"""Our classic members on a real broker 4.1.1: a join costs the same as for librdkafka's members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERYTHING = partitions_of("t", 12)
 
 
 class Cost(NamedTuple):
-    """Of one join: of what had an owner, partitions that stopped and partitions that have another owner after it."""
+    """The cost of one join: of the owned partitions, how many stopped, and how many have another owner afterwards."""
 
     generations: int
     stopped: int

@@ -1,7 +1,7 @@
 """Our members and the originals, each group behind a counting proxy of the same kind: the same table of requests.
 
-A change is a mass start, a leave or a join of N members in a group that has been there before. What failed attempts
-cost is taken off by the count model, since conflicts are a matter of timing; the rest must be equal, kind by kind.
+A change is a mass start, a leave or a join of N members in a group that existed before. The count model subtracts what
+failed attempts cost, since conflicts depend on timing; the rest must be equal, kind by kind.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SETTINGS = {
     "auto.offset.reset": "smallest",
     "auto.commit.interval.ms": "3600000",
 }
-#: Much longer than a backoff: whoever has failed comes again within it.
+#: Much longer than a backoff: a member whose attempt failed tries again within it.
 QUIET_S = 0.7
-#: Of all that `play` does: the first one is of the member that was there before.
+#: Of all changes in `play`: the first one is the join of the member that was there before.
 MEASURED_LEAVE = 2
-#: 1.1 makes a group's folders top down before each registration and looks at the root before its first claim.
+#: 1.1 creates a group's parents top down before each registration, and checks the root before its first claim.
 ONLY_IN_1_1 = {"create folder NodeExists", "exists / ok"}
 
 
@@ -54,7 +54,7 @@ class Members(Protocol):
     async def join(self, name: str, group: str, zookeeper: str) -> None: ...
     async def leave(self, name: str) -> None: ...
     async def ran(self) -> None:
-        """Return when they have had a turn to do what there is to do."""
+        """Return when the members have had a turn to react."""
 
 
 class Ours:
@@ -71,7 +71,7 @@ class Ours:
         await self._members.pop(name).consumer.close()
 
     async def ran(self) -> None:
-        """They run where we do."""
+        """They run in this process."""
 
 
 class Theirs:
@@ -92,7 +92,7 @@ class Theirs:
 
 
 class FrozenInALeave(Theirs):
-    """The process of the others stands still for a while as soon as the first member that is measured has left."""
+    """The originals' process is stopped for a while as soon as the first measured member has left."""
 
     def __init__(self, host: OriginalHost) -> None:
         super().__init__(host)
@@ -108,7 +108,7 @@ class FrozenInALeave(Theirs):
 
 @dataclass(frozen=True)
 class Change:
-    """One change as it was measured. `table` is without failed attempts, by operation, kind of path and result."""
+    """One change as measured. `table` excludes failed attempts; its keys are operation, kind of path and result."""
 
     what: str
     shape: Shape
@@ -166,7 +166,7 @@ def kind(op: Op, group: str) -> str:
 
 
 def without_failed(table: Counter[str], tally: count_model.Tally, shape: Shape) -> Counter[str]:
-    """What conflicts cost taken off: whole reads by the model; offsets and owners by what was measured of them."""
+    """The table without the cost of conflicts: reads by the model; offsets and owners by measured numbers."""
     failed = tally.failed
     rolled_back = sum(n for what, n in table.items() if what.startswith("create owner ok"))
     kept = table - Counter(
@@ -180,7 +180,7 @@ def without_failed(table: Counter[str], tally: count_model.Tally, shape: Shape) 
     )
     for what in ("getData owner ok", "getData owner NoNode", "create owner NodeExists"):
         del kept[what]
-    # As many claims and releases as there are partitions to be had; more of both were rolled back.
+    # As many claims and releases as there are partitions; any more of both were rolled back.
     surplus = rolled_back - shape.partitions
     kept["create owner ok"] -= surplus
     kept["delete owner ok"] -= surplus
@@ -216,7 +216,7 @@ def test_our_members_and_the_originals_make_the_same_requests(version, brokers, 
 
 
 def test_frozen_originals_are_waited_for(broker_1_1, host_0_8):
-    """A busy machine does that to them: their silence was once taken for the end of the change."""
+    """A busy machine can freeze them; their silence was once mistaken for the end of the change."""
     topic_once(broker_1_1)
     zookeeper = broker_1_1.zookeeper
     for change in asyncio.run(play(FrozenInALeave(host_0_8), "frozen", 3, zookeeper, 1)):

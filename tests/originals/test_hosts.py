@@ -95,7 +95,7 @@ def test_a_host_needs_no_java_on_the_path_and_its_end_fails_pending_waits(monkey
     monkeypatch.setenv("PATH", str(tmp_path))
 
     async def story(host):
-        # ZooKeeper's answer does not come: the connection is let wait for half a minute.
+        # ZooKeeper does not answer: the connection may wait for half a minute.
         join = asyncio.create_task(
             host.join(
                 "c1",

@@ -1,4 +1,4 @@
-"""Kafka's own Admin of 4.1.1 against our broker, and against a 4.1.1 one: it sees the same of both."""
+"""Kafka's Admin client of 4.1.1 on our broker and on a 4.1.1 broker: it sees the same."""
 
 from __future__ import annotations
 

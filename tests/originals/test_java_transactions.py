@@ -1,4 +1,4 @@
-"""Kafka 4.1.1's own producer and consumer in transactions on one of our brokers."""
+"""Kafka 4.1.1's producer and consumer in transactions on one of our brokers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""offsets.storage=kafka on a real broker of 1.1.1: our member does what the originals do, and they take over from one
-another. Ours sends OffsetFetch and OffsetCommit version 2, 0.8.2.2 version 1, 1.1.1 version 2.
+"""offsets.storage=kafka on a real broker of 1.1.1: our member does what the originals do, and they take over from each
+other. Ours sends OffsetFetch and OffsetCommit version 2, 0.8.2.2 version 1, 1.1.1 version 2.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ ONLY_KAFKA = {**KAFKA, "dual.commit.enabled": "false"}
 
 
 class Reader(Protocol):
-    """A member of any kind that reads the one partition of its topic."""
+    """A member of any kind that reads its topic's only partition."""
 
     async def read(self, total: int) -> list[int]:
-        """Wait for so many records in all; the offsets of all that came."""
+        """Wait for `total` records; returns the offsets of all that arrived."""
 
     async def commit(self) -> None: ...
 
@@ -69,7 +69,7 @@ class OriginalReader:
 
 
 class Bed:
-    """A group and a topic of the test's own on the shared broker."""
+    """A group and a topic for one test on the shared broker."""
 
     def __init__(
         self, broker: RealBroker, name: str, session: ZooKeeperSession, host_of: Callable[[str], OriginalHost]
@@ -81,7 +81,7 @@ class Bed:
 
     @asynccontextmanager
     async def joined(self, kind: str, name: str, settings: dict[str, str]) -> AsyncIterator[Reader]:
-        """A member; it leaves at the end, with a last commit."""
+        """A member that leaves at the end, with a last commit."""
         assert self.broker.zookeeper is not None
         if kind == OURS:
             given = {key.replace(".", "_"): value for key, value in settings.items()}
@@ -155,7 +155,7 @@ class Bed:
 
 @pytest.fixture
 def bed(broker_1_1, request):
-    """Makes the bed of a test, by a name that no other has."""
+    """Makes a test's bed; its name must be unique."""
     hosts = {OLD: "host_0_8", LAST: "host_1_1"}
 
     @asynccontextmanager
@@ -164,7 +164,7 @@ def bed(broker_1_1, request):
             if leader:
                 await asyncio.to_thread(broker_1_1.create_topic, name, 1)
             else:
-                # The second partition is there so that the broker knows the topic at all.
+                # Without the second partition the broker would not know the topic.
                 replicas = b'{"version":1,"partitions":{"0":[99],"1":[%d]}}' % broker_1_1.node_id
                 await session.create(paths.topic(name), replicas)
             yield Bed(broker_1_1, name, session, lambda kind: request.getfixturevalue(hosts[kind]))
@@ -189,7 +189,7 @@ def test_member_starts_from_its_stores_offsets_and_commits_to_the_right_store(
                 await made.session.create(made.node, b"%d" % before, makepath=True)
             async with made.joined(kind, "c1", settings) as reader:
                 assert await reader.read(40 - start) == list(range(start, 40))
-                assert await made.in_kafka() == kafka  # nobody has committed
+                assert await made.in_kafka() == kafka  # no member has committed
                 assert await made.in_zookeeper() == before
             assert await made.in_kafka() == 40
             assert await made.in_zookeeper() == (before if settings is ONLY_KAFKA else 40)
@@ -216,9 +216,9 @@ def test_each_kind_continues_at_the_others_offset(bed, first, second):
 
 @pytest.mark.parametrize("kind", [OURS, OLD, LAST])
 def test_unknown_position_overwrites_a_known_one(bed, kind):
-    """A partition without a leader: the member read "no offset", so its commit writes -1 over what others wrote since.
+    """A partition without a leader: the member read "no offset", so its commit overwrites later ones with -1.
 
-    To ZooKeeper such a position is never written; to Kafka everything is, every time.
+    Such a position is never written to ZooKeeper; every commit to Kafka includes all positions.
     """
 
     async def conversation():

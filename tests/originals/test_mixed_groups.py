@@ -1,7 +1,7 @@
 """Our members and original consumers of 0.8.2.2 and 1.1.1 in one group, over a real broker, under load.
 
-After each change the owner nodes say what the range rule gives for the registered ids, whoever computed it. At the
-end `verify` goes through every ownership: it begins at the committed offset, it has no gap, and nothing is lost.
+After each change the owner nodes hold what the range rule gives for the registered ids, whichever member computed it.
+At the end `verify` checks every ownership: it begins at the committed offset, it has no gap, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_joins_leaves_and_kills_of_either_kind_leave_one_owner_by_the_range_rule
     async def story(own):
         async with mixed_group(broker_1_1, f"kills-{version}", {topic: 7}, tmp_path) as group:
             group.load()
-            await group.join_ours_apart("a", {topic: 2})
+            await group.join_ours_as_process("a", {topic: 2})
             await group.settled()
             b = await group.join_original(shared, "b", {topic: 2})
             await group.settled()
@@ -144,10 +144,10 @@ def test_expired_members_of_either_kind_return_under_their_ids(broker_1_1, host_
     asyncio.run(story())
 
 
-def dealt(assign):
+def rule_of(assign):
     def rule(threads, partitions):
-        dealt = assign({topic: range(partitions[topic]) for topic in threads}, threads)
-        return {tp: thread for thread, its in dealt.items() for tp in its}
+        assigned = assign({topic: range(partitions[topic]) for topic in threads}, threads)
+        return {tp: thread for thread, its in assigned.items() for tp in its}
 
     return rule
 
@@ -175,7 +175,7 @@ def test_round_robin_of_0_8_2_is_equal_in_both_kinds(broker_1_1, host_0_8, tmp_p
         async with mixed_group(
             broker_1_1, "rr8", topics, tmp_path, partition_assignment_strategy="roundrobin"
         ) as group:
-            await round_robin(group, host_0_8, dealt(roundrobin_0_8_2), [dict.fromkeys(topics, 2)] * 3, "0.8.2")
+            await round_robin(group, host_0_8, rule_of(roundrobin_0_8_2), [dict.fromkeys(topics, 2)] * 3, "0.8.2")
 
     asyncio.run(story())
 
@@ -187,6 +187,6 @@ def test_round_robin_of_1_1_is_equal_in_both_kinds_for_unequal_topics(broker_1_1
         async with mixed_group(
             broker_1_1, "rr1", topics, tmp_path, partition_assignment_strategy="roundrobin"
         ) as group:
-            await round_robin(group, host_1_1, dealt(roundrobin_1_1), unequal, "1.1")
+            await round_robin(group, host_1_1, rule_of(roundrobin_1_1), unequal, "1.1")
 
     asyncio.run(story())

@@ -1,4 +1,4 @@
-"""Kafka's own readers of `__consumer_offsets` know our offsets and groups, and pass over the keys that only we have."""
+"""Kafka's readers of `__consumer_offsets` read our offsets and groups, and skip the keys that only we have."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Original consumers read from our broker, registered as our broker registers itself: Fetch 0 and 3, ListOffsets 0,
-Metadata 0, no ApiVersions, and what they look for in ZooKeeper.
+"""Original consumers read from our broker, as it registers itself: Fetch 0 and 3, ListOffsets 0, Metadata 0, no
+ApiVersions, and what they read in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from comparison.originals.hosts import Message, OriginalHost, OriginalMember
     from kernel.broker.broker import Broker
 
-#: What the old formats know, one for each partition.
+#: The codecs of the old formats, one for each partition.
 CODECS = ("none", "gzip", "snappy", "lz4")
 NUMBER = 60
 
@@ -84,7 +84,7 @@ async def fill(brokers: Sequence[Broker], first: int, last: int, *, per_batch: i
 
 
 def read(messages: Sequence[Message]) -> dict[int, list[tuple[int, bytes | None]]]:
-    """{partition: [(offset, value)]} as they were handed out."""
+    """{partition: [(offset, value)]} in the order of delivery."""
     found: dict[int, list[tuple[int, bytes | None]]] = {}
     for message in messages:
         found.setdefault(message.partition, []).append((message.offset, message.value))
@@ -98,7 +98,7 @@ def expected(first: int, last: int) -> dict[int, list[tuple[int, bytes | None]]]
 
 
 def test_original_reads_every_record_of_every_codec_in_order(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
-    """What is there when it joins, and what comes while it waits in a fetch."""
+    """Records that exist when it joins, and those that arrive while it waits in a fetch."""
 
     async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
         await fill(brokers, 0, NUMBER)
@@ -112,7 +112,7 @@ def test_original_reads_every_record_of_every_codec_in_order(host: OriginalHost,
 
 
 def test_original_continues_at_its_groups_offset(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
-    """In the middle of a batch: of a compressed one it gets the whole and drops what it had."""
+    """In the middle of a batch: it gets all of a compressed one and drops what it has read."""
 
     async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
         await fill(brokers, 0, NUMBER, per_batch=NUMBER)
@@ -156,7 +156,7 @@ def test_original_out_of_range_asks_where_the_log_begins_or_ends(
 def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
     host: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
-    """Fetch 0 gets it cut, as from Kafka; Fetch 3 brought at least one whole batch (KIP-74)."""
+    """With Fetch 0 it is truncated, as by Kafka; since Fetch 3 there is at least one whole batch (KIP-74)."""
 
     async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
         async with client_of(*brokers) as client:
@@ -178,7 +178,7 @@ def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
 def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
     host: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
-    """Two brokers, two members; one broker stops, the other leads everything, and nobody has to rebalance."""
+    """Two brokers, two members; one broker stops, the other leads everything, and there is no rebalance."""
 
     async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
         await fill(brokers, 0, NUMBER)
@@ -209,7 +209,7 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
 def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
     host_0_8: OriginalHost, host_1_1: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
-    """By name and by pattern, and a topic that comes while they run: every record goes to somebody, in order."""
+    """By name and by pattern, and a topic created meanwhile: every record is delivered to a member, in order."""
 
     async def story() -> None:
         async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:

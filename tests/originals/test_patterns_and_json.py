@@ -1,4 +1,4 @@
-"""Patterns and JSON of znodes, held against Java's own regular expressions and the parser of 0.8.2.2."""
+"""Patterns and JSON of znodes, compared with Java's regular expressions and the parser of 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.originals import require
 from zkconsumer.znodes.filters import TopicFilter
 from zkconsumer.znodes.payloads import UnreadableZnode, parse_partitions, parse_registration, registration_payload
 
-#: What random patterns are made of. Without (?i) beside \p, where Java knows no case and we do.
+#: The parts of random patterns. Not (?i) with \p, where Java ignores the flag and we do not.
 PIECES = [
     *(
         "a",
@@ -130,7 +130,7 @@ def test_accepted_patterns_match_the_same_in_java(asked, answers):
             assert mine == theirs, pattern
             both += 1
     assert both > 2500
-    # What Java takes and `re` cannot: mostly a repeated anchor or a reference to no group.
+    # What Java accepts and `re` cannot: mostly a repeated anchor or a reference to a missing group.
     assert refused_here_only < both / 5
 
 

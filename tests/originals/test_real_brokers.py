@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class OurBroker:
-    """A broker of ours with the face of `RealBroker`."""
+    """Our broker with the interface of `RealBroker`."""
 
     zookeeper: str
     bootstrap: str
@@ -80,7 +80,7 @@ def test_members_share_a_brokers_topics_and_lose_nothing(chroot, tmp_path, kind)
             await group.create_topic("t-b", 3)
             owned = await group.settled()
             assert {thread for tp, thread in owned.items() if tp.topic == "t-b"} == {"g_c2-0", "g_c2-1"}
-            c3 = await group.join_ours_apart("c3", {"t-a": 1, "t-b": 1})
+            c3 = await group.join_ours_as_process("c3", {"t-a": 1, "t-b": 1})
             await group.settled()
             await group.leaves(c2)
             await group.settled()
@@ -96,7 +96,7 @@ def test_members_share_a_brokers_topics_and_lose_nothing(chroot, tmp_path, kind)
 
 @pytest.mark.parametrize("stored_as", ["0.8.2", "0.10.2", "1.1"])
 def test_records_of_an_old_producer_are_read_in_every_stored_format(chroot, tmp_path, host_0_8, stored_as):
-    """Message formats 0, 1 and 2: what our fetchers ask for with Fetch 4 and later comes as it is stored."""
+    """Message formats 0, 1 and 2: with Fetch 4 and later our fetchers get records as they are stored."""
 
     async def story(broker):
         values = {partition: [b"%d:%d" % (serial, partition) for serial in range(50)] for partition in range(2)}

@@ -1,7 +1,7 @@
-"""Kafka's own tools of 0.8.2.2 and 1.1.1, which write to ZooKeeper, on a cluster of our brokers: nothing is lost.
+"""Kafka's tools of 0.8.2.2 and 1.1.1, which write to ZooKeeper, on a cluster of our brokers: nothing is lost.
 
-What a real 3.9.1 does with what they write is in `docs/architecture.md`; the znodes themselves are tested without Java
-in `tests/kernel/broker/cluster/test_foreign_znodes.py`.
+`docs/architecture.md` has what a real 3.9.1 does with what they write; the znodes are tested without Java in
+`tests/kernel/broker/cluster/test_foreign_znodes.py`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 async def tool(version: str, name: str, chroot: str, *arguments: str) -> str:
-    """Run `kafka.admin.<name>` to its end; what it said."""
+    """Run `kafka.admin.<name>` to its end; returns its output."""
 
     def run() -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join(map(str, jars.class_path(version)))
@@ -133,7 +133,7 @@ def test_topic_command_that_configures_is_obeyed_by_the_leader(chroot: str, tmp_
         kept = json.loads((await session.get(paths.topic_configuration("t")))[0])
         assert kept == {"version": 1, "config": {"max.message.bytes": "200"}}
         assert set(brokers[0].cluster.snapshot.topics) == {"t"}
-        other = TopicPartition("t", 1)  # what comes before the leader has heard of it is stored
+        other = TopicPartition("t", 1)  # what arrives before the leader knows the setting is stored
         batch = build_batch([NewRecord(b"x" * 200, None, round(time.time() * 1000))])
         data = [{"name": "t", "partition_data": [{"index": other.partition, "records": batch}]}]
         body = {"acks": -1, "timeout": 1000, "topic_data": data}
@@ -143,7 +143,7 @@ def test_topic_command_that_configures_is_obeyed_by_the_leader(chroot: str, tmp_
                 answer = await (await client.any_connection()).call(Api.Produce, body, version=9)
             return answer.responses[0].partition_responses[0].error_code is ErrorCode.message_too_large
 
-        await until(refused, WAIT_S, "the leader to obey")
+        await until(refused, WAIT_S, "the leader to apply the setting")
 
     on_two_brokers(chroot, tmp_path, test)
 
@@ -152,7 +152,7 @@ def test_preferred_replica_election_is_carried_out(chroot: str, tmp_path: Path, 
     async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
         preferred = brokers[0].cluster.snapshot.topics["t"].partitions[0].replicas[0]
         other = next(broker for broker in brokers if broker.address.node_id != preferred)
-        # As after a restart of the preferred one: the other leads.
+        # As after a restart of the preferred leader: the other one leads.
         data, stat = await session.get(paths.partition_state("t", 0))
         moved = json.loads(data) | {"leader": other.address.node_id, "leader_epoch": 1}
         await session.set(paths.partition_state("t", 0), json.dumps(moved).encode(), stat.version)

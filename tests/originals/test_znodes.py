@@ -1,7 +1,7 @@
-"""All znodes of our group beside those of the original's, live, in one ZooKeeper, at each stage of one script.
+"""All znodes of our group compared with the original's, live, in one ZooKeeper, at each stage of one script.
 
-Left out: times of registrations, and the groups' names. 1.1.1 makes /consumers/G and its ids with an empty text where
-0.8.2.2 and ours make them without data, and escapes a pattern twice; ours is 0.8.2's member.
+Left out: times of registrations, and the groups' names. 1.1.1 creates /consumers/G and its ids with an empty text where
+0.8.2.2 and ours create them without data, and escapes a pattern twice; ours behaves like 0.8.2.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 HOSTS = {"0.8.2.2": "host_0_8", "1.1.1": "host_1_1"}
 TOPICS = {"alpha": 4, "beta": 3, "gamma": 12}
-RECORDS = 2  #: in each partition; who has had them, has committed something
+RECORDS = 2  #: in each partition; a member that has read them has committed something
 
-#: (what, who, subscription): what happens between two looks at the znodes.
+#: (what, who, subscription): the changes between two readings of the znodes.
 STATIC = (
     ("join", "c1", {"alpha": 2, "beta": 1}),
     ("join", "c2", {"alpha": 1, "gamma": 2}),
@@ -52,7 +52,7 @@ ESCAPES = (("join", "c1", Pattern("white_list", 'al\\w+/?"?é?', 1)),)
 
 @pytest.fixture(scope="module")
 def filled(broker_1_1):
-    """The broker with all topics and their records."""
+    """The broker with all topics filled."""
 
     async def fill() -> None:
         client = ClusterClient([("127.0.0.1", broker_1_1.port)], "fill")
@@ -71,7 +71,7 @@ def filled(broker_1_1):
 def look(connect_string: str, group: str) -> dict[str, tuple[str | None, str | None, int]]:
     """{path: (data, the member whose session it is, version)} of everything below the group.
 
-    By kazoo itself, which distinguishes no data from an empty text.
+    Read by kazoo directly, which distinguishes no data from an empty text.
     """
     client = KazooClient(connect_string)
     client.start()
@@ -99,7 +99,7 @@ def look(connect_string: str, group: str) -> dict[str, tuple[str | None, str | N
 
 
 async def play(group: MixedGroup, script: Sequence[tuple], host=None) -> AsyncIterator[tuple]:
-    """Do the script with our members or, with a host, with the original's; the znodes after each step."""
+    """Play the script with our members or, with a host, with the original's; yields the znodes after each step."""
     group.topics.update(TOPICS)
     members: dict[str, Ours | Theirs] = {}
     for what, who, subscription in script:
@@ -124,7 +124,7 @@ async def join(group: MixedGroup, who: str, subscription, host) -> Ours | Theirs
 
 
 async def read(group: MixedGroup, partitions: set[TopicPartition]) -> None:
-    """Wait until the records of these have been delivered by somebody: whoever has one of them has a position."""
+    """Wait until the records of these have been delivered: then each owner of one of them has a position."""
 
     def unread() -> set[TopicPartition]:
         ends = {d.partition for party in group.everyone for d in party.deliveries() if d.offset == RECORDS - 1}
@@ -134,7 +134,7 @@ async def read(group: MixedGroup, partitions: set[TopicPartition]) -> None:
 
 
 def as_0_8(nodes):
-    """What 1.1.1 writes as an empty text, without data."""
+    """The nodes, with None where 1.1.1 writes an empty text."""
     return {path: (data or None, *rest) for path, (data, *rest) in nodes.items()}
 
 

@@ -1,7 +1,8 @@
-"""Every count of every message made absurd, in a process with little memory: `python -m tests.support.absurd_counts`.
+"""Sets every count of every message to absurd values, in a process with little memory: `python -m
+tests.support.absurd_counts`.
 
-kio reserves memory for an announced count, and a failed allocation aborts the process, so this runs as a child with a
-memory limit of its own. It prints how many frames were refused, and fails at the first one that was not.
+kio reserves memory for an announced count, and a failed allocation aborts the process, so this runs as a child process
+with a memory limit. It prints how many frames were refused, and fails at the first one that was not.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MEMORY_BYTES = 1_500_000_000
 
 
 def attacks(frame: bytes, count: Mark) -> Iterator[bytes]:
-    """`frame` with another count, all of its bytes behind it or none: frames without their size."""
+    """`frame` with other counts, followed by all of its bytes or none. Frames come without their size."""
     before, behind = frame[4 : count.at], frame[count.at + count.size :]
     for rest in (behind, b""):
         if count.is_compact:
@@ -59,7 +60,7 @@ def main() -> None:
                 except MalformedFrame:
                     refused += 1
                 else:
-                    raise AssertionError(f"{message}: {count.name} may say {attack.hex()}")
+                    raise AssertionError(f"{message}: {count.name} was accepted as {attack.hex()}")
     sys.stdout.write(f"{len(MESSAGES)} messages, {attacked} with counts, {refused} frames refused\n")
 
 

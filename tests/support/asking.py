@@ -48,7 +48,7 @@ class Asking:
         self._ids: dict[str, uuid.UUID] = {}
 
     async def ask(self, asked: Ask) -> Any:
-        """The answer in comparable form; "closed" when there is none."""
+        """The answer in comparable form; "closed" if the broker closes the connection."""
         _, api, version, body = asked
         await self._learn_ids(body)
         try:
@@ -62,7 +62,7 @@ class Asking:
         return self._plain(answer)
 
     async def _settled(self) -> None:
-        """Each topic of this run is led: what is asked next is not about the moments of its creation."""
+        """Wait until each topic of this run has leaders, so that the next answers do not depend on its creation."""
 
         async def led() -> bool:
             answer = await self.connection.send(Api.Metadata, 9, {"topics": None})
@@ -163,9 +163,9 @@ def _strings(value: Any) -> list[str]:
 
 
 async def answers(host: str, port: int, *, settle_s: float = 0) -> dict[str, Any]:
-    """{label: answer} of everything that is asked.
+    """{label: answer} of all requests.
 
-    A broker with a quorum shows what has been altered some moments later: `settle_s` is waited for it.
+    A broker with a quorum shows alterations a moment later: wait `settle_s` for them.
     """
     found: dict[str, Any] = {}
     prefix = f"p{uuid.uuid4().hex[:8]}-"

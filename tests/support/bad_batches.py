@@ -1,4 +1,4 @@
-"""Batches with a valid checksum and an invalid content, and what 4.1.1 answered to a Produce of each."""
+"""Batches with a valid checksum and invalid content, and what 4.1.1 answered to a Produce of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Bad(NamedTuple):
 
 
 def repaired(batch: bytes) -> bytes:
-    """With the length and the checksum of what it holds."""
+    """The batch with the right length and checksum for its content."""
     fixed = bytearray(batch)
     struct.pack_into(">i", fixed, 8, len(batch) - 12)
     struct.pack_into(">I", fixed, 17, calc_crc32c(bytes(batch[21:])))
@@ -57,7 +57,7 @@ def with_header(batch: bytes, *, records: int | None = None, attributes: int | N
 
 
 def packed(codec: str, content: bytes, *, records: int = 3) -> bytes:
-    """A batch that says `codec`, whatever its content is."""
+    """A batch with the attribute `codec`, whatever its content is."""
     header = with_header(three_records(), records=records, attributes=CODECS[codec])[:HEADER_BYTES]
     return repaired(header + content)
 
@@ -115,7 +115,7 @@ def bad_batches() -> Mapping[str, Bad]:
 
 
 def odd_batches() -> Mapping[str, bytes]:
-    """What is unusual and good, for 4.1.1 and for us."""
+    """Batches that are unusual but valid, for 4.1.1 and for us."""
     good = three_records()
     inside = good[HEADER_BYTES:]
     return {

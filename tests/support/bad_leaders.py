@@ -56,7 +56,7 @@ class HandmadeLeader:
             await self._stay(joined.generation_id)
 
     async def _stay(self, generation: int) -> None:
-        """Until it is summoned."""
+        """Heartbeat until the group rebalances."""
         while True:
             answer = await self._send(Api.Heartbeat, 3, generation)
             if answer.error_code is not ErrorCode.none:
@@ -90,7 +90,7 @@ def assignments(given: Mapping[str, bytes]) -> list[dict[str, Any]]:
 async def leading(
     broker: Broker, *, protocol: str, give: Give, rebalance_timeout_ms: int = 10_000
 ) -> AsyncIterator[HandmadeLeader]:
-    """Running, and leading a first round alone."""
+    """A leader that has completed its first round, alone."""
     connection = await WireConnection.open(broker.address.host, broker.address.port, "by-hand")
     leader = HandmadeLeader(
         connection,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TIMESTAMP_MS = 1_000
 _TRANSACTIONAL = 0x10
-#: The key and value of a control record are what is left of its batch in front of its headers' count.
+#: Key and value of a control record: what its batch ends with, before the count of headers.
 _MARKER_BYTES = slice(-13, -1)
 
 
@@ -81,7 +81,7 @@ async def read_to_end(
 
 
 def described(tp: TopicPartition, header: Any, data: bytes) -> dict[str, Any]:
-    """What is the same in every run: not the producer's id, the times, the leader's epoch, and thus the checksum."""
+    """The parts that are equal in every run: all but producer id, times, leader epoch, and so the checksum."""
     common = {
         "base_offset": header.base_offset,
         "transactional": bool(header.attributes & _TRANSACTIONAL),

@@ -18,7 +18,7 @@ from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from tests.support.bad_batches import packed
 
-#: What a bomb unpacks to, and how much memory may be taken for unpacking it: the bound is 16 MiB, and its copies.
+#: What a bomb unpacks to, and the memory allowed for unpacking it: the bound of 16 MiB, and copies of that.
 BOMB_BYTES, ROOM_BYTES = 256 * 1024 * 1024, 128 * 1024 * 1024
 _PIECE = bytes(1024 * 1024)
 
@@ -42,7 +42,7 @@ def _in_blocks() -> bytes:
 
 
 def bombs() -> dict[str, tuple[str, bytes]]:
-    """{name: (codec, packed bytes)}; "snappy" announces its size, of which nothing follows."""
+    """{name: (codec, packed bytes)}; "snappy" announces a size, and nothing follows."""
     return {
         "gzip": ("gzip", _gzipped()),
         "snappy": ("snappy", b"\xff\xff\xff\xff\x07" + bytes(40)),

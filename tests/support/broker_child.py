@@ -1,4 +1,4 @@
-"""A whole broker as a child process that tests may stop (SIGSTOP) and kill: `python -m tests.support.broker_child`.
+"""A broker as a child process that tests may stop (SIGSTOP) and kill: `python -m tests.support.broker_child`.
 
 Arguments: ZooKeeper, data directory, broker id, session timeout ms, linger ms (inside each write transaction, between
 its rows and its commit). Prints its port once it serves; ends with its standard input.

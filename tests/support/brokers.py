@@ -1,5 +1,5 @@
-"""Live brokers for tests: on the test's own event loop (`running_broker`, `running_cluster`), or on a thread of
-their own for stock clients, which block (`broker_thread`).
+"""Live brokers for tests: on the test's own event loop (`running_broker`, `running_cluster`), or on a separate thread
+for stock clients, which block (`broker_thread`).
 
     async with running_broker(chroot, tmp_path, mount=(coordinator.service.mount.mount,)) as broker: broker.address.port
     async with running_cluster(2, chroot, tmp_path) as brokers: ...
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kernel.broker.services import Mount
     from kernel.trace.writer import Tracer
 
-#: Quick where Kafka's defaults would make tests wait; a test that is about a default sets it.
+#: Short times where Kafka's defaults would make tests wait; a test of a default sets it.
 QUICK_SETTINGS = {
     "port": "0",
     "group.initial.rebalance.delay.ms": "0",
@@ -51,7 +51,7 @@ def broker_of(
     mount: Sequence[Mount] = (),
     tracer: Tracer | None = None,
 ) -> Broker:
-    """A broker that is not started."""
+    """A broker, not started."""
     given = {"broker.id": str(node_id), **QUICK_SETTINGS, **(settings or {})}
     config, warnings = BrokerConfig.from_settings(given)
     assert not warnings, warnings
@@ -174,12 +174,12 @@ async def create_topics(broker: Broker, topics: Mapping[str, int], *, replicatio
         for index, partition in enumerate(broker.cluster.snapshot.topics[name].partitions)
         if partition.leader == broker.address.node_id
     ]
-    # That ZooKeeper names a leader is not yet that this one has taken over.
+    # ZooKeeper names a leader before that broker has taken over.
     await until(lambda: all(broker.cluster.leads(tp) for tp in ours), 10, lambda: f"{ours} to be led")
 
 
 async def send_values(broker: Broker, tp: TopicPartition, values: Sequence[bytes]) -> None:
-    """Store these records, in order, by a client that starts from `broker`."""
+    """Store these records in order, with a client that starts from `broker`."""
     async with client_of(broker) as client:
         producer = Producer(client)
         await asyncio.gather(*(producer.enqueue(tp, value) for value in values))
@@ -187,7 +187,7 @@ async def send_values(broker: Broker, tp: TopicPartition, values: Sequence[bytes
 
 
 async def read_values(broker: Broker, tp: TopicPartition) -> list[bytes | None]:
-    """The values of the partition's records, from `broker`, which leads it; they fit into one answer."""
+    """The values of the partition's records, read from its leader `broker`; they must fit into one response."""
     connection = await BrokerConnection.open(broker.address.host, broker.address.port, "reader")
     try:
         got = (await fetch(connection, {tp: 0}, max_wait_ms=0))[tp]

@@ -38,7 +38,7 @@ class Talk:
         self.did: tuple[Effect, ...] = ()
         self.emitted: list[Emit] = []
 
-    # -- saying --------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------
 
     def say(self, event: Event) -> tuple[Effect, ...]:
         self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
@@ -86,12 +86,12 @@ class Talk:
         return self.say(Closed())
 
     def after(self, ms: int) -> tuple[Effect, ...]:
-        """Move the clock, then let the timer run."""
+        """Advance the clock, then fire the timer."""
         self.clock.advance_ms(ms)
         return self.say(Ticked())
 
     def waiting(self) -> Talk:
-        """Registered, and the coordinator asked."""
+        """Register, and send AwaitCommand."""
         self.session()
         self.registered()
         self.found()
@@ -99,7 +99,7 @@ class Talk:
         return self
 
     def started(self, *partitions: TopicPartition, generation: int = 4) -> Talk:
-        """Through all of it, with a generation of its own."""
+        """Register, and start these partitions in `generation`."""
         self.waiting()
         self.start(generation, *(partitions or (P0, P1)))
         self.resumed()
@@ -121,7 +121,7 @@ class Talk:
         return None if at is None else (at - self.clock.monotonic_ns()) / NS_PER_MS
 
     def kinds(self) -> list[str]:
-        """The trace so far, phases by their names."""
+        """The kinds of events traced so far; phases by their names."""
         return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.emitted]
 
     def last(self, kind: str) -> Emit:

@@ -1,4 +1,4 @@
-"""A member of the server design as a child process, to be stopped, continued and killed.
+"""A member of the server design as a child process that tests may stop, continue and kill.
 
 `python -m tests.support.commanded_child ZOOKEEPER BOOTSTRAP TRACE SESSION_TIMEOUT_MS` is a member of group g for
 topic t that polls, commits every 100 ms, and writes its trace to the file TRACE; it ends with its standard input.
@@ -53,20 +53,20 @@ async def belong(zookeeper: str, bootstrap: str, trace: Path, session_timeout_ms
 
 @dataclass
 class Child:
-    """The process, and what it has written so far."""
+    """The process, and the trace that it has written so far."""
 
     process: Process
     trace: Path
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Its events of one kind; a line that is being written is left for the next time."""
+        """Its events of one kind; a line that is still being written is left for the next call."""
         lines = self.trace.read_text(encoding="utf-8").split("\n")[1:-1] if self.trace.exists() else []
         events = [json.loads(line) for line in lines]
         return [event for event in events if event.get("kind") == kind]
 
     @property
     def owned(self) -> int:
-        """How many partitions it had by its own last word."""
+        """The number of partitions that it had by its last trace event."""
         words = [
             event
             for kind in ("partitions_assigned", "partitions_revoked", "partitions_lost")
@@ -77,7 +77,7 @@ class Child:
 
 @asynccontextmanager
 async def commanded_child(zookeeper: str, bootstrap: str, trace: Path, session_timeout_ms: int) -> AsyncIterator[Child]:
-    """The child; it is killed at the end if it lives."""
+    """The child; killed at the end if it is still running."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.support.commanded_child"),
         *(zookeeper, bootstrap, str(trace), str(session_timeout_ms)),

@@ -41,7 +41,7 @@ Answer = dict[str, Any]
 
 
 class Commander:
-    """`questions` and `commits` are what came in, in order."""
+    """`questions` and `commits` are the received requests, in order."""
 
     def __init__(self) -> None:
         self.questions: list[AwaitCommand] = []
@@ -61,23 +61,23 @@ class Commander:
             waiting.cancel()
 
     def says(self, command: Command, generation: int = -1, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """To whoever asks now, or next."""
+        """Answer the waiting AwaitCommand, or the next one."""
         partitions = tuple(StartedPartition(*tp, offset) for tp, offset in (offsets or {}).items())
         self._say(CommandAnswer(command=command, generation=generation, partitions=partitions))
 
     def refuses_with(self, error: ServerError) -> None:
-        """The question that waits, or comes next."""
+        """Refuse the waiting AwaitCommand, or the next one."""
         self._say(CommandAnswer(error=error))
 
     def _say(self, commanded: CommandAnswer) -> None:
-        """The question that came last is the one that waits: an earlier one was called off."""
+        """The last AwaitCommand is the one that waits: earlier ones were cancelled."""
         if self._waiting and not self._waiting[-1].done():
             self._waiting[-1].set_result(command_answer_body(commanded))
         else:
             self._commands.append(commanded)
 
     async def asked(self, wanted: Callable[[AwaitCommand], bool]) -> AwaitCommand:
-        """Wait for such a question to be the latest."""
+        """Wait until the latest AwaitCommand is `wanted`."""
 
         def latest() -> bool:
             return bool(self.questions) and wanted(self.questions[-1])
@@ -116,7 +116,7 @@ _numbers = itertools.count(1)
 
 
 def commanded(bootstrap: str, zookeeper: str, group: str = "g", settings: Mapping[str, str] | None = None) -> Running:
-    """A consumer of the server design that is not started."""
+    """A consumer of the server design, not started."""
     process = f"ours-{next(_numbers)}"
     given = {
         **QUICK,

@@ -1,6 +1,6 @@
 """Kafka's algorithm for equal subscriptions, one partition at a time: the reference for the array version.
 
-Goes through members in hash order; each keeps its partitions up to its share, and the rest are dealt in turn.
+Goes through members in hash order; each keeps its partitions up to its share, and the rest are assigned in turn.
 
 Source: AbstractStickyAssignor.ConstrainedAssignmentBuilder of kafka-clients 4.1.1 without racks.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def assign_one_by_one(strategy, partitions_per_topic, subscriptions):
-    """The answer of `sticky` or `cooperative-sticky`, lists in Kafka's order, for members that all subscribe alike."""
+    """The result of `sticky` or `cooperative-sticky` for equal subscriptions, lists in Kafka's order."""
     (topics,) = {frozenset(subscription.topics) for subscription in subscriptions.values()}
     sizes = {topic: partitions_per_topic[topic] for topic in topics if partitions_per_topic.get(topic, 0) > 0}
     claims = settle(sizes, subscriptions, sticky_claim if strategy == "sticky" else cooperative_claim)
     computed = ConstrainedAssignment(sizes, claims)
     computed.keep()
-    computed.deal()
+    computed.give_rest()
     withheld = computed.transferring if strategy == "cooperative-sticky" else ()
     return {member: [tp for tp in given if tp not in withheld] for member, given in computed.assignment.items()}
 
@@ -38,7 +38,7 @@ def by_number(tp: TopicPartition) -> tuple[int, bytes]:
 
 
 class ConstrainedAssignment:
-    """One computation for equal subscriptions; `keep`, then `deal`, then the answer is in `assignment`."""
+    """One computation for equal subscriptions: call `keep`, then `give_rest`; the result is in `assignment`."""
 
     def __init__(self, sizes: Mapping[str, int], claims: Claims) -> None:
         self._sizes = sizes
@@ -47,12 +47,12 @@ class ConstrainedAssignment:
         self._most = self._least + bool(self._extras_left)
         self._below: list[str] = []
         self._at_least: list[str] = []
-        self._released: dict[TopicPartition, str] = {}  #: had too many: partition -> who had it
+        self._released: dict[TopicPartition, str] = {}  #: released by members with too many: partition -> former owner
         self.assignment: dict[str, list[TopicPartition]] = {member: [] for member in claims.owned}
         self.transferring: set[TopicPartition] = set()
 
     def keep(self) -> None:
-        """Everybody keeps what the shares allow, smallest partition numbers first."""
+        """Each member keeps what its share allows, smallest partition numbers first."""
         for member in texts_in_hash_order(self._claims.owned):  # a new table, whose order may differ with tree bins
             had = sorted((tp for tp in self._claims.owned[member] if tp not in self._claims.contested), key=by_number)
             if len(had) < self._least:
@@ -70,8 +70,8 @@ class ConstrainedAssignment:
             self.assignment[member] += had[:kept]
             self._released.update(dict.fromkeys(had[kept:], member))
 
-    def deal(self) -> None:
-        """What nobody kept goes round among those below the minimum, then one each to those at it."""
+    def give_rest(self) -> None:
+        """Assign the other partitions in turn to members below the minimum, then one each to members at it."""
         waiting = deque(sorted(self._at_least, key=java_order))
         hungry = deque(sorted(self._below, key=java_order))
         for tp in self._left_over():

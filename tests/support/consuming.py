@@ -1,4 +1,4 @@
-"""Consumers that run during a test: each is polled by a task of its own and keeps the records it was given."""
+"""Consumers that run during a test: a task polls each of them, and they keep the records they receive."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Listener:
 
     @property
     def has(self) -> Owned:
-        """What it was left with."""
+        """The partitions that the listener has now."""
         held: Owned = frozenset()
         for what, _, partitions in self.heard:
             held = held | partitions if what == "assigned" else held - partitions
@@ -72,7 +72,7 @@ class Running:
         return self
 
     async def resubscribe(self, wanted: Mapping[str, int] | str) -> None:
-        """Other topics by name, or those of a pattern, between two polls."""
+        """Subscribe to other topics, by name or by pattern, between two polls."""
         await self.pause()
         if isinstance(wanted, str):
             await self.consumer.subscribe_pattern(wanted, listener=self.listener)
@@ -81,7 +81,7 @@ class Running:
         self.resume()
 
     async def unsubscribe(self) -> None:
-        """It is not polled any more, until `resubscribe`."""
+        """Unsubscribe, and stop polling until `resubscribe`."""
         await self.pause()
         await self.consumer.unsubscribe()
 
@@ -110,7 +110,7 @@ class Running:
 
     @property
     def owned(self) -> Owned:
-        """By its own belief, over all streams."""
+        """What it believes it owns, over all streams."""
         return frozenset().union(*self.consumer.assignment().values())
 
     def values(self) -> list[bytes]:
@@ -122,8 +122,8 @@ class Running:
 
 
 async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:
-    """Wait until the members own all of `partitions` between them, each at least one where there are enough, and their
-    applications have been notified, which is a moment later.
+    """Wait until the members together own all of `partitions`, each at least one if there are enough, and their
+    listeners have been notified, which happens a moment later.
     """
 
     def done() -> bool:
@@ -160,7 +160,7 @@ async def producing(bootstrap: str) -> AsyncIterator[NumberedProducer]:
 
 
 class NumberedProducer:
-    """Sends `number` records to each partition, going on with the numbers where it stopped."""
+    """Sends records to each partition, numbered consecutively over all calls."""
 
     def __init__(self, client: ClusterClient, producer: Producer) -> None:
         self._client = client
@@ -168,7 +168,7 @@ class NumberedProducer:
         self._next: dict[TopicPartition, int] = {}
 
     async def send_values(self, topic: str, values: Callable[[int], Sequence[bytes]]) -> None:
-        """To each partition the values that are given for its number."""
+        """Send to each partition the values that `values` returns for its number."""
         await self._client.refresh([topic])
         partitions = self._client.metadata.partitions_of(topic)
         await asyncio.gather(*(self._producer.send(TopicPartition(topic, n), v) for n in partitions for v in values(n)))
@@ -185,7 +185,7 @@ class NumberedProducer:
 
 
 async def committed_all(member: Running) -> CommitOutcome:
-    """Commit everything handed out; every partition has to be accepted."""
+    """Commit everything returned so far; every partition must be accepted."""
     outcome = await member.consumer.commit()
     assert not outcome.refused, outcome
     return outcome

@@ -3,7 +3,7 @@
 A recording (tests/coordinator/conversations/*.json) has the broker's settings, its topics, named bytes and the
 conversations; each is a list of steps on named connections, whose names are the client ids:
 
-    call    send a request and wait for its answer        send    send it; `tag` names it
+    call send a request and wait for its answer        send    send it; `tag` names it
     recv    wait for the answer of `tag`                   parked  no answer of `tag` may come for a time
     wait    let time pass                                  close   close a connection
     read    fetch a partition to its end
@@ -37,7 +37,7 @@ from tests.support.batches import built, read_to_end
 FOLDER = Path(__file__).parent.parent / "coordinator" / "conversations"
 LIKE = "4.1.1"  #: the version that we follow if the recorded brokers differ
 
-#: After a request that is not waited for: let it arrive before the next one of another connection.
+#: The pause after `send`, so that the request arrives before the next one of another connection.
 ARRIVAL_MS = 30
 ANSWER_MS = 10_000
 ATTEMPTS = 100  #: of a request whose response asks for a retry
@@ -302,6 +302,6 @@ def _form(member_id: str, sent: Step) -> str:
 
 
 def player(recorded: Recording, name: str, connect: Connect) -> Player:
-    """A run of conversation `name` on groups of its own."""
+    """A run of conversation `name` with its own groups."""
     group = f"play-{uuid.uuid4().hex[:10]}"
     return Player(recorded.conversations[name], connect, Symbols(group, recorded.blobs))

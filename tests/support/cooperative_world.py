@@ -1,7 +1,7 @@
 """Several pure members and a small model of a classic coordinator, moved one step at a time by a test.
 
 The model keeps no time: the test decides which member is declared dead and when a rebalance stops waiting. Answers,
-callbacks and polls happen only when the test lets them, so it can try every order.
+callbacks and polls happen only when the test says so, so it can try every order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Owned = frozenset[TopicPartition]
 
 @dataclass
 class Entry:
-    """What the coordinator knows of a member."""
+    """What the coordinator knows about a member."""
 
     client: int
     subscription: MemberSubscription
@@ -40,23 +40,23 @@ class Entry:
 
 @dataclass
 class Client:
-    """A member and what is on its way to it."""
+    """A member, and the responses and callbacks on their way to it."""
 
     member: Member
     answers: deque[Event] = field(default_factory=deque)
     callbacks: deque[Event] = field(default_factory=deque)
     taken: tuple[int, Owned] = (-1, frozenset())  #: generation and partitions of the last assignment taken over
     rounds: int = 0
-    gave_up: Owned = frozenset()  #: since the test last looked
+    gave_up: Owned = frozenset()  #: since the last check
 
 
 class World:
-    """Clients by number, and the coordinator: `group` is who it knows, `phase` as Kafka names the states."""
+    """Clients by number, and the coordinator: `group` are the members it knows, `phase` is Kafka's state name."""
 
     def __init__(self) -> None:
         self.clients: list[Client] = []
         self.group: dict[str, Entry] = {}
-        self.named: dict[str, int] = {}  #: ids that were given and are not used yet
+        self.named: dict[str, int] = {}  #: ids handed out and not used yet
         self.phase = "Empty"
         self.generation = 0
         self.leader = ""
@@ -64,7 +64,7 @@ class World:
         self.decided: dict[str, list[TopicPartition]] = {}  #: by the assignor that ran last
         self.assignment: dict[str, list[TopicPartition]] = {}
 
-    # -- what a test lets happen --------------------------------------------------------------------------------------
+    # -- what a test triggers -----------------------------------------------------------------------------------------
 
     def start(self, *topics: str) -> None:
         self.clients.append(Client(Member(settings=COOPERATIVE, topics=frozenset(topics or ("t",)))))
@@ -81,12 +81,12 @@ class World:
         self.check()
 
     def answer(self, number: int) -> None:
-        """The next thing that was asked for."""
+        """Deliver the next response."""
         if self.clients[number].answers:
             self.say(number, self.clients[number].answers.popleft())
 
     def callback(self, number: int) -> None:
-        """The next callback returns."""
+        """Let the next callback return."""
         if self.clients[number].callbacks:
             self.say(number, self.clients[number].callbacks.popleft())
 
@@ -98,18 +98,18 @@ class World:
                 self._refuse(number, "Heartbeat", error, member.stamp, at_once=True)
 
     def expel(self, number: int) -> None:
-        """Its session is over by the coordinator's clock; it does not know."""
+        """Expire its session at the coordinator; the member does not know."""
         self.remove(self.clients[number].member.member_id)
 
     def hurry(self) -> None:
-        """The rebalance timeout is over."""
+        """The rebalance timeout expires."""
         if self.phase == "Preparing":
             for member_id in [member_id for member_id, entry in self.group.items() if entry.join is None]:
                 del self.group[member_id]
             self._complete()
 
     def go_well(self, rounds: int = 40) -> None:
-        """Everything is answered, everybody polls."""
+        """Answer everything, and let all members poll."""
         for _ in range(rounds):
             for number, client in enumerate(self.clients):
                 while client.answers or client.callbacks:
@@ -118,10 +118,10 @@ class World:
                 self.say(number, Polled())
                 self.heartbeat(number)
 
-    # -- what has to be true ------------------------------------------------------------------------------------------
+    # -- invariants ---------------------------------------------------------------------------------------------------
 
     def known(self, client: Client) -> bool:
-        """The group has not given its partitions to others."""
+        """Whether the group still counts the client as a member, so its partitions are its own."""
         return client.member.member_id in self.group
 
     def check(self) -> None:
@@ -149,7 +149,7 @@ class World:
                 or not before.topics
             )
 
-    # -- a member's wishes --------------------------------------------------------------------------------------------
+    # -- effects ------------------------------------------------------------------------------------------------------
 
     def _perform(self, number: int, client: Client, effect: Effect) -> None:
         match effect:

@@ -1,4 +1,4 @@
-"""A broker with its coordinator as a child process, to be stopped and killed.
+"""A broker with its coordinator as a child process that tests may stop and kill.
 
 `python -m tests.support.coordinator_child ZOOKEEPER DATA_DIR BROKER_ID SESSION_TIMEOUT_MS` prints its port once it
 serves, and ends with its standard input.
@@ -30,15 +30,15 @@ def settings_of(session_timeout_ms: int) -> dict[str, str]:
     return {"zookeeper.session.timeout.ms": str(session_timeout_ms), "offsets.topic.replication.factor": "2"}
 
 
-#: The file's name, and what it may say: behind the look at the publications, which decides, or before it.
+#: The file's name, and its possible contents: stop after or before the check of the publications, which decides.
 FREEZE = "freeze"
 BEHIND_THE_LOOK, BEFORE_THE_LOOK = "behind", "before"
 
 
 def _stop_here() -> None:
-    """Stop the process before this thread goes on.
+    """Stop the process before this thread continues.
 
-    A signal to the process may be taken by another thread, and until that has woken this one would run on.
+    Another thread may receive a signal to the process, and this one would run on until that thread wakes up.
     """
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 

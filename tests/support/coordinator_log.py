@@ -1,8 +1,8 @@
-"""Reads `__consumer_offsets` from any broker, and holds a conversation whose records can be compared.
+"""Reads `__consumer_offsets` from any broker, and sends requests whose records can be compared.
 
-`python -m tests.support.coordinator_log PORT` holds the conversation with the broker there, which has a topic `t` of
-two partitions, and prints the records it wrote, as JSON: `tests/coordinator/service/offsets-topic-4.1.1.json` has those
-of a real 4.1.1.
+`python -m tests.support.coordinator_log PORT` sends them to the broker there, which has a topic `t` of two partitions,
+and prints the records it wrote, as JSON: `tests/coordinator/service/offsets-topic-4.1.1.json` has those of a real
+4.1.1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Stored(NamedTuple):
 
 
 class OffsetsTopic:
-    """A reader of all partitions of the topic, each from where it is."""
+    """Reads all partitions of the topic, each from its current end."""
 
     def __init__(self, connection: WireConnection, topic_id: UUID, partitions: int) -> None:
         self.connection = connection
@@ -133,7 +133,7 @@ def join(group: str, **fields: Any) -> dict[str, Any]:
 
 
 class Conversation:
-    """Requests to a coordinator, and the records that it wrote for each."""
+    """Requests to a coordinator, and the records that it writes for each."""
 
     def __init__(self, connection: WireConnection, topic: OffsetsTopic) -> None:
         self._connection, self._topic = connection, topic
@@ -145,7 +145,7 @@ class Conversation:
         await self._topic.new()
 
     async def ask(self, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:
-        """Send a request and read its records. Every request here writes some; times out otherwise."""
+        """Send a request and read its records. Every request here must write some, or this times out."""
         answer = await self._connection.send(api, version, body)
         records: list[Stored] = []
 
@@ -158,14 +158,14 @@ class Conversation:
         return answer
 
     def _plain(self, data: bytes) -> str:
-        """Without what differs from run to run: member ids get a name of their length, times become zeros."""
+        """Replace what differs from run to run: member ids by a name of their length, times by zeros."""
         for number, member_id in enumerate(self.members):
             data = data.replace(member_id.encode(), b"<member %d>".ljust(len(member_id), b".") % number)
         return _without_times(data).hex()
 
 
 def _without_times(data: bytes) -> bytes:
-    """An offset's value, version 4, ends with its time and no tags; a group's, version 3, has it behind the leader."""
+    """An offset's value, version 4, ends with its time and no tags; a group's, version 3, has it after the leader."""
     if data[:2] == b"\x00\x04":
         return data[:-9] + bytes(8) + data[-1:]
     if data[:2] == b"\x00\x03":
@@ -178,7 +178,7 @@ def _without_times(data: bytes) -> bytes:
 
 
 async def converse(connection: WireConnection) -> dict[str, list[list[str | None]]]:
-    """The records written for each request; nothing else may write meanwhile."""
+    """The records written for each request. Nothing else may write meanwhile."""
     await wait_for_coordinator(connection, "g", "s", "alone")
     talk = Conversation(connection, await OffsetsTopic.of(connection))
     await talk.forget_former()

@@ -63,7 +63,7 @@ class MemoryLog:
 
 
 class MemoryStorage:
-    """Storage's face: logs that survive their coordinator."""
+    """Storage's interface: logs that survive their coordinator."""
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, MemoryLog] = {}
@@ -121,8 +121,8 @@ class LoneCoordinator:
             config=config,
             node_id=NODE,
             zookeeper="none",
-            storage=self.storage,  # type: ignore[arg-type]  # its face
-            cluster=self.cluster,  # type: ignore[arg-type]  # its face
+            storage=self.storage,  # type: ignore[arg-type]  # its interface
+            cluster=self.cluster,  # type: ignore[arg-type]  # its interface
             tracer=self.tracer,
             clock=clock,
             create_internal_topic=self._nothing_to_create,
@@ -132,7 +132,7 @@ class LoneCoordinator:
 
     @staticmethod
     async def _nothing_to_create(name: str) -> None:
-        raise AssertionError(f"{name} is there")
+        raise AssertionError(f"{name} exists already")
 
     @property
     def listener(self) -> LeadershipListener:

@@ -1,4 +1,4 @@
-"""The count model: the exact cost of the 0.8 consumer's membership changes in ZooKeeper requests.
+"""The count model: the exact number of ZooKeeper requests for membership changes of the 0.8 consumer.
 
 Pure functions of a group's shape: N members after the change, T topics of each, P partitions in all, B brokers; of one
 member, k partitions owned before, k' after, u with uncommitted progress. Source: the specification's section 7 with the
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: A notification of children is answered with exists and getChildren, one of data with exists and getData.
 DELIVERY = 2
-#: What a member does when it finds no broker, from R1 to the watch on /brokers/ids and the leader finder's absence.
+#: The requests of a member that finds no broker: from R1 to the watch on /brokers/ids, without a leader finder.
 NO_BROKER_READS = 8
 READS = frozenset({"exists", "getData", "getChildren"})
 
@@ -36,7 +36,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt of one member was given: how far it got is in `outcome`.
+    """One attempt of one member.
 
     `outcome`: ok, conflict (someone else owned what was claimed) or stopped (gave up before the claim, after R8).
     `committed` are offsets written in R4, `first_commits` those of them whose node did not exist.
@@ -86,48 +86,48 @@ def reads_of(counts: Counter[str]) -> int:
 
 
 def attempt_reads(shape: Shape) -> int:
-    """Of a good attempt, without its offsets: N + T + 3B + 7, with patterns N + 2 more."""
+    """Reads of a successful attempt, without its offsets: N + T + 3B + 7, with patterns N + 2 more."""
     return reads_of(by_step(shape, Attempt(0, 0)))
 
 
 def failed_attempt(shape: Shape, offsets_read: int, conflicts: int) -> int:
-    """N + T + 2B + 6, its offsets, and one read a conflict."""
+    """N + T + 2B + 6, its offsets, and one read per conflict."""
     return reads_of(by_step(shape, Attempt(0, offsets_read, "conflict", conflicts)))
 
 
 def subscribing(topics: int, *, wildcard: bool = False) -> int:
-    """Reads of a joiner's listeners: exists and getChildren of the ids, exists of each topic.
+    """Reads for a joining member's listeners: exists and getChildren of the ids, exists of each topic.
 
-    With a pattern six more than for its topics: /brokers/topics is listed before and after the registration, and after
-    the first rebalance looked for, listened to (exists and getChildren) and listed once more.
+    With a pattern six more than for its topics: /brokers/topics is listed before and after the registration; after the
+    first rebalance the member checks that it exists, listens to it (exists and getChildren) and lists it again.
     """
     return 2 + topics + (6 if wildcard else 0)
 
 
 def reads_of_join(shape: Shape, *, release: str = "0.8.2") -> int:
-    """N^2 + N(T+3B+9) + P + T; 1.1 looks at `/` once before its first claim."""
+    """N^2 + N(T+3B+9) + P + T; 1.1 reads `/` once before its first claim."""
     others = (shape.members - 1) * DELIVERY
     attempts = shape.members * attempt_reads(shape) + shape.partitions
     return others + subscribing(shape.topics, wildcard=shape.wildcard) + attempts + (release == "1.1")
 
 
 def reads_of_leave(shape: Shape) -> int:
-    """N^2 + N(T+3B+9) + P, of a leave as of a crash."""
+    """N^2 + N(T+3B+9) + P, for a leave as for a crash."""
     return shape.members * (DELIVERY + attempt_reads(shape)) + shape.partitions
 
 
 def reads_of_growth(shape: Shape) -> int:
-    """One topic has more partitions, `shape.partitions` now: as of a leave, N(r+2)."""
+    """One topic has grown; `shape.partitions` is the new number. N(r+2), as for a leave."""
     return reads_of_leave(shape)
 
 
 def reads_of_new_topic(shape: Shape) -> int:
-    """A topic that the patterns match appears; T and P with it. Each member: r + (N+2) + 6 + T."""
+    """A topic that the patterns match appears; T and P include it. Each member: r + (N+2) + 6 + T."""
     return shape.members * (attempt_reads(shape) + 6 + shape.topics) + shape.partitions
 
 
 def reads_of_expiry(shape: Shape, owned: int, rebalances: int) -> int:
-    """Of the member whose session expired, after `rebalances` of at most 2 + T: each listener is notified once.
+    """Reads of the member whose session expired, with `rebalances` of at most 2 + T: each listener is notified once.
 
     3r + 2 + 2T for three rebalances, r with its offsets.
     """
@@ -135,14 +135,14 @@ def reads_of_expiry(shape: Shape, owned: int, rebalances: int) -> int:
 
 
 def rebalances_of_expiry(topics: int) -> tuple[int, int]:
-    """At least the one in which the session is renewed and one for the notifications; at most one for each listener."""
+    """(fewest, most): one in the renewed session and one for all notifications; at most one for each listener."""
     return 2, 2 + topics
 
 
 def reads_of_mass_start(shape: Shape, *, release: str = "0.8.2") -> tuple[int, int]:
     """(best, worst) of N members that start at once in an empty group, without failed attempts.
 
-    Best: all have registered before anybody has a watch, one rebalance each. Worst: as if they came one by one.
+    Best: all register before any of them has a watch, one rebalance each. Worst: as if they joined one by one.
     """
     extra = shape.members * (release == "1.1")
     best = shape.members * (attempt_reads(shape) + subscribing(shape.topics)) + shape.partitions
@@ -153,12 +153,12 @@ def reads_of_mass_start(shape: Shape, *, release: str = "0.8.2") -> tuple[int, i
 
 
 def writes_of_join(shape: Shape, *, commits: int = 0) -> int:
-    """Successful ones: 1 + 2P + U; 1.1's three tries to make the group's parents fail."""
+    """Successful writes: 1 + 2P + U; 1.1's three attempts to create the group's parents fail."""
     return 1 + 2 * shape.partitions + commits
 
 
 def writes_of_leave(shape: Shape, *, owned_by_leaver: int, commits: int = 0) -> int:
-    """The session's end, what the others release and all claims: 1 + (P-k) + P + U."""
+    """The session's end, the releases of the others, and all claims: 1 + (P-k) + P + U."""
     return 1 + 2 * shape.partitions - owned_by_leaver + commits
 
 
@@ -167,7 +167,7 @@ def notifications_of_join(members: int) -> int:
 
 
 def notifications_of_leave(members: int, *, graceful: bool) -> int:
-    """N, and one to the leaver itself whose session's end removes what it watches."""
+    """N, and one to the leaving member, whose session's end removes znodes that it watches."""
     return members + int(graceful)
 
 
@@ -178,26 +178,26 @@ def notifications_of_mass_start(members: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was measured of a change, in the model's terms. `offsets_read` and `conflicts` are of all attempts."""
+    """The measured counts of a change, in the model's terms. `offsets_read` and `conflicts` cover all attempts."""
 
     reads: int
-    writes: int  #: that the server accepted, a session's end among them
+    writes: int  #: accepted by the server, including the end of a session
     attempts: int
     failed: int
     offsets_read: int
     conflicts: int
 
     def reads_of_failed(self, shape: Shape) -> int:
-        """What the failed attempts cost, given that each of the P offsets was read once by a good one."""
+        """The cost of the failed attempts, if a successful one read each of the P offsets once."""
         base = self.failed * (failed_attempt(shape, 0, 0))
         return base + max(0, self.offsets_read - shape.partitions) + self.conflicts
 
 
 def tally(ops: Iterable[tuple[str, str, str, str | None]], group: str) -> Tally:
-    """Sum up (connection, operation, path, result), where a connection is named after its member's id.
+    """Sum up (connection, operation, path, result); connections are named by member id.
 
-    An attempt reads its own registration three times (R2, twice in R6). One that has met somebody else's node in a
-    claim has failed; of those that ended for another reason this knows nothing.
+    An attempt reads its own registration three times (R2, twice in R6). An attempt that finds another member's node in
+    a claim has failed; attempts that failed for other reasons are not detected.
     """
     counts: Counter[str] = Counter()
     own_reads: Counter[str] = Counter()

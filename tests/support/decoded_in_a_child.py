@@ -1,8 +1,8 @@
 """Mutated answers and record batches, decoded in a process with little memory: `python -m
 tests.support.decoded_in_a_child NUMBER SEED`.
 
-This is what a hostile broker may do to our clients. Only our own errors may be raised; anything that slips through the
-bounds aborts the process. It prints how many of each were refused.
+A hostile broker may send these to our clients. Only our own errors may be raised; anything that passes the bounds check
+aborts the process. It prints how many of each were refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.marked_frames import MESSAGES
 from tests.support.mutated_frames import MutatedFrames
 
 ANSWERS = tuple(message for message in MESSAGES if not message.is_request)
-#: One batch for so many answers.
+#: One batch per this many answers.
 ANSWERS_A_BATCH = 10
 
 
@@ -62,7 +62,7 @@ def refused_batches(number: int, seed: int) -> int:
         except RefusedBatch:
             refused += 1
         else:
-            assert found.corrupt is None, f"it was accepted, and cannot be read: {found.corrupt} {data.hex()}"
+            assert found.corrupt is None, f"accepted, but unreadable: {found.corrupt} {data.hex()}"
     return refused
 
 

@@ -1,4 +1,4 @@
-"""Our classic consumers for tests, eager by default: quick timers, a topic and a group by name."""
+"""Our classic consumers for tests, eager by default, with short timers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _numbers = itertools.count(1)
 
 
 def eager(bootstrap: str, group: str = "g", settings: Mapping[str, str] | None = None) -> Running:
-    """A consumer of ours that is not started."""
+    """One of our consumers, not started."""
     process = f"ours-{next(_numbers)}"
     given = {**QUICK, "bootstrap.servers": bootstrap, "group.id": group, "client.id": process, **(settings or {})}
     config, warnings = CoordinatorConsumerConfig.from_settings(given)
@@ -42,25 +42,25 @@ def bootstrap_of(*brokers: Broker) -> str:
 
 
 def generation_of(member: Running) -> int:
-    """In which it was assigned partitions the last time; -1 before."""
+    """The generation in which it was last assigned partitions; -1 before that."""
     return max((event["generation"] for event in member.tracer.of("partitions_assigned")), default=-1)
 
 
 def joining(member: Running) -> bool:
-    """Its JoinGroup is being sent or parked: the last event of its rebalance is that it joins."""
+    """Whether its JoinGroup is being sent or parked: the last event of its rebalance is the join phase."""
     events = [event for event in member.tracer.events if event["kind"] in ("phase_entered", "rebalance_ended")]
     return bool(events) and events[-1].get("phase") == "join"
 
 
 def rebalancing(member: Running) -> bool:
-    """It has begun a rebalance that is not over: its listener may not have been notified yet."""
+    """Whether it is in a rebalance: its listener may not have been notified yet."""
     return len(member.tracer.of("rebalance_started")) > len(member.tracer.of("rebalance_ended"))
 
 
 async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:
     """Wait until the members own all of `partitions`, each a fair share, in one generation, and all have been notified.
 
-    In a cooperative group that is the end of it: whatever moves is owned by nobody for one generation.
+    A cooperative group has then settled: partitions that move have no owner for one generation.
     """
 
     def done() -> bool:

@@ -1,16 +1,15 @@
 """The error table `tests/coordinator/groups/error_table.txt`, and one group for each of its columns.
 
-The text has a block for each request, and below its name a line for each state:
+The text has a block for each request: its name, then a line for each state:
 
     heartbeat
       absent      25
       Preparing   27; a lives
         kafka: testHeartbeatDuringPreparingRebalance testHeartbeatDuringRebalanceCausesRebalanceInProgress
 
-A line begins with the answer: the wire's error number, `parked`, or `0` with the values returned. Then follow
-`-> State` if the state changes, and everything else that happens, in order: other members that are answered, session
-timers that are reset (`lives`), records that are stored. Whatever is not written does not happen. A line below a cell
-may name the tests of Kafka's that it covers.
+A line begins with the answer: the wire's error number, `parked`, or `0` with the values returned. Then follow `->
+State` if the state changes, and all other effects, in order: answers to other members, session timers that are reset
+(`lives`), stored records. Nothing else may happen. A line below a cell may name the Kafka tests that it covers.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ COLUMNS: Mapping[str, tuple[str, Callable[[], Machine]]] = {
 
 
 def in_state(column: str) -> Machine:
-    """A group in that state, a little later than its members were heard of last."""
+    """A group in that state, some time after its members' last requests."""
     state, make = COLUMNS[column]
     machine = make()
     machine.wait(5)
@@ -124,7 +123,7 @@ def _commit(who: str, **fields: Any) -> Callable[[Machine], Asked]:
 
 
 def _in_transaction(who: str = "", **fields: Any) -> Callable[[Machine], Asked]:
-    """Of a producer that names a member, or only the group."""
+    """A commit by a producer that names a member, or only the group."""
     if who:
         return _commit(who, producer=PRODUCER, **fields)
     return lambda m: m.commit_in_transaction(PRODUCER, {"t-0": 5}, **fields)
@@ -212,11 +211,11 @@ REQUESTS: Mapping[str, Callable[[Machine], Asked]] = {
 }
 
 
-# -- what happens -------------------------------------------------------------------------------------------------
+# -- effects ------------------------------------------------------------------------------------------------------
 
 
 def happened(machine: Machine, request: Callable[[Machine], Asked]) -> str:
-    """Ask, and say what came of it, in the words of the text."""
+    """Send the request, and describe the effects in the words of the text."""
     state, log = machine.state, dict(machine.log)
     sessions, waiting = _sessions(machine.group), [asked for asked in machine.asked.values() if asked.answer is None]
     asked = request(machine)
@@ -265,7 +264,7 @@ def _change(key: Any, value: Any) -> str:
 
 
 def state_of(machine: Machine) -> Group | None:
-    """A copy to compare with, without the deadlines."""
+    """A copy for comparison, without the deadlines."""
     group = copy.deepcopy(machine.group)
     for member in group.members.values() if group else ():
         member.session_timer.deadline_ms = 0

@@ -26,7 +26,7 @@ def unexpected(
     zookeeper: str = "embedded",
     **parameters: object,
 ) -> dict[str, str]:
-    """{check: outcome and reason} of every verdict that is not as expected, for a run that came to its end.
+    """{check: outcome and reason} of every verdict that is not as expected, for a run that completed.
 
     `parameters` are those of the command's options, by the names of `comparison.scenarios.plan.parameters`.
     """
@@ -36,7 +36,7 @@ def unexpected(
         experiments = Experiments(root=folder, name="test", command=["pytest"], zookeeper=zookeeper, progress=progress)
         finished = experiments.perform(planned)
     left = {child.pid for child in psutil.Process().children(recursive=True)} - before
-    assert not left, "processes of the run stayed behind"
+    assert not left, "processes of the run are still running"
     (outcome,) = finished.outcomes
     assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
     (run,) = analyze(spark, finished.run_dirs, output=finished.bundle)["runs"]

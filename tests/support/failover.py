@@ -1,10 +1,10 @@
-"""A cluster of broker processes to kill, and clients that keep committing meanwhile.
+"""A cluster of broker processes that tests kill, and clients that keep committing meanwhile.
 
 async with cluster(chroot, tmp_path, 2) as brokers:
     async with committing(brokers, "g1", "g2") as clients:      # members, many commits in flight
         await until(lambda: clients[0].acknowledged > 100, 10, "commits")
         await brokers.kill(1)
-        await clients[0].verify()       # every acknowledged commit is there, wherever its coordinator is now
+        await clients[0].verify()       # every acknowledged commit is stored, wherever its coordinator is now
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-#: Outlives every pause of a busy machine; the sessions of a broker that is killed are ended with it.
+#: Longer than any pause of a busy machine; when a broker is killed, its sessions are ended explicitly.
 SESSION_MS = 30_000
-#: Commits of one client that are under way together.
+#: Concurrent commits of one client.
 WINDOW = 16
 FINDING_S = 60
-#: Between two tries of a client, as retry.backoff.ms.
+#: Between two attempts of a client, like retry.backoff.ms.
 BACKOFF_S = 0.05
 
 
 class Brokers:
-    """The processes that run, by broker id."""
+    """The running processes, by broker id."""
 
     def __init__(self, chroot: str, data_dir: Path) -> None:
         self._chroot, self._data_dir = chroot, data_dir
         self.running: dict[int, tuple[Process, int]] = {}
-        self._links: dict[int, ZooKeeperProxy] = {}  #: they know the sessions, by broker id
+        self._links: dict[int, ZooKeeperProxy] = {}  #: by broker id; they know the sessions
         self._stack = AsyncExitStack()
 
     async def start(self, node_id: int) -> None:
-        """Also one that was killed; it is another incarnation then."""
+        """Start a broker. One that was killed comes back as another incarnation."""
         link = self._links[node_id] = self._stack.enter_context(ZooKeeperProxy(self._chroot))
         child = coordinator_child(link.connect_string, self._data_dir, node_id, SESSION_MS)
         self.running[node_id] = await self._stack.enter_async_context(child)
 
     async def kill(self, node_id: int) -> None:
-        """SIGKILL: it says goodbye to nobody. Its sessions end as if their time were over."""
+        """SIGKILL; its sessions are ended as if they had expired."""
         process, _ = self.running.pop(node_id)
         process.kill()
         await process.wait()
@@ -70,7 +70,7 @@ class Brokers:
         return ",".join(f"127.0.0.1:{port}" for _, port in self.running.values())
 
     async def create_topic(self, name: str, partitions: int = 1) -> None:
-        """With a replica everywhere. Wait until every broker knows it; offsets of unknown topics are refused."""
+        """Create it with a replica on every broker. Waits until all know it: offsets of unknown topics are refused."""
         sizes = {"num_partitions": partitions, "replication_factor": len(self.running)}
         for node_id in self.running:
             connection = await self.connect(node_id)
@@ -87,7 +87,7 @@ class Brokers:
                 connection.close()
 
     async def found_at(self, node_id: int, *group_ids: str) -> list[int]:
-        """Who coordinates these groups, as this broker says: broker ids, -1 where it knows nobody."""
+        """The coordinators of these groups according to this broker: broker ids, -1 for unknown."""
         connection = await self.connect(node_id)
         try:
             answer = await connection.send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": group_ids})
@@ -96,7 +96,7 @@ class Brokers:
         return [row.node_id if row.error_code is ErrorCode.none else -1 for row in answer.coordinators]
 
     async def coordinator_of(self, group_id: str) -> int:
-        """Wait until any running broker names a running one. It may not have taken over yet."""
+        """Wait until a running broker names a running one, which may not have taken over yet."""
         found = -1
 
         async def is_found() -> bool:
@@ -116,7 +116,7 @@ class Brokers:
 
 @asynccontextmanager
 async def cluster(chroot: str, data_dir: Path, number: int) -> AsyncIterator[Brokers]:
-    """Brokers 1 to `number`, each a process, and a topic `t`; whatever still runs ends with the context."""
+    """Brokers 1 to `number` as processes, and a topic `t`; processes still running end with the context."""
     brokers = Brokers(chroot, data_dir)
     try:
         await asyncio.gather(*(brokers.start(node_id) for node_id in range(1, number + 1)))
@@ -127,7 +127,7 @@ async def cluster(chroot: str, data_dir: Path, number: int) -> AsyncIterator[Bro
 
 
 class CommittingClient:
-    """The only member of a group; it commits 1, 2, 3, ... with many under way, and follows its coordinator."""
+    """The only member of a group. It commits 1, 2, 3, ... concurrently, and follows its coordinator."""
 
     def __init__(self, brokers: Brokers, group_id: str) -> None:
         self.group_id = group_id
@@ -143,27 +143,27 @@ class CommittingClient:
         self._running = asyncio.create_task(self._commit_on(), name=f"commits of {self.group_id}")
 
     async def stop(self) -> None:
-        """The commits that are under way are waited for."""
+        """Stop, and wait for commits in flight."""
         self._stopping = True
         if self._running is not None:
             await self._running
 
     def check(self) -> None:
-        """Raise what has ended its work, if something has."""
+        """Raise the error that ended its work, if any."""
         if self._running is not None and self._running.done():
             self._running.result()
 
     async def verify(self) -> None:
-        """What was acknowledged until now is there, and nothing that was never sent; the group has not changed."""
+        """Check that all acknowledged commits are stored, nothing else, and that the group has not changed."""
         least = self.acknowledged
         offset = await self._asked(self._fetch)
         assert least <= offset <= self.sent, f"{self.group_id} is at {offset}, acknowledged {least}, sent {self.sent}"
         assert await self._asked(self._heartbeat) == "none"
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------------
 
     async def _asked(self, question: Any) -> Any:
-        """The answer of `question(connection)`, at whoever coordinates; None of it means to ask again."""
+        """The result of `question(connection)` at the current coordinator; repeated while it is None."""
         answer: Any = None
 
         async def is_answered() -> bool:
@@ -201,7 +201,7 @@ class CommittingClient:
         return self.member_id
 
     async def _is_loaded(self, connection: WireConnection) -> bool:
-        """Heartbeats would not show it: they succeed while the group is loaded."""
+        """Heartbeats would not show it: they succeed while the group is being loaded."""
         answer = await connection.send(Api.DescribeGroups, 1, {"groups": [self.group_id]})
         return bool(answer.groups[0].error_code is ErrorCode.none)
 
@@ -224,7 +224,7 @@ class CommittingClient:
         while not self._stopping:
             try:
                 connection = await self._brokers.connect(await self._brokers.coordinator_of(self.group_id))
-            except (OSError, KeyError):  # it died a moment ago
+            except (OSError, KeyError):  # it was killed a moment ago
                 await asyncio.sleep(BACKOFF_S)
                 continue
             try:
@@ -262,7 +262,7 @@ class CommittingClient:
 
 @asynccontextmanager
 async def committing(brokers: Brokers, *group_ids: str) -> AsyncIterator[list[CommittingClient]]:
-    """A client a group, at work."""
+    """One running client per group."""
     clients = [CommittingClient(brokers, group_id) for group_id in group_ids]
     try:
         await asyncio.gather(*(client.start() for client in clients))

@@ -1,4 +1,4 @@
-"""Groups with members and committed offsets, made over the wire, and whether a successor has all of it.
+"""Creates groups with members and committed offsets over the wire, and checks that a successor has all of it.
 
 groups = await filled(brokers, 1, groups=10, members=3, offsets=20)   # all coordinated by broker 1
 await brokers.kill(1)
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tests.support.failover import Brokers
 
 TOPIC = "committed"
-#: Groups that are formed together, each with a connection a member.
+#: Groups formed concurrently, each with a connection per member.
 AT_ONCE = 10
 GENERATION = 2
-#: Nobody heartbeats while others are made.
+#: No member heartbeats while other groups are formed.
 SESSION_MS = 300_000
 
 
@@ -36,14 +36,14 @@ class Group:
 
     id: str
     members: tuple[str, ...]
-    offsets: int  #: partitions 0 and up of `TOPIC`, each committed at its number plus 1
+    offsets: int  #: the number of partitions of `TOPIC` with a committed offset: partition number plus 1
 
     def of(self, member_id: str) -> dict[str, Any]:
         return {"group_id": self.id, "member_id": member_id, "generation_id": GENERATION}
 
 
 async def filled(brokers: Brokers, node_id: int, *, groups: int, members: int, offsets: int) -> list[Group]:
-    """Groups that broker `node_id` coordinates, of all partitions that it leads; `TOPIC` is made."""
+    """Create groups in all partitions that broker `node_id` leads, and create `TOPIC`."""
     await brokers.create_topic(TOPIC, offsets)
     names = [f"filled-{number}" for number in range(20 * groups)]
     at = dict(zip(names, await _coordinators(brokers, node_id, names), strict=True))
@@ -76,12 +76,12 @@ async def _coordinators(brokers: Brokers, node_id: int, names: Sequence[str]) ->
 
 
 def _one_each(names: Sequence[str], partitions: int = 4) -> list[str]:
-    """One group of each partition."""
+    """One group in each partition."""
     return list({partition_of(name, partitions): name for name in names}.values())
 
 
 async def _formed(group_id: str, connections: Sequence[WireConnection], offsets: int) -> Group:
-    """The first member is a generation of its own; the others come, and all of them are the next one."""
+    """The first member forms a generation alone; the others join, and all of them form the next one."""
     first, *others = connections
     body = {
         "group_id": group_id,
@@ -125,7 +125,7 @@ async def _formed(group_id: str, connections: Sequence[WireConnection], offsets:
 async def responses_while_moving(brokers: Brokers, node_id: int, groups: Sequence[Group]) -> dict[str, list[str]]:
     """Ask broker `node_id` about one group of each partition until it coordinates all: {request: answers in order}.
 
-    Equal answers that follow one another are there once.
+    Consecutive equal answers are listed once.
     """
     connection = await brokers.connect(node_id)
     answered: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ async def responses_while_moving(brokers: Brokers, node_id: int, groups: Sequenc
 
 
 async def _asked(connection: WireConnection, group: Group, answered: dict[str, list[str]]) -> None:
-    """In this order, so that a partition that is loaded between two requests makes none of them look wrong."""
+    """In this order, so that no answer looks wrong if the partition is loaded between two requests."""
     me = group.of(group.members[0])
     asked: dict[str, Callable[[], Awaitable[Any]]] = {
         "fetch": lambda: connection.send(Api.OffsetFetch, 7, {"group_id": group.id, "topics": None}),
@@ -160,7 +160,7 @@ async def _asked(connection: WireConnection, group: Group, answered: dict[str, l
 
 
 async def verify(brokers: Brokers, node_id: int, groups: Sequence[Group]) -> None:
-    """Every member is one of the same generation, with its assignment, and every offset is there."""
+    """Check that every member has the same generation and its assignment, and that every offset is stored."""
     connection = await brokers.connect(node_id)
     try:
         for group in groups:

@@ -1,7 +1,7 @@
-"""The group machine under a manual clock, with verbs of the domain.
+"""The group machine under a manual clock, with domain verbs.
 
-Members have short names: `join("a")` sends what member a would send, with the id that it got last. Tokens of requests
-are looked up to name the member that is answered. Writes are stored at once unless `hold` was called.
+Members have short names: `join("a")` sends what member a would send, with its latest id. Answers are attributed to
+members by their tokens. Writes are stored at once unless `hold` was called.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def assignment(topic: str, *partitions: int) -> bytes:
     return encode_assignment([TopicPartition(topic, p) for p in partitions], version=0)
 
 
-#: Of the server design, which no group here uses.
+#: Settings of the server design, which no group here uses.
 ASSIGNMENT = AssignmentSettings("range", ASSIGNORS["range"], frozenset(ASSIGNORS), 1_000)
 RANGE = (Protocol("range", subscription("t")),)
 
 
 @dataclass
 class Asked:
-    """A request on its way: whose, and what."""
+    """A pending request: whose, and which."""
 
     who: str
     verb: str
@@ -76,12 +76,12 @@ class Asked:
 
 @dataclass
 class Machine:
-    """One machine, one group by default, and everything that came out of it."""
+    """One machine, by default with one group, and all effects so far."""
 
     limits: Limits = LIMITS
     now_ms: int = 0
     group_id: str = GROUP
-    ids: dict[str, str] = field(default_factory=dict)  #: member name -> the id that it was given
+    ids: dict[str, str] = field(default_factory=dict)  #: member name -> its id
     asked: dict[int, Asked] = field(default_factory=dict)
     log: dict[Any, GroupRecord | OffsetRecord] = field(default_factory=dict)
     events: list[TraceEvent] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.subject = machine.Machine(self.limits, ASSIGNMENT, lambda _: 0)
-        self.delivering = True  #: markers reach their group at once; if not, they gather in `markers`
+        self.delivering = True  #: markers reach their group at once; otherwise they are collected in `markers`
         self.markers: list[Marker] = []
         self.writes: deque[Write] = deque()
         self._timers: dict[TimerKey, int] = {}
@@ -101,7 +101,7 @@ class Machine:
     # -- requests -------------------------------------------------------------------------------------------------
 
     def join(self, who: str, *, new: bool = False, returns: bool = True, **fields: Any) -> Asked:
-        """JoinGroup of member `who`; `new` forgets its id, not `returns` is version 3."""
+        """JoinGroup of member `who`; `new` drops its id, `returns=False` is version 3."""
         number = next(self._numbers)
         request = {
             "member_id": "" if new else self.ids.get(who, ""),
@@ -118,7 +118,7 @@ class Machine:
         return self._ask(who, "join", Join(token=number, group_id=self.group_id, **request))
 
     def admit(self, who: str, **fields: Any) -> Asked:
-        """A new dynamic member whose first JoinGroup with an id is parked: MEMBER_ID_REQUIRED is done."""
+        """A new dynamic member after MEMBER_ID_REQUIRED: its JoinGroup with an id is parked."""
         self.join(who, **fields)
         return self.join(who, **fields)
 
@@ -148,7 +148,7 @@ class Machine:
         return self._ask("admin", "leave", request)
 
     def commit(self, who: str, offsets: dict[str, int], **fields: Any) -> Asked:
-        """Offsets by `topic-partition`."""
+        """Commit offsets by `topic-partition`."""
         generation = self.group.generation if self.group else 1
         given = tuple(
             OffsetToCommit(topic, int(partition), offset, metadata=fields.pop("metadata", ""))
@@ -181,7 +181,7 @@ class Machine:
         return self._ask("p", "add", AddGroup(token=next(self._numbers), producer=producer, **fields))
 
     def commit_in_transaction(self, producer: Producer, offsets: dict[str, int], **fields: Any) -> Asked:
-        """TxnOffsetCommit of a producer that knows only the group's name, unless `fields` say more."""
+        """TxnOffsetCommit of a producer that knows only the group's name; `fields` may add more."""
         return self.commit("", offsets, **{"producer": producer, "generation": -1, "member_id": "", **fields})
 
     def end(self, producer: Producer, *, commits: bool = True, transactional_id: str = "x") -> Asked:
@@ -191,12 +191,12 @@ class Machine:
         return self._ask("p", "end", request)
 
     def mark(self, producer: Producer, *, commits: bool = True, epoch: int = 0) -> Asked:
-        """A marker that reaches the group's partition."""
+        """Deliver a marker to the group's partition."""
         request = Mark(token=next(self._numbers), producer=producer, coordinator_epoch=epoch, commits=commits)
         return self._ask("coordinator", "mark", request)
 
     def deliver(self) -> None:
-        """Hand the gathered markers over; what is refused stays."""
+        """Deliver the collected markers; refused ones stay."""
         markers, self.markers = self.markers, []
         for marker in markers:
             asked = self.mark(marker.producer, commits=marker.commits)
@@ -206,7 +206,7 @@ class Machine:
                 self.markers.append(marker)
 
     def marked(self, marker: Marker) -> None:
-        """All partitions have the marker."""
+        """Report that all partitions have the marker."""
         self._perform(self.subject.step(partial(self.subject.transactions.marked, marker), self.now))
 
     def _ask(self, who: str, verb: str, request: Request) -> Asked:
@@ -221,7 +221,7 @@ class Machine:
         return Moment(self.now_ms, WALL_MS + self.now_ms)
 
     def wait(self, ms: int) -> None:
-        """Let time pass; timers fire when they are due, in order."""
+        """Advance the clock; timers fire when due, in order."""
         until = self.now_ms + ms
         while self._heap and self._heap[0][0] <= until:
             at_ms, _, key = heapq.heappop(self._heap)
@@ -232,16 +232,16 @@ class Machine:
         self.now_ms = until
 
     def hold(self) -> None:
-        """Writes stay on their way until `land` or `fail`."""
+        """Hold back writes until `land` or `fail`."""
         self.holding = True
 
     def land(self) -> None:
-        """Everything that is on its way is durable, from now on at once."""
+        """Store all writes held back; later ones are stored at once."""
         self.holding = False
         self._store()
 
     def fail(self, error: Error = Error.NOT_COORDINATOR) -> None:
-        """Everything that is on its way is refused."""
+        """Refuse all writes held back."""
         self.holding = False
         while self.writes:
             self._perform(self.subject.step(partial(self.writes.popleft().not_stored, error), self.now))
@@ -250,9 +250,9 @@ class Machine:
         self._perform(self.subject.unload(self.now))
 
     def successor(self) -> Machine:
-        """Another coordinator that loads what is stored."""
+        """Another coordinator that loads the stored records."""
         other = Machine(self.limits, self.now_ms, self.group_id, ids=dict(self.ids), log=dict(self.log))
-        # Ids that were handed out before are not made a second time.
+        # Do not create ids again that were handed out before.
         other._numbers, other._producer_ids = self._numbers, self._producer_ids
         changes: list[Change] = list(self.log.items())
         for change in changes:
@@ -261,7 +261,7 @@ class Machine:
             other._perform(other.subject.step(event, other.now))
         return other
 
-    # -- looking --------------------------------------------------------------------------------------------------
+    # -- inspection -----------------------------------------------------------------------------------------------
 
     @property
     def group(self) -> Group | None:
@@ -279,7 +279,7 @@ class Machine:
         return [record.offset if record else None for _, _, record in fetched]
 
     def timers(self) -> dict[str, int]:
-        """Milliseconds until each, by kind and member."""
+        """Milliseconds until each timer, by kind and member."""
         return {f"{key.kind.value} {key.member_id}".strip(): at - self.now_ms for key, at in self._timers.items()}
 
     # -- performing -----------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ _TELLS_AN_ID = {Error.NONE, Error.MEMBER_ID_REQUIRED}
 
 
 def stable(*names: str, limits: Limits = LIMITS, **fields: Any) -> Machine:
-    """A Stable group at generation 1; the first name leads, each member has the partition of its place."""
+    """A Stable group at generation 1; the first name leads, and member n has partition n."""
     machine = completing(*names, limits=limits, **fields)
     leader, *followers = names
     machine.sync(leader, {name: assignment("t", number) for number, name in enumerate(names)})
@@ -345,7 +345,7 @@ def completing(*names: str, limits: Limits = LIMITS, **fields: Any) -> Machine:
 
 
 def preparing(*names: str, limits: Limits = LIMITS) -> Machine:
-    """A group that was Stable; the last of `names` has joined again with new metadata, the others have not yet."""
+    """A group that was Stable; the last of `names` has rejoined with new metadata, the others have not."""
     machine = stable(*names, limits=limits)
     machine.join(names[-1], protocols=(Protocol("range", subscription("t", "u")),))
     assert machine.state == "PreparingRebalance", machine.state
@@ -353,7 +353,7 @@ def preparing(*names: str, limits: Limits = LIMITS) -> Machine:
 
 
 def empty(limits: Limits = LIMITS) -> Machine:
-    """A used group that everybody has left."""
+    """A group that all members have left."""
     machine = stable("a", limits=limits)
     machine.leave("a")
     assert machine.state == "Empty", machine.state
@@ -361,7 +361,7 @@ def empty(limits: Limits = LIMITS) -> Machine:
 
 
 def dead(limits: Limits = LIMITS) -> Machine:
-    """A group whose partition was taken away (only the machine itself can still ask it)."""
+    """A group whose partition was unloaded (only the machine itself can reach it)."""
     machine = stable("a", limits=limits)
     machine.unload()
     return machine

@@ -1,7 +1,7 @@
 """Conversations with the group machine as text files: prose, commands, and their effects.
 
 A file begins with prose (`# ...`). Then come blocks: a command line, `----`, and the recorded effects, one per line, up
-to a blank line. `REWRITE=1 pytest ...` records them again: read the diff, and commit it only if it is wanted.
+to a blank line. `REWRITE=1 pytest ...` records them again: read the diff, and commit it only if it is intended.
 
     limits initial_rebalance_delay_ms=50     settings of the machine (first)
     join a [new] [v3] [session_timeout_ms=..] [rebalance_timeout_ms=..] [instance_id=i] [protocols=range:t,rr:u]
@@ -10,7 +10,7 @@ to a blank line. `REWRITE=1 pytest ...` records them again: read the diff, and c
     commit a t-0=5 [generation=n]            delete                            describe
     wait 50 | hold | land | fail [ERROR] | unload | successor
 
-Effects are shown in the order in which the doing side performs them; `*` marks the leader in a list of members.
+Effects are shown in the order in which the service performs them; `*` marks the leader in a list of members.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ RETENTION = "retention"
 
 
 class Script:
-    """One file being played."""
+    """Plays one file."""
 
     def __init__(self) -> None:
         self.machine = Machine()
         self._seen = 0
 
     def play(self, text: str) -> str:
-        """The file as it should be: the same commands, with what came of them now."""
+        """The file with the same commands and their current effects."""
         prose, *blocks = re.split(r"\n\n+", text.strip())
         played = [prose]
         for block in blocks:
@@ -136,7 +136,7 @@ class Script:
         now = self.machine.now_ms
         for timer in outcome.timers:
             if timer.key.kind.value == RETENTION:
-                continue  # it is set at every load, and again whenever it fires
+                continue  # set at every load, and again whenever it fires
             name = self._timer(f"{timer.key.kind.value} {timer.key.member_id}".strip())
             yield f"set {name} at {timer.at_ms}" if isinstance(timer, SetTimer) else f"cancel {name}"
         for event in outcome.events:
@@ -196,7 +196,7 @@ class Script:
         return f"{kind} {self._name(member_id)}".strip()
 
     def _name(self, member_id: str) -> str:
-        """Ids are made of the name and a number; the number only shows when it is not the present one."""
+        """Ids are a name and a number; the number is shown only if it is not the current one."""
         name = member_id.rpartition("-")[0]
         return name if name and self.machine.ids.get(name) == member_id else member_id
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def hostile_broker(*, bad: Api | None = None) -> Iterator[str]:
-    """Gives "host:port". `bad` is the API that is answered so, others then being left without an answer; None: all."""
+    """Yields "host:port". `bad` is the API answered in this way, all others then get no answer; None: all APIs."""
     listener = socket.create_server(("127.0.0.1", 0))
     connections: list[socket.socket] = []
     threads: list[threading.Thread] = []
@@ -67,11 +67,11 @@ def _serve(connection: socket.socket, bad: Api | None) -> None:
 
 
 def absurd_answer(api: Api, version: int, correlation_id: int) -> bytes:
-    """A whole frame whose first count is two billion."""
+    """A complete frame whose first count is two billion."""
     message = Message(api, version, is_request=False)
     frame = message.encoded(random_body(message.entity, random.Random(1)), correlation_id=correlation_id)
     count = next((mark for mark in marks(message, frame) if mark.kind is Kind.COUNT), None)
-    if count is None:  # no array in it: cut short
+    if count is None:  # no array: truncate it
         return struct.pack(">ii", 4, correlation_id)
     announced = uvarint(2**31) if count.is_compact else struct.pack(">i", 2**31 - 1)
     tail = frame[4 : count.at] + announced + frame[count.at + count.size :]

@@ -1,4 +1,4 @@
-"""What the pipeline's jobs use of Spark, without a JVM: everything runs at once, in this process."""
+"""The part of Spark that the pipeline's jobs use, without a JVM: everything runs immediately, in this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Broadcast:
 
 
 class _Rows:
-    """Record batches, each of which is a partition of its own."""
+    """Record batches, each of which is a partition."""
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -1,4 +1,4 @@
-"""Kafka's own Admin of 4.1.1 in a JVM of a child process: `python -m tests.support.java_admin BOOTSTRAP`.
+"""Kafka's own Admin of 4.1.1, in the JVM of a child process: `python -m tests.support.java_admin BOOTSTRAP`.
 
 Prints one JSON object: what it saw of a topic that it created, altered, described by id, emptied and deleted. Against a
 real 4.1.1 it prints the same.
@@ -21,7 +21,7 @@ VERSION = "4.1.1"
 
 
 def seen_by_java(bootstrap: str, *, timeout_s: float = 120) -> dict[str, Any]:
-    """Blocks for as long as the JVM takes. `tests.support.originals.require` comes first."""
+    """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.java_admin", bootstrap],
         env={**os.environ, "JAVA_HOME": str(find_java().home)},
@@ -36,7 +36,7 @@ def seen_by_java(bootstrap: str, *, timeout_s: float = 120) -> dict[str, Any]:
 
 
 class JavaAdmin:
-    """The Admin, with its arguments made of Python's."""
+    """The Admin, with Python arguments converted to Java's."""
 
     def __init__(self, bootstrap: str) -> None:
         import jpype
@@ -72,7 +72,7 @@ class JavaAdmin:
         return self.java("java.util.Collections").singletonMap(key, value)
 
     def refusal(self, future: Any) -> str:
-        """The class of what a future fails with."""
+        """The class of the exception that a future fails with."""
         try:
             future.get()
         except self.exception as error:
@@ -135,7 +135,7 @@ def produce(admin: JavaAdmin, topic: str) -> None:
 
 
 def records(admin: JavaAdmin, topic: str, seen: dict[str, Any]) -> None:
-    """What is asked of single partitions."""
+    """Requests about single partitions."""
     partition = admin.common("TopicPartition")(topic, 0)
     before = admin.of("RecordsToDelete").beforeOffset(2)
     deleted = admin.admin.deleteRecords(admin.one(partition, before)).lowWatermarks().get(partition).get()

@@ -2,7 +2,7 @@
 
     asked = {"patterns": [...], "subjects": [...], "json": [...], "raw": [...], "texts": [...]}
     answers = ask(asked)
-    answers["matches"][i]   # one bool a subject, or None where java.util.regex refuses the pattern
+    answers["matches"][i]   # one bool per subject, or None if java.util.regex refuses the pattern
     answers["json"][i]      # ["value", ...], ["none"] or ["error"], from kafka.utils.Json
     answers["cleaned"][i]   # TopicFilter's pattern for a raw one, or None where it refuses
     answers["escaped"][i]   # Utils.JSONEscapeString

@@ -1,7 +1,7 @@
-"""Kafka 4.1.1's own producer and consumer in transactions, by a JVM in a child process:
+"""Transactions with Kafka 4.1.1's own producer and consumer, in the JVM of a child process:
 
     observed = observe("127.0.0.1:9092", "t")
-    observed["zombie"]             # the exception that a producer meets whose successor has been initialised
+    observed["zombie"]             # the exception of a producer whose successor has been initialised
     observed["read_committed"]     # the values of t-0 up to the last stable offset; "read_uncommitted": all
 
 Run as a module it is that child.
@@ -25,7 +25,7 @@ _SERIALIZATION = "org.apache.kafka.common.serialization.String"
 
 
 def observe(bootstrap: str, topic: str, *, timeout_s: float = 120) -> dict[str, Any]:
-    """Blocks for as long as the JVM takes. `tests.support.originals.require` comes first."""
+    """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.java_transactions", bootstrap, topic],
         env={**os.environ, "JAVA_HOME": str(find_java().home)},
@@ -40,7 +40,7 @@ def observe(bootstrap: str, topic: str, *, timeout_s: float = 120) -> dict[str, 
 
 
 class Clients:
-    """Of one broker and partition 0 of one topic."""
+    """Clients for partition 0 of one topic."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         import jpype
@@ -107,7 +107,7 @@ def _play(clients: Clients) -> dict[str, Any]:
     successor.beginTransaction()
     clients.send(successor, "of its successor")
     successor.commitTransaction()
-    successor.beginTransaction()  # waits until the one before is complete
+    successor.beginTransaction()  # waits until the previous one is complete
     clients.send(successor, "open")
     return observed | {level: clients.read(level) for level in LEVELS}
 

@@ -43,7 +43,7 @@ def covered(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def named_in_prose(text: str) -> tuple[str, ...]:
-    """What a conversation says that it covers, in the comments at its head."""
+    """The tests that a conversation covers, from the comments at its head."""
     head = text.split("\n\n", 1)[0].splitlines()
     return tuple(name for line in head if line.startswith(f"# {MARKER}: ") for name in line.split()[2:])
 
@@ -57,7 +57,7 @@ def _texts(root: Path) -> Iterator[tuple[str, str, Iterable[str]]]:
 
 
 def _marked(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
-    """Every live test function of a module with the names on its markers."""
+    """Every live test function of a module, with the names on its markers."""
     if NOT_LIVE & {name for statement in module.body if _is_pytestmark(statement) for name in _markers(statement)}:
         return
     for function in module.body:
@@ -72,7 +72,7 @@ def _is_pytestmark(statement: ast.stmt) -> bool:
 
 
 def _markers(node: ast.AST) -> set[str]:
-    """The x of every `pytest.mark.x` in it; what `pytest.param` says of one case stays out."""
+    """The x of every `pytest.mark.x`; marks of single cases in `pytest.param` are ignored."""
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":
         return {"parametrize"}
     attributes = (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
@@ -83,5 +83,5 @@ def _names(decorator: ast.expr) -> list[str]:
     if not (isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == f"pytest.mark.{MARKER}"):
         return []
     names = [ast.literal_eval(argument) for argument in decorator.args]
-    assert names, "a marker that names nothing"
+    assert names, "a marker without names"
     return names

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator, Mapping
 
-#: `prlimit --as`: an allocation beyond it fails, instead of the machine.
+#: `prlimit --as`: larger allocations fail, and the machine does not run out of memory.
 ADDRESS_SPACE = 3 * 1024**3
 
 
@@ -33,14 +33,14 @@ class LimitedBroker(NamedTuple):
     process: Process
     host: str
     port: int
-    log: Path | None = None  #: what it says on standard error, if that is kept
+    log: Path | None = None  #: its standard error, if kept
 
     def peak_bytes(self) -> int:
-        """The most that was resident so far."""
+        """The peak of its resident memory."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-        raise AssertionError("/proc says nothing of VmHWM")
+        raise AssertionError("/proc does not show VmHWM")
 
 
 async def serve(zookeeper: str, data_dir: Path, settings: Mapping[str, str], stall_s: float) -> None:
@@ -56,7 +56,7 @@ async def serve(zookeeper: str, data_dir: Path, settings: Mapping[str, str], sta
 async def limited_broker(
     zookeeper: str, data_dir: Path, settings: Mapping[str, str], *, stall_s: float = 5.0, log: Path | None = None
 ) -> AsyncIterator[LimitedBroker]:
-    """`stall_s`: how long whoever others wait for may stand still. `log` keeps what it says on standard error."""
+    """`stall_s`: how long a connection that others wait for may stall. `log`: a file for its standard error."""
     with log.open("w") if log is not None else nullcontext() as stderr:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.support.limited_broker"),

@@ -1,4 +1,4 @@
-"""Valid frames with known parts: the places of each count, length, number and tag section, for attacks to start from.
+"""Valid frames with known positions of each count, length, number and tag section, as input for attacks.
 
 `random_body` fills a message from a seeded generator (Hypothesis would take milliseconds for each); `marks` walks the
 encoded frame.
@@ -33,7 +33,9 @@ class Kind(enum.Enum):
 
 
 class Mark(NamedTuple):
-    """`size` bytes from `at`; `is_compact`: a variable-length integer, one more than it says but for tags."""
+    """`size` bytes from `at`; `is_compact`: a variable-length integer, which is one more than the value except for
+    tags.
+    """
 
     kind: Kind
     at: int
@@ -54,7 +56,7 @@ class Message(NamedTuple):
         return entity_class(self.api, self.version, request=self.is_request)
 
     def encoded(self, body: Mapping[str, Any], *, correlation_id: int = 7) -> bytes:
-        """A frame with its size in front, from the client "c" if it is a request."""
+        """A frame with its size; requests are from the client "c"."""
         if self.is_request:
             return encode_request(self.api, self.version, correlation_id, "c", body)
         return encode_response(self.api, self.version, correlation_id, body)

@@ -28,7 +28,7 @@ SETTINGS = MemberSettings(
 
 
 def partitions_of(emitted: Emit, field: str) -> frozenset[TopicPartition]:
-    """A field of a trace event, as the values that it was made of."""
+    """The partitions in a field of a trace event."""
     listed = emitted.fields[field]
     assert isinstance(listed, list)
     return frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in listed)
@@ -43,7 +43,7 @@ class Talk:
         self.did: tuple[Effect, ...] = ()
         self.emitted: list[Emit] = []
 
-    # -- saying --------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------
 
     def say(self, event: Event) -> tuple[Effect, ...]:
         self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
@@ -81,12 +81,12 @@ class Talk:
         return self.say(events.HeartbeatAnswered(self.member.stamp, sent_ns))
 
     def after(self, ms: int) -> tuple[Effect, ...]:
-        """Move the clock, then let the timer run."""
+        """Advance the clock, then fire the timer."""
         self.clock.advance_ms(ms)
         return self.say(Ticked())
 
     def stable(self, *partitions: TopicPartition) -> Talk:
-        """Through all four phases, as a follower."""
+        """Become Stable, as a follower."""
         self.poll()
         self.found()
         self.joined()
@@ -111,7 +111,7 @@ class Talk:
         return None if at is None else (at - self.clock.monotonic_ns()) / NS_PER_MS
 
     def kinds(self) -> list[str]:
-        """The trace so far, phases by their names."""
+        """The kinds of events traced so far; phases by their names."""
         return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.emitted]
 
     def last(self, kind: str) -> Emit:

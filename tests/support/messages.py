@@ -27,7 +27,7 @@ def mappings(entity: type[Any]) -> st.SearchStrategy[dict[str, Any]]:
 def _values(field: Field) -> st.SearchStrategy[Any]:
     one = mappings(field.nested) if field.nested is not None else _KINDS[field.kind]
     values: st.SearchStrategy[Any] = st.lists(one, max_size=2).map(tuple) if field.is_array else one
-    # A tagged field's null is its absence; kio cannot write one for those that have another default.
+    # A null tagged field is absent; kio cannot write null for fields with another default.
     return st.none() | values if field.nullable and field.tag is None else values
 
 

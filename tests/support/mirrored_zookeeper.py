@@ -31,18 +31,18 @@ TIMEOUT_S = 20
 
 
 class _Real:
-    """A session of the model's at the real server, behind a proxy of its own that can break its connection."""
+    """The real session of a model session, behind its own proxy, which can break its connection."""
 
     def __init__(self, proxy: ZooKeeperProxy, session: ZooKeeperSession) -> None:
         self.proxy = proxy
         self.session = session
         self.watched = Watched()
         self.dropped = False
-        self.expected: list[Notice] = []  #: what the model has sent and is not compared yet
+        self.expected: list[Notice] = []  #: notifications from the model, not compared yet
 
 
 class MirroredZooKeeper(ModelZooKeeper):
-    """One server; made by `mirrored`."""
+    """One server; created by `mirrored`."""
 
     def __init__(self, chroot: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -50,21 +50,21 @@ class MirroredZooKeeper(ModelZooKeeper):
         self._chroot = chroot
         self._loop = loop
         self._real: dict[int, _Real] = {}
-        self._zxids: dict[int, int] = {}  #: the real server's to the model's
+        self._zxids: dict[int, int] = {}  #: the real server's zxids -> the model's
         self._outside = self._run(self._open(chroot))
 
     def end(self) -> None:
         numbers = [number for _, number in sorted(self._zxids.items())]
-        assert numbers == sorted(set(numbers)), "the changes came in another order"
+        assert numbers == sorted(set(numbers)), "the changes were in another order"
         for session in self.sessions.values():
             if not session.ended:
                 self.close(session)
         self._run(self._outside.close())
 
     def compare_notices(self, session: Session) -> None:
-        """Whatever the real server has sent to this session by now is what the model has."""
+        """Check that the real server has sent this session the model's notifications."""
         real = self._real[session.number]
-        # A reply comes behind every notification of what happened before.
+        # A reply arrives after all notifications of earlier changes.
         self._run(real.session.exists("/"))
         fired = [Notice(str(fired.event), fired.path) for fired in real.watched.fired]
         assert fired == real.expected, (
@@ -74,7 +74,7 @@ class MirroredZooKeeper(ModelZooKeeper):
         real.watched.fired.clear()
         real.expected.clear()
 
-    # -- what the model does, done twice -------------------------------------------------------------------------------
+    # -- the model's methods, performed on both ------------------------------------------------------------------------
 
     def open(self, server: int = 0) -> Session:
         session = super().open(server)
@@ -127,7 +127,7 @@ class MirroredZooKeeper(ModelZooKeeper):
         for number, session in self.sessions.items():
             self._real[number].expected += list(session.inbox)[before[number] :]
 
-    # -- the real one --------------------------------------------------------------------------------------------------
+    # -- the real server -----------------------------------------------------------------------------------------------
 
     def _run(self, work: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_S)
@@ -149,14 +149,14 @@ class MirroredZooKeeper(ModelZooKeeper):
         )
 
     async def _break(self, real: _Real) -> None:
-        """The connection breaks and stands again, in the same session and without its watches."""
+        """Break the connection and restore it, in the same session, without its watches."""
         states, number = real.session.subscribe(), real.session.session_id
         real.proxy.cut()
         while (await states.get()).state is not SessionState.SUSPENDED:
             pass
         await until(lambda: real.session.connected, TIMEOUT_S, "the session to be connected again")
         assert real.session.session_id == number
-        real.watched.fired.clear()  # kazoo's word that its watches are gone
+        real.watched.fired.clear()  # kazoo's events for lost watches
 
     async def _put(self, path: str, data: bytes) -> None:
         try:
@@ -195,7 +195,7 @@ class MirroredZooKeeper(ModelZooKeeper):
         return Reply(data, children, None if stat is None else self._stat(stat, expected), zxid=len(self.log))
 
     def _stat(self, stat: ZnodeStat, expected: Stat | None) -> Stat:
-        """In the model's numbers. A change that is seen for the first time is the one that the model says."""
+        """The metadata in the model's zxids. A new zxid is paired with the one that the model expects."""
         owner = 0
         if stat.ephemeral_owner:
             owner = next(n for n, real in self._real.items() if real.session.session_id == stat.ephemeral_owner)
@@ -220,7 +220,7 @@ def _part(part: Call) -> operations.TransactionPart:
 
 @contextmanager
 def mirrored(chroot: str) -> Iterator[MirroredZooKeeper]:
-    """A model and a chroot that are both empty; their event loop has a thread of its own."""
+    """An empty model and an empty chroot; their event loop runs in a separate thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="mirror", daemon=True)
     thread.start()

@@ -1,17 +1,17 @@
 """One group of our members and original consumers, behind one proxy that sees every request to ZooKeeper.
 
-    async with mixed_group(broker, "g", {"t": 4}) as group:      # topics of a real broker, made if they are new
+    async with mixed_group(broker, "g", {"t": 4}) as group:      # topics of a real broker, created if missing
         group.load()                                              # numbered records into every partition, all the time
         ours = await group.join_ours("c1", {"t": 1})
         theirs = await group.join_original(host, "c2", Pattern("white_list", "t|u"))
-        await group.settled()                                     # the owner nodes are what the registered ids give
+        await group.settled()                                     # the owner nodes follow from the registered ids
         await ours.leave(), await theirs.kill(), ...
         await group.drained()                                     # everything has been delivered; the load has ended
         group.verify()
 
-`verify` goes through all ownerships (a claim, and what that member then delivered of the partition): each begins at
-the offset that was committed when its member read it and goes on without a gap, and together they cover the log. What
-is delivered twice is then what had not been committed.
+`verify` checks all ownerships (a claim, and the records that the member then delivered from the partition): each begins
+at the committed offset that its member read and has no gaps, and together they cover the log. So only uncommitted
+records are delivered twice.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     #: {topic: thread ids of the whole group}, {topic: partitions} -> {partition: thread id}
     Rule = Callable[[Mapping[str, list[str]], Mapping[str, int]], dict[TopicPartition, str]]
 
-#: Outlives every pause of a busy machine: whose session is to end, it is ended for.
+#: Longer than any pause of a busy machine; tests end sessions explicitly.
 SESSION_MS = 30_000
 COMMIT_MS = 500
 
 
 class Delivery(NamedTuple):
-    """One record that a member has handed out."""
+    """One record that a member has delivered."""
 
     partition: TopicPartition
     offset: int
@@ -76,11 +76,11 @@ class Party(Protocol):
     def deliveries(self) -> list[Delivery]: ...
     async def leave(self) -> None: ...
     async def end(self) -> None:
-        """Whatever is left of it. Idempotent."""
+        """End what is left of it. Idempotent."""
 
 
 def by_range(threads: Mapping[str, list[str]], partitions: Mapping[str, int]) -> dict[TopicPartition, str]:
-    """Topic by topic: threads in the order of strings, the first ones get one partition more."""
+    """Topic by topic: threads in string order; the first ones get one more partition."""
     owned = {}
     for topic, unordered in threads.items():
         each, more = divmod(partitions.get(topic, 0), len(unordered))
@@ -90,7 +90,7 @@ def by_range(threads: Mapping[str, list[str]], partitions: Mapping[str, int]) ->
 
 
 def delivered_by(events: list[dict[str, object]]) -> list[Delivery]:
-    """What our `records_delivered` events say."""
+    """The deliveries in our `records_delivered` events."""
     return [
         Delivery(TopicPartition(str(e["topic"]), int(str(e["partition"]))), offset, int(str(e["ns"])) / 1e9)
         for e in events
@@ -100,10 +100,10 @@ def delivered_by(events: list[dict[str, object]]) -> list[Delivery]:
 
 
 def was_in_hand(offsets: list[int], last: int, begins_at: frozenset[int | None]) -> bool:
-    """Whether the first of these belongs to the ownership before, which ended with `last`.
+    """Whether the first of these offsets belongs to the previous ownership, which ended with `last`.
 
-    An application may have a record in hand while the rebalance goes by, and be done with it after the next claim. It
-    was not committed, so it comes again.
+    An application may still process a record during the rebalance and finish after the next claim. It was not
+    committed, so it is delivered again.
     """
     if not offsets or offsets[0] != last + 1:
         return False
@@ -112,7 +112,7 @@ def was_in_hand(offsets: list[int], last: int, begins_at: frozenset[int | None])
 
 
 class Ours:
-    """A member of ours in this process, with a task that polls."""
+    """One of our members in this process, with a task that polls."""
 
     def __init__(self, member: Member, consumer_id: str) -> None:
         self.member = member
@@ -150,8 +150,8 @@ class Ours:
         await self.member.consumer.close()
 
 
-class OursApart:
-    """A member of ours in a process of its own, which can be killed."""
+class OursAsProcess:
+    """One of our members in a separate process, which can be killed."""
 
     def __init__(self, config: Mapping[str, object], log: Path) -> None:
         self.consumer_id = f"{config['group']}_{config['process']}"
@@ -220,7 +220,7 @@ class Theirs:
         await self.original.leave()
 
     async def kill(self) -> None:
-        """SIGKILL of its host: give it one of its own."""
+        """SIGKILL its host, which it must not share."""
         self._left = True
         await asyncio.to_thread(self.original.host.kill)
 
@@ -231,34 +231,34 @@ class Theirs:
 
 @dataclass
 class Ownership:
-    """From a claim on: what the member delivered of the partition until it claimed it again."""
+    """What a member delivered from a partition between a claim and its next claim of it."""
 
     member: str
     partition: TopicPartition
-    begins_at: frozenset[int | None]  #: what was committed when it read; two values when a commit was under way
+    begins_at: frozenset[int | None]  #: the committed offset that it read; two values if a commit was in flight
     offsets: list[int]
 
     def faults(self) -> list[str]:
         who = f"{self.member}'s ownership of {self.partition}"
         found = []
         if self.offsets and self.offsets[0] not in {0 if start is None else start for start in self.begins_at}:
-            found.append(f"{who} begins at {self.offsets[0]}, committed was {set(self.begins_at)}")
-        found += [f"{who} goes from {a} to {b}" for a, b in pairwise(self.offsets) if b != a + 1]
+            found.append(f"{who} begins at {self.offsets[0]}, but {set(self.begins_at)} was committed")
+        found += [f"{who} jumps from {a} to {b}" for a, b in pairwise(self.offsets) if b != a + 1]
         return found
 
 
 @dataclass
 class MixedGroup:
-    """Made by `mixed_group`."""
+    """Created by `mixed_group`."""
 
     name: str
     broker: RealBroker
-    session: ZooKeeperSession  #: past the proxy
+    session: ZooKeeperSession  #: bypasses the proxy
     proxy: ZooKeeperProxy
     folder: Path
     topics: dict[str, int]
     settings: dict[str, str] = field(default_factory=dict)  #: of every member, by Kafka's names
-    members: dict[str, Party] = field(default_factory=dict)  #: that should be registered, by consumer id
+    members: dict[str, Party] = field(default_factory=dict)  #: those that should be registered, by consumer id
     everyone: list[Party] = field(default_factory=list)
     produced: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
     _loading: asyncio.Task[None] | None = None
@@ -269,15 +269,15 @@ class MixedGroup:
     async def join_ours(
         self, name: str, topics: Mapping[str, int] | TopicFilter, streams: int = 1, **settings: str
     ) -> Ours:
-        """A member in this process, by `topics` or by a pattern with so many streams."""
+        """A member in this process that subscribes by name, or by a pattern with `streams` streams."""
         given = {key.replace(".", "_"): value for key, value in self._given(settings).items()}
         made = Ours(new_member(self.proxy.connect_string, name, group=self.name, **given), f"{self.name}_{name}")
         self._enter(made)
         await made.join(topics, streams)
         return made
 
-    async def join_ours_apart(self, name: str, topics: Mapping[str, int], **settings: str) -> OursApart:
-        """A member in a process of its own; it may still be joining when this returns."""
+    async def join_ours_as_process(self, name: str, topics: Mapping[str, int], **settings: str) -> OursAsProcess:
+        """A member in a separate process; it may still be joining when this returns."""
         config = {
             "process": name,
             "design": "zookeeper",
@@ -291,7 +291,7 @@ class MixedGroup:
             "bootstrap": self.broker.bootstrap,
             "settings": {**SETTINGS, **self._given(settings), "consumer.id": name},
         }
-        made = OursApart(config, self.folder / f"{name}.log")
+        made = OursAsProcess(config, self.folder / f"{name}.log")
         self._enter(made)
         return made
 
@@ -324,13 +324,13 @@ class MixedGroup:
         del self.members[party.consumer_id]
         await party.leave()
 
-    async def dies(self, party: Theirs | OursApart) -> None:
+    async def dies(self, party: Theirs | OursAsProcess) -> None:
         del self.members[party.consumer_id]
         await party.kill()
         await self._end_session(party)
 
     async def _end_session(self, party: Party) -> None:
-        """What its timeout would do."""
+        """End its session, as its timeout would."""
         zookeeper = self.broker.zookeeper
         assert zookeeper is not None
         await asyncio.to_thread(end_session, zookeeper, self.proxy.credentials(party.consumer_id))
@@ -338,7 +338,7 @@ class MixedGroup:
     # -- the group in ZooKeeper --------------------------------------------------------------------------------------
 
     async def registrations(self) -> dict[str, dict[str, object]]:
-        """{consumer id: its payload}, as ZooKeeper has them."""
+        """{consumer id: its payload} in ZooKeeper."""
         found = {}
         try:
             names = await self.session.children(paths.member_ids(self.name))
@@ -350,7 +350,7 @@ class MixedGroup:
         return found
 
     async def threads(self) -> dict[str, list[str]]:
-        """{topic: thread ids} that the registered ids give."""
+        """{topic: thread ids} of the registered ids."""
         every = await self.session.children(paths.BROKER_TOPICS)
         found: dict[str, list[str]] = defaultdict(list)
         for name, payload in (await self.registrations()).items():
@@ -367,7 +367,7 @@ class MixedGroup:
         return found
 
     async def settled(self, rule: Rule = by_range, *, timeout_s: float = 30) -> dict[TopicPartition, str]:
-        """Wait until exactly our members are registered and the owner nodes say what the rule gives for those."""
+        """Wait until exactly our members are registered and the owner nodes follow the rule."""
         seen: dict[str, object] = {}
         actual: dict[TopicPartition, str] = {}
 
@@ -383,7 +383,7 @@ class MixedGroup:
         return actual
 
     async def expire(self, party: Party) -> None:
-        """Let its session expire, and let it come back."""
+        """Expire its session, and let it return."""
         path = paths.member_id(self.name, party.consumer_id)
         (_, before) = await self.session.get(path)
         self.proxy.refuse(True, party.consumer_id)
@@ -404,7 +404,7 @@ class MixedGroup:
         await asyncio.to_thread(self.broker.create_topic, topic, partitions)
 
     def load(self, *, every_s: float = 0.02) -> None:
-        """From now on a record every so often, into each partition of each topic that there is."""
+        """From now on, send a record to each partition of each existing topic every `every_s`."""
         self._loading = asyncio.create_task(self._load(every_s))
 
     async def _load(self, every_s: float) -> None:
@@ -423,7 +423,7 @@ class MixedGroup:
             await client.close()
 
     async def drained(self, *, timeout_s: float = 20) -> None:
-        """End the load, and wait until everything has been delivered at least once."""
+        """End the load, and wait until every record has been delivered at least once."""
         await self.end_load()
         await until(lambda: not self._missing(), timeout_s, lambda: f"delivery of {self._missing()}", every_s=0.05)
 
@@ -434,14 +434,14 @@ class MixedGroup:
             self._loading = None
 
     def _missing(self) -> dict[TopicPartition, int]:
-        """{partition: how many of its records nobody has delivered}."""
+        """{partition: number of its records that no member has delivered}."""
         seen: dict[TopicPartition, set[int]] = defaultdict(set)
         for party in self.everyone:
             for delivery in party.deliveries():
                 seen[delivery.partition].add(delivery.offset)
         return {tp: count - len(seen[tp]) for tp, count in self.produced.items() if count > len(seen[tp])}
 
-    # -- judgement ---------------------------------------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------------------------------
 
     def ownerships(self) -> list[Ownership]:
         operations = self.proxy.operations()
@@ -454,7 +454,7 @@ class MixedGroup:
         found = []
         for (member, tp), made in claims.items():
             ends = [op.at for op in made[1:]] + [float("inf")]
-            last: int | None = None  # of what the member has delivered of the partition
+            last: int | None = None  # of the member's deliveries from the partition
             for claim, end in zip(made, ends, strict=True):
                 offsets = [d.offset for d in deliveries[member] if d.partition == tp and claim.at <= d.at < end]
                 begins_at = self._committed_for(claim, operations)
@@ -465,7 +465,7 @@ class MixedGroup:
         return found
 
     def _committed_for(self, claim: Op, operations: list[Op]) -> frozenset[int | None]:
-        """What the claimer can have read in the partition's offset node before it claimed."""
+        """The offsets that the claimer may have read from the partition's offset node before its claim."""
         owned = paths.parse_owner(claim.path)
         assert owned is not None
         path = paths.offset(owned.group, owned.topic, owned.partition)
@@ -485,7 +485,7 @@ class MixedGroup:
         return frozenset({done, *under_way})
 
     def verify(self) -> None:
-        """Nothing is lost, and every ownership begins at what was committed and has no gap."""
+        """Check that no record is lost, and that every ownership begins at the committed offset and has no gaps."""
         assert not self._missing()
         assert self.produced
         faults = [fault for ownership in self.ownerships() for fault in ownership.faults()]
@@ -496,7 +496,7 @@ class MixedGroup:
 async def mixed_group(
     broker: RealBroker, name: str, topics: Mapping[str, int], folder: Path, **settings: str
 ) -> AsyncIterator[MixedGroup]:
-    """An empty group; its members, the load and the proxy end with it. `settings` are every member's."""
+    """An empty group; members, load and proxy end with it. `settings` apply to every member."""
     assert broker.zookeeper is not None
     with ZooKeeperProxy(broker.zookeeper) as proxy:
         async with opened(broker.zookeeper) as session:

@@ -1,6 +1,6 @@
-"""What can happen to a model group: actions whose choices are drawn by Hypothesis or by a seeded generator.
+"""Actions on a model group, whose choices are drawn by Hypothesis or by a seeded generator.
 
-An action that is not possible at the moment does nothing. `choose(n)` returns a number from 0 to n-1.
+An impossible action does nothing. `choose(n)` returns a number from 0 to n-1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Choose = Callable[[int], int]
 T = TypeVar("T")
 
 TOPIC, SECOND_TOPIC = "t", "u"
-#: What members may want, and by which pattern.
+#: The subscriptions that members may have, and by which pattern.
 PLAIN: tuple[tuple[dict[str, int], str], ...] = (({TOPIC: 1}, STATIC), ({TOPIC: 2}, STATIC))
 VARIED = (*PLAIN, ({TOPIC: 1, SECOND_TOPIC: 2}, STATIC), ({"t|u": 1}, "white_list"), ({"x": 2}, "black_list"))
 UNREADABLE = paths.member_id(GROUP, "not-a-consumer")
@@ -31,13 +31,13 @@ SERVERS = 3
 
 @dataclass
 class Actions:
-    """The group and what was done to it; every public method is an action."""
+    """The group, and the actions so far; every public method is an action."""
 
     group: ModelGroup
     choose: Choose
     config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     fence: str = "none"
-    varied: bool = False  #: members may want two topics, or all that match a pattern
+    varied: bool = False  #: members may subscribe to two topics, or to all that match a pattern
     joined: int = 0
     held: list[ModelMember] = field(default_factory=list)
     strangers: list[Session] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Actions:
             self.joined += 1
 
     def go_on(self) -> None:
-        """One member goes on for a while."""
+        """One member takes a few steps."""
         if not (members := [member for member in self.group.members if member.ready() and member not in self.held]):
             return
         member = self._one(members)
@@ -66,14 +66,14 @@ class Actions:
             self.group.go_on(member, self._one(names))
 
     def go_on_everybody(self) -> None:
-        """Each member in turn, a few steps."""
+        """Each member takes a few steps in turn."""
         for _ in range(1 + self.choose(20)):
             for member in self.group.members:
                 if member not in self.held and (names := member.ready()):
                     self.group.go_on(member, self._one(names))
 
     def hold(self) -> None:
-        """What a member wants next has to wait, while everybody else goes on."""
+        """Hold a member's next call while all others continue."""
         if members := [member for member in self.group.members if member.ready()]:
             self.held.append(self._one(members))
 
@@ -89,17 +89,17 @@ class Actions:
             self._one(members).crash()
 
     def expire_crashed(self) -> None:
-        """The session of a member that crashed ends."""
+        """Expire the session of a crashed member."""
         if dead := [m for m in self.group.members if not m.alive and not m.session.ended]:
             self.group.zookeeper.expire(self._one(dead).session)
 
     def restart(self) -> None:
-        """A member that crashed comes back under its id, whether or not its old session has ended."""
+        """A crashed member returns under its id, whether or not its old session has ended."""
         if dead := [m for m in self.group.members if not m.alive]:
             member = self._one(dead)
             if not any(other.alive and other.consumer_id == member.consumer_id for other in self.group.members):
                 self.group.join(
-                    member.name, member.wish.wanted, pattern=member.wish.pattern, fence=self.fence, **self.config
+                    member.name, member.options.wanted, pattern=member.options.pattern, fence=self.fence, **self.config
                 )
 
     def cut(self) -> None:
@@ -107,7 +107,7 @@ class Actions:
             self._one(members).cut()
 
     def lose_answer(self) -> None:
-        """A call is done, the connection breaks before its answer."""
+        """Perform a call, and break the connection before its answer."""
         waiting = [(m, name) for m in self._connected() for name, w in m.wants().items() if isinstance(w, Call)]
         if waiting:
             member, name = self._one(waiting)
@@ -148,7 +148,7 @@ class Actions:
         self.group.set_broker(self.choose(2))
 
     def unreadable_member_comes(self) -> None:
-        """An id node that is no consumer's."""
+        """Create an id node with data that no consumer writes."""
         payload = (b"", b"not json", b"[]", b'{"pattern":"static"}', b'{"pattern":"static","subscription":{"t":"2"}}')
         self.group.zookeeper.put(UNREADABLE, self._one(payload))
 
@@ -156,7 +156,7 @@ class Actions:
         self.group.zookeeper.remove(UNREADABLE)
 
     def stranger_claims(self) -> None:
-        """Somebody else's session makes an owner node with the thread id of a member (a second one of its name)."""
+        """Another session creates an owner node with a member's thread id (a second member of that name)."""
         path = paths.owner(GROUP, TOPIC, self._one(self.group.partitions(TOPIC)))
         if self.group.members and self.group.zookeeper.data(path) is None:
             self.strangers.append(self.group.zookeeper.open())
@@ -177,7 +177,7 @@ class Actions:
             self._one(members).commit()
 
     def listener_turns(self) -> None:
-        """Its listener raises from now on, or no longer."""
+        """Let its listener raise from now on, or stop raising."""
         if members := self._living():
             member = self._one(members)
             member.listener_raises = not member.listener_raises
@@ -192,7 +192,7 @@ class Actions:
         return [member for member in self._living() if member.connected]
 
 
-#: Nothing here ends a living member's session or makes a server lag.
+#: Actions that neither end a running member's session nor make a server lag.
 CALM = (
     "join",
     "go_on",
@@ -217,12 +217,12 @@ TOPICS = ("topic_comes", "topic_goes")
 LISTENERS = ("listener_turns",)
 GARBAGE = ("unreadable_member_comes", "unreadable_member_goes")
 ALL = (*CALM, *STALE, *EXPIRIES, *GARBAGE)
-#: How often each is drawn where a seed draws; once where it is not named.
+#: The weight of each action in seeded runs; 1 if not listed.
 WEIGHTS = {"go_on": 8, "go_on_everybody": 6, "consume": 4, "hold": 3, "let_go": 2, "reach": 2}
 
 
 def beginning(zookeeper: ModelZooKeeper | None = None) -> ModelGroup:
-    """A broker and a topic of three partitions, and nobody there."""
+    """A broker, a topic of three partitions, and no members."""
     group = ModelGroup(zookeeper or ModelZooKeeper())
     group.set_broker(0)
     group.set_topic(TOPIC, 3)
@@ -230,7 +230,7 @@ def beginning(zookeeper: ModelZooKeeper | None = None) -> ModelGroup:
 
 
 def end_of_faults(group: ModelGroup) -> None:
-    """Everything is as it should be, and everybody has gone on until nothing is left to do."""
+    """End all faults, and let all members continue until nothing is left to do."""
     if not group.zookeeper.children(paths.BROKER_IDS):
         group.set_broker(0)
     group.zookeeper.remove(UNREADABLE)
@@ -241,6 +241,6 @@ def end_of_faults(group: ModelGroup) -> None:
 
 
 def touch(group: ModelGroup) -> None:
-    """A change that everybody hears of and that changes nothing."""
+    """Make a change that all members are notified of, and that has no effect."""
     group.set_topic(TOPIC, len(group.partitions(TOPIC)))
     group.settle()

@@ -1,4 +1,4 @@
-"""The faults that options remove, as checks on a model group: each raises AssertionError if the fault occurs."""
+"""The faults that options remove, as checks on a model group. Each raises AssertionError if its fault occurs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITES = ("create", "setData", "multi")
 
 
 def starts_where_the_group_has_come_to(group: ModelGroup) -> None:
-    """Nobody has committed between the read of an offset and the start from it (`claim_before_offsets`)."""
+    """No member commits between the read of an offset and the start from it (`claim_before_offsets`)."""
     for member in group.members:
         for adopted in member.adoptions:
             at = f"{adopted.partition} at {adopted.offset}, committed is {adopted.committed}"
@@ -27,14 +27,14 @@ def starts_where_the_group_has_come_to(group: ModelGroup) -> None:
 
 
 def deletes_only_its_own(group: ModelGroup) -> None:
-    """A release or rollback takes away no node that another session made (`checked_release`)."""
+    """A release or rollback deletes no node that another session created (`checked_release`)."""
     for member, done in _done(group):
         if done.call.op == "delete" and not done.reply.error:
             assert done.owner == done.session, f"{member.name} deleted {done.call.path} of session {done.owner}"
 
 
 def takes_no_others_node_for_its_own(group: ModelGroup) -> None:
-    """Adopted is what this session made, or what it found and saw to be its own (`checked_claim`)."""
+    """A member adopts only what its session created, or what it found to be its own (`checked_claim`)."""
     for member in group.members:
         for adopted in member.adoptions:
             path = owner_path(adopted.partition)
@@ -45,7 +45,7 @@ def takes_no_others_node_for_its_own(group: ModelGroup) -> None:
 
 
 def commits_only_as_the_last_claimant(group: ModelGroup) -> None:
-    """No offset is written by who claimed a partition before somebody else did (`commit_fence`)."""
+    """Only the member with the latest claim of a partition writes its offset (`commit_fence`)."""
     claimed: dict[TopicPartition, str] = {}
     for member, done in sorted(_done(group), key=lambda pair: pair[1].at):
         call = done.call.parts[1] if done.call.parts else done.call
@@ -59,21 +59,21 @@ def commits_only_as_the_last_claimant(group: ModelGroup) -> None:
 
 
 def delivers_only_while_connected(group: ModelGroup) -> None:
-    """Whoever reaches no server hands out nothing (`stop_on_disconnect`)."""
+    """A disconnected member delivers nothing (`stop_on_disconnect`)."""
     for partition, member in group.delivering():
         assert member.connected or "executor" in member.ready(), (
-            f"{member.name} hands out {partition} without a connection"
+            f"{member.name} delivers {partition} without a connection"
         )
 
 
 def delivers_alone(group: ModelGroup) -> None:
-    """No partition is handed out by two at once, not by one that has lost its session either."""
+    """No two members deliver the same partition, not even a member that has lost its session."""
     twice = [partition for partition, times in Counter(tp for tp, _ in group.delivering()).items() if times > 1]
     assert not twice, f"{twice[0]} by {[member.name for tp, member in group.delivering() if tp in twice]}"
 
 
 def reads_nothing_older_than_the_attempt(group: ModelGroup) -> None:
-    """Members and topics are read as they were when the attempt began, or later (`sync_before_reads`)."""
+    """Reads of members and topics are not older than the start of the attempt (`sync_before_reads`)."""
     for member, done in _done(group):
         if done.step == "R6" and done.program == "executor":
             began = member.attempts_began_at[done.attempt - 1]
@@ -85,7 +85,7 @@ def owner_path(partition: TopicPartition) -> str:
 
 
 def _claim(call: Call, *, epochs: bool) -> TopicPartition | None:
-    """What a write makes its member the owner of: the owner node or, where epochs are kept, the epoch's."""
+    """The partition that a write claims: by the owner node or, with epochs, by the epoch node."""
     if not epochs:
         named = paths.parse_owner(call.path)
         return None if named is None else TopicPartition(named.topic, named.partition)

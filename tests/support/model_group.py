@@ -1,4 +1,4 @@
-"""A group of model members on a model of ZooKeeper, with brokers and topics, and the checks of every state."""
+"""A group of model members on a model of ZooKeeper, with brokers and topics, and a hook after every step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.assignors.thread_range import thread_range
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from tests.support.model_member import GROUP, ModelMember, Wish
+from tests.support.model_member import GROUP, MemberOptions, ModelMember
 from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import STATIC
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from tests.support.model_offsets import Stored
     from tests.support.model_zookeeper import ModelZooKeeper
 
-#: Enough attempts for every member to win in the end.
+#: Enough attempts for every member to succeed in the end.
 PATIENT = 60
 
 
 class ModelGroup:
-    """Members in the order of their joining; one that crashed stays in the list."""
+    """Members in the order of joining; crashed ones stay in the list."""
 
     def __init__(self, zookeeper: ModelZooKeeper) -> None:
         self.zookeeper = zookeeper
         self.members: list[ModelMember] = []
         self.stored: Stored = {}
-        self.looked_at: Callable[[ModelMember], None] = lambda _: None  #: called after every step of a member
-        #: What applications were handed, in order: (member, first offset, next offset).
+        self.on_step: Callable[[ModelMember], None] = lambda _: None  #: called after every step of a member
+        #: Deliveries to applications, in order: (member, first offset, next offset).
         self.handed: dict[TopicPartition, list[tuple[str, int, int]]] = defaultdict(list)
 
     def set_broker(self, node_id: int) -> None:
@@ -53,9 +53,9 @@ class ModelGroup:
         server: int = 0,
         **options: Any,
     ) -> ModelMember:
-        """A member that has not done anything yet."""
+        """A member that has not taken a step yet."""
         base = RebalanceConfig(group=GROUP, consumer_id=f"{GROUP}_{name}", max_retries=PATIENT)
-        wish = Wish(
+        given = MemberOptions(
             wanted=wanted,
             config=replace(base, **options),
             pattern=pattern,
@@ -63,19 +63,19 @@ class ModelGroup:
             stored=self.stored,
             handed=lambda tp, first, after: self.handed[tp].append((name, first, after)),
         )
-        member = ModelMember(self.zookeeper, name, wish, server=server)
+        member = ModelMember(self.zookeeper, name, given, server=server)
         self.members.append(member)
         return member
 
-    # -- going on ----------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------------------------
 
     def go_on(self, member: ModelMember, name: str) -> None:
-        """A program of a member goes on, and is looked at."""
+        """Let one program of a member take a step, and check the group."""
         member.go_on(name)
-        self.looked_at(member)
+        self.on_step(member)
 
     def heal(self) -> None:
-        """Every server follows, and whoever lives is connected."""
+        """Let every server catch up, and connect every running member."""
         for server in self.zookeeper.servers:
             self.zookeeper.follow(server.number)
         for member in self.members:
@@ -84,9 +84,9 @@ class ModelGroup:
             member.reach()
 
     def settle(self, rounds_max: int = 100_000) -> None:
-        """Everybody goes on in turn until nobody can; time passes only when nobody has anything else to do.
+        """Let all members continue in turn until none can; time passes only when all of them wait for it.
 
-        Reminders that lead to nothing, round after round, are nothing to do.
+        Reminders without any effect, round after round, do not count.
         """
         idle, before = 0, self._progress()
         for _ in range(rounds_max):
@@ -97,17 +97,17 @@ class ModelGroup:
             if not moves or idle > 2 * len(self.members):
                 return
             for member, name in moves:
-                if name in member.ready():  # an earlier one may have ended it
+                if name in member.ready():  # an earlier program may have ended it
                     self.go_on(member, name)
         raise AssertionError(f"not settled after {rounds_max} rounds")
 
     def _progress(self) -> tuple[int, int]:
         return len(self.zookeeper.log), sum(len(member.emitted) for member in self.members)
 
-    # -- what is so ----------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------------------------
 
     def owners(self) -> dict[TopicPartition, str]:
-        """Who owns what by the owner nodes, as thread ids."""
+        """{partition: thread id} according to the owner nodes."""
         found = {}
         for topic in self.zookeeper.children(paths.owners(GROUP)):
             for number in self.zookeeper.children(paths.topic_owners(GROUP, topic)):
@@ -126,7 +126,7 @@ class ModelGroup:
         return -1 if data is None else int(data)
 
     def registered(self) -> list[ModelMember]:
-        """Members that live and whose id stands, in their own session."""
+        """Running members whose id node exists in their own session."""
         nodes = self.zookeeper.leader.nodes
         return [
             member
@@ -137,7 +137,7 @@ class ModelGroup:
         ]
 
     def by_the_rule(self) -> dict[TopicPartition, str]:
-        """Who should own what: the range rule over whoever is registered."""
+        """The owners by the range rule over the registered members."""
         threads: dict[str, list[str]] = defaultdict(list)
         for member in self.registered():
             for topic, streams in self.topics_of(member).items():
@@ -149,12 +149,12 @@ class ModelGroup:
         return shares
 
     def topics_of(self, member: ModelMember) -> dict[str, int]:
-        """{topic: streams}, a pattern's too."""
-        wish = member.wish
-        if wish.pattern == STATIC:
-            return dict(wish.wanted)
-        ((pattern, streams),) = wish.wanted.items()
-        topics = matching(wish.pattern, pattern, self.zookeeper.children(paths.BROKER_TOPICS), exclude_internal=True)
+        """{topic: streams}, also for a pattern."""
+        given = member.options
+        if given.pattern == STATIC:
+            return dict(given.wanted)
+        ((pattern, streams),) = given.wanted.items()
+        topics = matching(given.pattern, pattern, self.zookeeper.children(paths.BROKER_TOPICS), exclude_internal=True)
         return dict.fromkeys(topics, streams)
 
     def partitions(self, topic: str) -> list[int]:

@@ -1,6 +1,6 @@
-"""Invariants of a model group: those that hold in every state, and those that hold unless something severe happened.
+"""Invariants of a model group: those that always hold, and those that hold unless something severe happened.
 
-`Invariants(group)` checks every step (`group.looked_at`); the other methods are called between steps. Each raises
+`Invariants(group)` checks every step (`group.on_step`); the other methods are called between steps. Each raises
 AssertionError with what it saw.
 """
 
@@ -23,19 +23,19 @@ READS = ("exists", "getData", "getChildren")
 
 
 class Invariants:
-    """One group's; `calm` says that no living member's session has ended and no read was stale."""
+    """The invariants of one group; `calm`: no running member's session has ended and no read was stale."""
 
     def __init__(self, group: ModelGroup) -> None:
         self.group = group
-        self.counted = 0  #: successful attempts whose operations were held against the model
+        self.counted = 0  #: successful attempts whose operations were compared with the model
         self._seen: Counter[ModelMember] = Counter()
         self._ended: Counter[ModelMember] = Counter()
         self._adopted: dict[ModelMember, object] = {}
-        group.looked_at = self._look
+        group.on_step = self._look
 
     @property
     def sessions_live(self) -> bool:
-        """No member has lost its session while it lived."""
+        """Whether no running member has lost its session."""
         return not any(member.lost_sessions for member in self.group.members)
 
     @property
@@ -45,52 +45,52 @@ class Invariants:
     # -- between steps -----------------------------------------------------------------------------------------------
 
     def owner_nodes_belong_to_living_sessions_of_their_threads(self) -> None:
-        """So no partition ever has two owners in ZooKeeper: a node is one member's, and goes with its session."""
+        """So no partition has two owners in ZooKeeper: a node belongs to one member and disappears with its session."""
         sessions = self.group.zookeeper.sessions
         for partition, thread in self.group.owners().items():
             path = paths.owner(GROUP, partition.topic, partition.partition)
             owner = self.group.zookeeper.leader.nodes[path].owner
-            assert owner, f"{partition} has an owner node that no session's end removes"
+            assert owner, f"{partition} has a persistent owner node"
             assert not sessions[owner].ended, f"{partition} is owned by a session that has ended"
             mine = [m for m in self.group.members if thread.startswith(f"{m.consumer_id}-")]
             assert any(owner in m.sessions for m in mine), f"{partition}: {thread} by session {owner}"
 
     def no_two_deliver(self) -> None:
-        """While no session ends. A read that is stale makes conflicts, not two owners."""
+        """Holds while no session ends. A stale read causes conflicts, not two owners."""
         if self.sessions_live:
             twice = [tp for tp, times in Counter(tp for tp, _ in self.group.delivering()).items() if times > 1]
             assert not twice, f"{twice} by {[(str(tp), m.name) for tp, m in self.group.delivering() if tp in twice]}"
 
     def what_is_delivered_is_owned(self) -> None:
-        """While no session ends: fetchers start after the claim and stop before the release."""
+        """Holds while no session ends: fetchers start after the claim and stop before the release."""
         if self.sessions_live:
             owners = self.group.owners()
             for partition, member in self.group.delivering():
-                if member.wish.pattern != STATIC and not self.group.partitions(partition.topic):
-                    continue  # with no topic left that matches, R4 empties no stream: so it is in the original
+                if member.options.pattern != STATIC and not self.group.partitions(partition.topic):
+                    continue  # if no topic matches, R4 empties no stream, as in the original
                 assert owners.get(partition) == member.handing[partition].thread, f"{partition} by {member.name}"
 
     def an_idle_member_has_nothing_to_do(self) -> None:
-        """The merged flag loses no change: whoever is idle has answered everything that was notified."""
+        """The merged flag loses no change: an idle member has reacted to all notifications."""
         for member in self.group.members:
             if member.machine.state is RebalanceState.IDLE:
                 assert not member.machine.triggered or member.machine.quiet_token, (
-                    f"{member.name} is idle with a change to answer"
+                    f"{member.name} is idle, with a pending change"
                 )
-                assert not member.machine.demands, f"{member.name} is idle with a demand to answer"
+                assert not member.machine.demands, f"{member.name} is idle, with a pending demand"
 
     def the_registry_is_of_this_session(self) -> None:
-        """A new session empties it before anything else is done in its name."""
+        """A new session empties the registry before anything else is done in it."""
         for member in self.group.members:
-            if not member.renewal_untold:
+            if not member.renewal_unnoticed:
                 for position in member.registry.values():
                     assert position.adopted_in == member.session.number, f"{member.name}: {position}"
 
     def the_registry_is_what_the_machine_will_release(self) -> None:
-        """Two views of one thing: what is committed and delivered from, and what R5 deletes."""
+        """Two views of the same partitions: those committed and delivered, and those that R5 releases."""
         for member in self.group.members:
             if member.closed or member.machine.config.listener_in_attempt:
-                continue  # nobody looks at it any more, or: our node is to be released though the listener raised
+                continue  # the registry is no longer used, or the listener raised and our node is still to be released
             assert {claim.topic_partition for claim in member.machine.owned} == set(member.registry), member.name
 
     # -- at every step -----------------------------------------------------------------------------------------------
@@ -112,11 +112,11 @@ class Invariants:
         done = [one for one in member.done if one.program == "executor" and one.attempt == self._ended[member]]
         if outcome == "conflict":
             self.a_conflict_leaves_nothing(member, done)
-        if outcome == "ok" and not member.cuts:  # what was cut off is asked twice
+        if outcome == "ok" and not member.cuts:  # calls cut off by a disconnect are sent twice
             self.operations_are_the_models(member, done)
 
     def everything_is_released_before_the_group_is_read(self, member: ModelMember) -> None:
-        """R5 leaves no owner node of ours, while no session ends; a listener that raises leaves claims behind."""
+        """Holds while no session ends: R5 leaves no owner node of ours. (A raising listener leaves claims.)"""
         if self.sessions_live and not member.machine.config.listener_in_attempt:
             nodes = self.group.zookeeper.leader.nodes
             for partition in self.group.owners():
@@ -124,7 +124,7 @@ class Invariants:
                 assert nodes[path].owner != member.session.number, f"{member.name} still owns {partition}"
 
     def a_conflict_leaves_nothing(self, member: ModelMember, done: list[Done]) -> None:
-        """What the attempt claimed was rolled back, unless its session ended meanwhile."""
+        """The attempt's claims were rolled back, unless its session ended meanwhile."""
         if not self.sessions_live:
             return
         nodes = self.group.zookeeper.leader.nodes
@@ -133,9 +133,9 @@ class Invariants:
             assert node is None or node.owner != member.session.number, f"{member.name} left {call.path}"
 
     def operations_are_the_models(self, member: ModelMember, done: list[Done]) -> None:
-        """r_i without the leader finder: N + T + 2B + 6 + k', and one read more for each lost claim.
+        """r_i without the leader finder: N + T + 2B + 6 + k', and one more read for each lost claim.
 
-        B is what each of the two lists of brokers named; a claim whose parents miss is made of more creates.
+        B is the number of brokers in each of the two lists; a claim with missing parents takes more creates.
         """
         if member.machine.config.offsets_from != {"zookeeper"}:
             return
@@ -151,16 +151,16 @@ class Invariants:
         lost = sum(one.step == "R11" and one.call.op == "getData" for one in done)
         reads = sum(one.call.op in READS and one.step != "R5" for one in done)  # a checked release reads there
         is_topic = [one.call.path.startswith(f"{paths.BROKER_TOPICS}/") for one in done if one.step == "R6"]
-        topics = sum(is_topic) if member.wish.pattern != STATIC else len(member.wish.wanted)
-        # A pattern is held against the names of all topics: our own in R2, and whatever R6 reads of anybody.
-        patterns = (member.wish.pattern != STATIC) + sum(_has_pattern(one) for one in done)
+        topics = sum(is_topic) if member.options.pattern != STATIC else len(member.options.wanted)
+        # A pattern is matched against the names of all topics: our own in R2, and all that R6 reads.
+        patterns = (member.options.pattern != STATIC) + sum(_has_pattern(one) for one in done)
         expected = brokers + 1 + (members + topics + 3) + patterns + wanted + lost
         assert reads == expected, f"{member.name}: {reads} reads, expected {expected}"
         assert len(_claims(done)) + lost == wanted, f"{member.name}: {len(_claims(done))} claims of {wanted}"
         self.counted += 1
 
     def offsets_start_where_they_were_read(self, member: ModelMember) -> None:
-        """A partition starts at what R8 read; that is old only where somebody has committed since."""
+        """A partition starts at the offset that R8 read; it is outdated only if another member has committed since."""
         log = self.group.zookeeper.log
         if member.machine.config.offsets_from != {"zookeeper"}:
             return
@@ -176,31 +176,31 @@ class Invariants:
     # -- at the end ------------------------------------------------------------------------------------------------
 
     def every_partition_has_the_rules_owner_or_an_idle_member(self) -> None:
-        """Idle: its last rebalance ended failed and nothing has changed since (KAFKA-4228)."""
+        """Idle: its last rebalance failed, and nothing has changed since (KAFKA-4228)."""
         owners = self.group.owners()
         by_id = {member.consumer_id: member for member in self.group.members if member.alive}
         for partition, thread in self.group.by_the_rule().items():
             if owners.get(partition) != thread:
                 member = by_id[thread.rsplit("-", 1)[0]]
                 assert member.gave_up or member.missed_a_broker, (
-                    f"{partition} is {owners.get(partition)}'s, the rule says {thread}"
+                    f"{partition} belongs to {owners.get(partition)}, by the rule to {thread}"
                 )
 
     def no_change_is_lost(self) -> None:
-        """Merging: after the last notified change a rebalance begins, whatever ran at that moment."""
+        """Merging: a rebalance begins after the last notified change, whatever was running at that moment."""
         for member in self.group.members:
             kinds = [
                 event.kind for event in member.emitted if event.kind in ("rebalance_triggered", "rebalance_started")
             ]
             if member.alive and not member.closed and kinds:
-                assert kinds[-1] == "rebalance_started", f"{member.name} was notified of a change and did nothing"
+                assert kinds[-1] == "rebalance_started", f"{member.name} did not react to the notification of a change"
 
     def everything_handed_out_is_without_a_gap(self) -> None:
-        """No offset was skipped: a committed one was handed out before, and starts are at committed ones."""
+        """No offset is skipped: deliveries start at committed offsets, and committed ones were delivered before."""
         for partition, pieces in self.group.handed.items():
             reached = 0
             for _, first, after in sorted(pieces, key=lambda piece: piece[1]):
-                assert first <= reached, f"{partition}: nobody was handed {reached} to {first}"
+                assert first <= reached, f"{partition}: offsets {reached} to {first} were not delivered"
                 reached = max(reached, after)
             assert self.group.committed(partition) <= reached
 
@@ -223,7 +223,7 @@ class Invariants:
 
 
 def _has_pattern(done: Done) -> bool:
-    """A registration that was read in R6 behind the first list of members, and is a pattern's."""
+    """Whether it is a registration with a pattern, read in R6 after the first list of members."""
     if done.step != "R6" or done.call.op != "getData" or paths.parse_member_id(done.call.path) is None:
         return False
     try:
@@ -233,7 +233,7 @@ def _has_pattern(done: Done) -> bool:
 
 
 def _claims(done: list[Done]) -> list[Call]:
-    """The claims that won: creates of owner nodes."""
+    """The successful claims: creates of owner nodes."""
     return [
         one.call
         for one in done

@@ -1,10 +1,10 @@
-"""A model of one member around the real machine: what a member's parts do, each in a dozen lines.
+"""A model of one member around the real machine: each part of a member in a dozen lines.
 
 A member has up to four programs, and one for each reminder: *start* (register, listen, demand the first rebalance),
 *executor* (performs batches), *delivery* (handles notifications and new sessions) and *commit*. Each is a generator
-that yields what it wants next: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. The test chooses which program goes on
-(`go_on`). Calls are retried after a lost connection, in whatever session comes next, as by ZkClient's
-retryUntilConnected. Records are offsets: a partition is endless, and reading one moves `consumed`.
+that yields its next action: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. The test chooses which program continues
+(`go_on`). Calls are retried after a lost connection, even in a later session, as by ZkClient's retryUntilConnected.
+Records are offsets: a partition has no end, and reading moves `consumed`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GROUP = "g"
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A moment at which others may go on. `timed` ones end when time passes, not when somebody works."""
+    """A point at which other programs may continue. `timed` pauses end when time passes."""
 
     what: str
     timed: bool = False
@@ -54,7 +54,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Goes on when `ready` says so."""
+    """Waits until `ready` returns true."""
 
     what: str
     ready: Callable[[], bool]
@@ -66,12 +66,12 @@ Topics = tuple[str, ...]
 
 
 class Refused(RebalanceLabError):
-    """A call was answered with an error that its caller has no answer to, or a listener raised."""
+    """A call failed with an error that its caller does not handle, or a listener raised."""
 
 
 @dataclass(slots=True)
 class Listener:
-    """Of one path; `on_change` is a program."""
+    """The listener of one path; `on_change` is a program."""
 
     path: str
     children: bool
@@ -80,75 +80,75 @@ class Listener:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The events that are a change to it."""
+        """The events that count as a change."""
         return ("children", "created", "deleted") if self.children else ("changed", "created")
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A call that was answered; `owner` is the session of the node as it stood before, at the leader."""
+    """An answered call; `owner` is the session of the node before the call, at the leader."""
 
     program: str
     step: str
-    attempt: int  #: how many attempts had begun
+    attempt: int  #: the number of attempts begun by then
     session: int
     call: Call
     reply: Reply
     owner: int | None
-    at: int  #: counts the calls of all members
+    at: int  #: its number among the calls of all members
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A partition that came into the registry, and what was committed at that moment."""
+    """A partition added to the registry, and the committed offset at that moment."""
 
     partition: TopicPartition
     offset: int
     committed: int
-    done: int  #: how many calls its member had done
+    done: int  #: the number of its member's calls by then
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a member asks for, and what else it is given. `wanted` is {topic: streams}, or {pattern: streams}."""
+class MemberOptions:
+    """A member's subscription and its options. `wanted` is {topic: streams}, or {pattern: streams}."""
 
     wanted: Mapping[str, int]
     config: RebalanceConfig
     pattern: str = STATIC
     fence: str = "none"
     stored: Stored = field(default_factory=dict)
-    #: Called with (partition, first, next) of everything that is delivered to the application.
+    #: Called with (partition, first, next) for every delivery to the application.
     handed: Callable[[TopicPartition, int, int], None] = lambda *_: None
 
 
 class ModelMember:
-    def __init__(self, zookeeper: ModelZooKeeper, name: str, wish: Wish, *, server: int = 0) -> None:
+    def __init__(self, zookeeper: ModelZooKeeper, name: str, options: MemberOptions, *, server: int = 0) -> None:
         self.zookeeper = zookeeper
         self.name = name
-        self.wish = wish
-        self.machine = Rebalance(config=wish.config)
+        self.options = options
+        self.machine = Rebalance(config=options.config)
         self.session = zookeeper.open(server)
         self.alive = True
         self.registry: dict[TopicPartition, Position] = {}
-        self.handing: dict[TopicPartition, Position] = {}  #: what the application may be handed now
-        self.adopted: tuple[Position, ...] = ()  #: what the registry was made of last
+        self.handing: dict[TopicPartition, Position] = {}  #: what may be delivered to the application now
+        self.adopted: tuple[Position, ...] = ()  #: the claims last adopted into the registry
         self.sessions = {self.session.number}
         self.cuts = 0
         self.lost_sessions = 0
-        self.renewal_untold = False  #: a new session stands, and the machine does not know
+        self.renewal_unnoticed = False  #: there is a new session that the machine does not know of
         self.emitted: list[effects.Emit] = []
         self.done: list[Done] = []
         self.adoptions: list[Adopted] = []
-        self.attempts_began_at: list[int] = []  #: the newest zxid then
+        self.attempts_began_at: list[int] = []  #: the newest zxid at the time
         self.reports: dict[int, str | None] = {}
         self.listener_raises = False
-        self._commits = Commits(GROUP, wish.config.offsets_from, wish.fence, wish.stored)
+        self._commits = Commits(GROUP, options.config.offsets_from, options.fence, options.stored)
         self._committing = False
         self._matched: Topics = ()
         self._ever_matched: Topics = ()
         self._batches: deque[tuple[effects.Effect, ...]] = deque()
         self._listeners: dict[str, Listener] = {}
-        self._broken: dict[str, int] = {}  #: paths whose watches are gone, and the last zxid seen then
+        self._broken: dict[str, int] = {}  #: paths with lost watches, and the last zxid seen by then
         self._events: deque[Notice | str] = deque()
         self._step = ""
         self._tickets = 0
@@ -170,13 +170,13 @@ class ModelMember:
 
     @property
     def gave_up(self) -> bool:
-        """Its last rebalance failed and nothing came since: registered, and idle."""
+        """Whether its last rebalance failed with nothing new since: it is registered and idle."""
         ended = [event.fields["outcome"] for event in self.emitted if event.kind == "rebalance_ended"]
         return self.machine.state is RebalanceState.IDLE and bool(ended) and ended[-1] == "failed"
 
     @property
     def missed_a_broker(self) -> bool:
-        """R3 found no broker, one came before R3a listened, and nobody looks at what the listening read."""
+        """Whether R3 found no broker, and one registered before R3a listened, whose reads ignore it."""
         ended = [event.fields["outcome"] for event in self.emitted if event.kind == "attempt_ended"]
         listened = [done for done in self.done if done.step == "R3" and done.call.op == "getChildren"][-1:]
         found = any(done.reply.children for done in listened)
@@ -186,22 +186,22 @@ class ModelMember:
     def attempts(self) -> int:
         return sum(event.kind == "attempt_started" for event in self.emitted)
 
-    # -- what others do with it --------------------------------------------------------------------------------
+    # -- controlled by the test --------------------------------------------------------------------------------
 
     def wants(self) -> dict[str, Wanted]:
-        """What each program stands at."""
+        """The next action of each program."""
         return {name: wanted for name, (_, wanted) in self._programs.items()}
 
     def ready(self) -> list[str]:
-        """The programs that could go on now."""
+        """The programs that can continue now."""
         return [name for name, wanted in self.wants().items() if self._can(wanted)]
 
     def ready_now(self) -> list[str]:
-        """Those of them for which no time has to pass."""
+        """Those that can continue without time passing."""
         return [name for name in self.ready() if not getattr(self.wants()[name], "timed", False)]
 
     def go_on(self, name: str) -> None:
-        """One call, pause or wait of a program, and what follows up to the next one."""
+        """Perform a program's next call, pause or wait, and run it up to the following one."""
         program, wanted = self._programs[name]
         assert self._can(wanted), f"{self.name}: {name} stands at {wanted}"
         reply = self._call(name, wanted) if isinstance(wanted, Call) else Reply()
@@ -213,7 +213,7 @@ class ModelMember:
             self._programs[name] = (program, following)
 
     def lose_answer(self, name: str) -> None:
-        """The call of a program is done, and the connection breaks before the answer: it will be done again."""
+        """Perform a program's call, and break the connection before the answer: it will be repeated."""
         _, wanted = self._programs[name]
         assert isinstance(wanted, Call)
         self._call(name, wanted)
@@ -223,26 +223,26 @@ class ModelMember:
         self._post(effects.CloseDemanded())
 
     def commit(self) -> None:
-        """The application, or the timer, commits; nothing while its last commit is under way."""
+        """A commit by the application or the timer; ignored while an earlier one is in flight."""
         if "commit" not in self._programs and self.alive and not self.closed:
             self._begin("commit", self._commit_all())
 
     def consume(self, partition: TopicPartition, records: int) -> None:
-        """Hand out the next records of a partition that is fetched."""
+        """Deliver the next records of a fetched partition."""
         position = self.handing[partition]
         first = max(position.consumed, 0)
         position.consumed = first + records
-        self.wish.handed(partition, first, position.consumed)
+        self.options.handed(partition, first, position.consumed)
 
     def crash(self) -> None:
-        """The process is killed; its session lives on at the server."""
+        """Kill the process; its session remains at the server."""
         self.alive = False
         self._programs.clear()
         self.handing.clear()
         self.zookeeper.disconnect(self.session)
 
     def cut(self) -> None:
-        """The connection breaks, with every watch and whatever the server has sent and nobody has read."""
+        """Break the connection: watches and unread notifications are lost."""
         if self.session.server is None:
             return
         self.cuts += 1
@@ -253,19 +253,19 @@ class ModelMember:
         self._post(effects.Disconnected())
 
     def expire(self) -> None:
-        """The server ends the session; this side learns of it when it reaches a server."""
+        """Expire the session at the server; the member finds out when it reaches one."""
         self.cut()
         self.lost_sessions += 1
         self.zookeeper.expire(self.session)
 
     def reach(self, server: int = 0) -> bool:
-        """The connection stands again, in the same session or, when that is over, in a new one."""
+        """Reconnect, in the same session or, if that has ended, in a new one."""
         if self.session.server is not None or not self.alive or self.closed:
             return False
         if self.session.ended:
             self.session = self.zookeeper.open(server)
             self.sessions.add(self.session.number)
-            self.renewal_untold = True
+            self.renewal_unnoticed = True
             self._events.append("renewed")
         elif self.zookeeper.connect(self.session, server):
             self._events.append("connected")
@@ -277,7 +277,7 @@ class ModelMember:
     # -- the start -------------------------------------------------------------------------------------------------
 
     def _start(self) -> Program:
-        wildcard = self.wish.pattern != STATIC
+        wildcard = self.options.pattern != STATIC
         if wildcard:
             self._matched = yield from self._matching_now()
         yield from self._register()
@@ -291,9 +291,9 @@ class ModelMember:
             yield from self._topics_changed()
 
     def _register(self) -> Program:
-        """As `zkconsumer.member.registration`: a node of another session is waited for."""
+        """As `zkconsumer.member.registration`: waits while another session has the node."""
         path = paths.member_id(GROUP, self.consumer_id)
-        payload = registration_payload(self.wish.wanted, self.session.number, self.wish.pattern)
+        payload = registration_payload(self.options.wanted, self.session.number, self.options.pattern)
         while True:
             reply = yield from self._create(Call("create", path, payload, ephemeral=True))
             if not reply.error:
@@ -304,8 +304,8 @@ class ModelMember:
             yield Wait("its own node to go", lambda: path not in self.zookeeper.leader.nodes)
 
     def _watch_and_rebalance(self, trigger: str) -> Program:
-        topics: Topics = tuple(self.wish.wanted)
-        if self.wish.pattern != STATIC:
+        topics: Topics = tuple(self.options.wanted)
+        if self.options.pattern != STATIC:
             now = yield from self._matching_now()
             topics = self._ever_matched = tuple(dict.fromkeys((*self._ever_matched, *now)))
         yield from self._listen(
@@ -318,10 +318,10 @@ class ModelMember:
         return (yield from self._demand(trigger))
 
     def _matching_now(self) -> Program:
-        (pattern,) = self.wish.wanted
+        (pattern,) = self.options.wanted
         path = paths.BROKER_TOPICS
         reply = yield Call("getChildren", path, watch=path in self._listeners)
-        return matching(self.wish.pattern, pattern, reply.children, exclude_internal=True)
+        return matching(self.options.pattern, pattern, reply.children, exclude_internal=True)
 
     def _topics_changed(self) -> Program:
         now = yield from self._matching_now()
@@ -361,7 +361,7 @@ class ModelMember:
                 return Answered(answers)
             case effects.ReadStoredOffsets(partitions):
                 yield Pause("OffsetFetch")
-                return OffsetsFetched({tp: self.wish.stored[tp] for tp in partitions if tp in self.wish.stored})
+                return OffsetsFetched({tp: self.options.stored[tp] for tp in partitions if tp in self.options.stored})
             case effects.CommitOffsets():
                 yield from self._commit_all()
             case effects.WatchBrokers():
@@ -386,7 +386,7 @@ class ModelMember:
         return Performed()
 
     def _request(self, request: Request) -> Program:
-        """A request of the table; reads leave a watch where somebody listens."""
+        """Perform a request of the table; reads of paths with a listener leave a watch."""
         is_read = request.operation in (Operation.GET_DATA, Operation.GET_CHILDREN, Operation.EXISTS)
         call = Call(
             str(request.operation),
@@ -413,7 +413,7 @@ class ModelMember:
         )
 
     def _create(self, call: Call) -> Program:
-        """A create whose missing parents are made."""
+        """Create a node and its missing parents."""
         reply = yield call
         if reply.error == "NoNode":
             yield from ensure_path(paths.parent(call.path))
@@ -421,7 +421,7 @@ class ModelMember:
         return reply
 
     def _commit_all(self) -> Program:
-        """What changed, one after the other; the registry is read once. One commit at a time."""
+        """Commit all changed positions, one after the other, from a snapshot of the registry. One commit at a time."""
         yield Wait("the other commit", lambda: not self._committing)
         self._committing = True
         try:
@@ -449,7 +449,7 @@ class ModelMember:
     def _in_a_new_session(self) -> Program:
         self._broken.clear()
         self._post(effects.SessionRenewed())
-        self.renewal_untold = False
+        self.renewal_unnoticed = False
         yield from self._register()
         yield from self._demand("session")
         if paths.BROKER_TOPICS in self._listeners:
@@ -459,7 +459,7 @@ class ModelMember:
             yield from listener.on_change()
 
     def _connected_again(self) -> Program:
-        """The event that the server would have sent for the watches, given the last zxid that was seen."""
+        """Find the events that the server would have sent for lost watches, given the last zxid seen."""
         while self._broken:
             path = next(iter(self._broken))
             seen, listener = self._broken.pop(path), self._listeners[path]
@@ -500,7 +500,7 @@ class ModelMember:
     def _changed(self, trigger: str) -> Program:
         self._post(effects.ChangeNotified(trigger))
         return
-        yield  # a program like the others, which waits for nothing
+        yield  # makes this a generator, like other programs
 
     def _has_events(self) -> bool:
         while self.session.inbox:
@@ -509,7 +509,7 @@ class ModelMember:
             self._events.append(notice)
         return bool(self._events)
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------------------------
 
     def _begin(self, name: str, program: Program) -> None:
         try:
@@ -542,7 +542,7 @@ class ModelMember:
                 assert isinstance(effect, effects.INSTANT), f"{event} made a second batch"
                 self._at_once(effect)
         else:
-            # The executor was idle: it begins before anything else happens to anybody.
+            # The executor was idle: it starts before any other program continues.
             self._batches.append(wanted)
             self.go_on("executor")
 
@@ -561,8 +561,8 @@ class ModelMember:
             case effects.ForgetOwned(topics):
                 self.registry = _without(self.registry, topics)
             case effects.ClearStreams(topics):
-                # A pattern's topics share their streams: where one is emptied, all are.
-                shared = self.wish.pattern != STATIC and bool(topics)
+                # A pattern's topics share streams: emptying those of one topic empties all.
+                shared = self.options.pattern != STATIC and bool(topics)
                 self.handing = _without(self.handing, None if shared else topics)
             case effects.Freeze():
                 self.handing = {}
@@ -595,5 +595,5 @@ class ModelMember:
 
 
 def _without(positions: dict[TopicPartition, Position], topics: Topics | None) -> dict[TopicPartition, Position]:
-    """What is left when the partitions of these topics (None: all) go."""
+    """The positions without those of these topics (None: all)."""
     return {tp: position for tp, position in positions.items() if topics is not None and tp.topic not in topics}

@@ -1,4 +1,4 @@
-"""A model member's commits: what `zkconsumer.offsets.commits` and `commit_fences` do, as a program."""
+"""A model member's commits, as by `zkconsumer.offsets.commits` and `fences`, as a program."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from zkconsumer.znodes.payloads import offset_payload
 if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
-#: Kafka's own store of offsets, where a group keeps them there.
+#: Offsets kept in Kafka.
 Stored = MutableMapping["TopicPartition", int]
 Commit = Generator[Call, Reply, Any]
 
-#: What a fence refuses with.
+#: The errors of a fence.
 REFUSALS = ("SessionExpired", "BadVersion")
 
 
 class CommitFailed(RebalanceLabError):
-    """A commit was answered with an error that is no fence's."""
+    """A commit failed with an error other than a fence's."""
 
 
 @dataclass(eq=False, slots=True)
 class Position:
-    """A partition of the registry: what the next commit writes, and what the last one wrote."""
+    """A partition of the registry: the offset that the next commit writes, and the last one written."""
 
     partition: TopicPartition
     thread: str
     consumed: int
     checkpointed: int
-    adopted_in: int  #: the session that stood when the registry got it
-    session: int  #: the one in which it was claimed, where the claim says so
+    adopted_in: int  #: the session when the registry adopted it
+    session: int  #: the session of the claim, if known
     epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Where one member's commits go, and what they must pass."""
+    """Where one member's commits go, and their fence."""
 
     group: str
     stores: frozenset[str]
@@ -49,7 +49,7 @@ class Commits:
     stored: Stored
 
     def commit(self, position: Position) -> Generator[Call, Reply, str]:
-        """Write one position if it has changed; what a fence refused it with, or ''. Raises `CommitFailed`."""
+        """Write one position if it has changed. Returns a fence's error, or ''. Raises `CommitFailed`."""
         offset = position.consumed
         if "kafka" in self.stores and offset >= 0:
             self.stored[position.partition] = offset
@@ -94,7 +94,7 @@ class Commits:
 
 
 def ensure_path(path: str) -> Commit:
-    """A persistent node and its parents, where they miss."""
+    """Create a persistent node and its parents, if missing."""
     reply = yield Call("create", path)
     if reply.error == "NoNode":
         yield from ensure_path(paths.parent(path))

@@ -20,12 +20,12 @@ Check = Callable[[ModelGroup], None]
 
 
 def nothing(_: ModelGroup) -> None:
-    """Held against nothing."""
+    """A check that accepts everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What may happen in a run, and to whom; `always` is asked after everything that happens."""
+    """The actions of a run, and whom they affect; `always` is checked after every action."""
 
     actions: Sequence[str] = ALL
     steps: int = 120
@@ -36,7 +36,7 @@ class Plan:
 
 
 def play(seed: int, plan: Plan, check: Check, **options: Any) -> Invariants:
-    """Two members join, things happen, and when all is healed and settled `check` is asked."""
+    """Two members join, random actions follow, and `check` runs when all faults are healed and the group is settled."""
     chosen = random.Random(seed)
     group = beginning(ModelZooKeeper(plan.servers))
     held = Invariants(group)
@@ -53,7 +53,7 @@ def play(seed: int, plan: Plan, check: Check, **options: Any) -> Invariants:
 
 
 def first_to_break(seeds: Iterable[int], plan: Plan, check: Check, **options: Any) -> str | None:
-    """The first seed under which `check` fails, and how; None when there is none."""
+    """The first seed for which `check` fails, and its error; None if there is none."""
     for seed in seeds:
         try:
             play(seed, plan, check, **options)

@@ -1,16 +1,17 @@
 """ZooKeeper's rules without a ZooKeeper: a log of transactions, servers that have applied part of it, sessions.
 
-Nothing runs by itself. `perform` does one request of one session, as its server would; who lags, whose session
-ends and what is delivered when is up to the caller, so every interleaving can be written down or drawn.
+Nothing runs by itself. `perform` performs one request of one session, as its server would. The caller decides which
+server lags, which session ends and when notifications are delivered, so every interleaving can be written down or
+drawn.
 
-The rules (`test_interleavings_on_zookeeper.py` holds them against a real server, request by request):
+The rules (`test_interleavings_on_zookeeper.py` compares them with a real server, request by request):
 
-- Writes are decided by the leader, one after the other, and get the log's next number (zxid). The writer's
-  server has applied everything up to its write before it answers; no other server has to.
-- Reads are answered by the session's own server, from what it has applied: they may be old, never torn.
+- The leader decides writes one after the other, and gives each the log's next number (zxid). The writer's server has
+  applied everything up to the write before it answers; other servers may lag.
+- The session's own server answers reads from what it has applied: they may be stale, never torn.
 - An ephemeral node belongs to a session; the session's end removes all its nodes in one transaction.
-- A watch is one-shot and belongs to (session, path): `exists` and `getData` arm the data watch, `exists` also
-  where there is no node, `getChildren` the child watch. A server fires when *it* applies the change.
+- A watch is one-shot and belongs to (session, path): `exists` and `getData` arm the data watch (`exists` even without a
+  node), `getChildren` the child watch. A server fires when *it* applies the change.
 - A deletion that fires both kinds of watch is notified once.
 """
 
@@ -24,9 +25,9 @@ ROOT = "/"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request by the protocol's own name. `version` -1 is any; `parts` are those of a `multi`.
+    """One request, named as in the protocol. `version` -1 matches any; `parts` are those of a `multi`.
 
-    With `only_in` its member sends it in that session or not at all.
+    With `only_in`, the member sends it in that session or not at all.
     """
 
     op: str
@@ -41,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What of a node's metadata anybody here looks at; `owner` is the session of an ephemeral one, else 0."""
+    """The part of a node's metadata that is used; `owner` is the session of an ephemeral node, otherwise 0."""
 
     czxid: int
     mzxid: int
@@ -60,8 +61,8 @@ class Reply:
     children: tuple[str, ...] = ()
     stat: Stat | None = None
     error: str = ""
-    part: int = 0  #: of a `multi`, the one that failed
-    zxid: int = 0  #: how far the server had come that answered
+    part: int = 0  #: of a `multi`: the one that failed
+    zxid: int = 0  #: the last zxid applied by the answering server
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Part of a transaction as the log keeps it: create, delete or setData, decided already."""
+    """Part of a transaction in the log: a decided create, delete or setData."""
 
     kind: str
     path: str
@@ -110,7 +111,7 @@ class Tree:
         self.nodes: dict[str, Node] = {ROOT: Node(b"", 0, 0, 0, 0)}
 
     def refusal(self, call: Call) -> str:
-        """Why a write cannot be done now; empty when it can."""
+        """Why a write is refused now; empty if it is not."""
         node = self.nodes.get(call.path)
         match call.op:
             case "create":
@@ -129,7 +130,7 @@ class Tree:
         raise AssertionError(call)
 
     def apply(self, zxid: int, change: Change) -> list[tuple[str, str]]:
-        """Do it; (kind of watch, path) of what it fires, in order, as `data created`, `children changed`, ..."""
+        """Apply a change. Returns the events that it fires, in order: (`data created`, path), ..."""
         path, above = change.path, _parent(change.path)
         if change.kind == "setData":
             node = self.nodes[path]
@@ -148,23 +149,23 @@ class Tree:
 
 @dataclass(slots=True)
 class Server:
-    """One server: how far it has come, and the watches of the sessions that are connected to it."""
+    """One server: how much it has applied, and the watches of the sessions connected to it."""
 
     number: int
     tree: Tree = field(default_factory=Tree)
     applied: int = 0
-    lags: bool = False  #: applies only what it must
+    lags: bool = False  #: applies only its own sessions' writes
     data_watches: dict[str, set[int]] = field(default_factory=dict)
     child_watches: dict[str, set[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Session:
-    """A session: its server while it is connected, and what was sent to it that nobody has taken yet."""
+    """A session: its server while connected, and its undelivered notifications."""
 
     number: int
     server: Server | None
-    seen: int = 0  #: the newest zxid that it has seen: it does not connect to a server that is behind
+    seen: int = 0  #: the newest zxid that it has seen; it connects only to servers that have applied that
     ended: bool = False
     inbox: deque[Notice] = field(default_factory=deque)
 
@@ -177,7 +178,7 @@ class ModelZooKeeper:
         self.leader = Tree()
         self.servers = [Server(number) for number in range(servers)]
         self.sessions: dict[int, Session] = {}
-        self.stale_reads = 0  #: answered by a server that was behind
+        self.stale_reads = 0  #: reads answered by a server that lagged
         self.performed = 0  #: requests
         self._next = 1
 
@@ -190,7 +191,7 @@ class ModelZooKeeper:
         return session
 
     def close(self, session: Session) -> None:
-        """The client ends it: one transaction removes its nodes."""
+        """End the session by the client: one transaction removes its nodes."""
         if not session.ended:
             self._end(session)
             if session.server is not None:
@@ -198,13 +199,13 @@ class ModelZooKeeper:
         self.disconnect(session)
 
     def expire(self, session: Session) -> None:
-        """The leader ends it; the client learns of it when it is connected again."""
+        """End the session by the leader; the client finds out when it reconnects."""
         if not session.ended:
             self._end(session)
         self.disconnect(session)
 
     def disconnect(self, session: Session) -> set[str]:
-        """The connection breaks; the paths whose watches went with it."""
+        """Break the connection. Returns the paths whose watches are lost."""
         lost: set[str] = set()
         if session.server is not None:
             for watches in (session.server.data_watches, session.server.child_watches):
@@ -215,7 +216,7 @@ class ModelZooKeeper:
         return lost
 
     def connect(self, session: Session, server: int) -> bool:
-        """Whether the server takes it: it must not be behind what the session has seen."""
+        """Connect to a server. Returns False if it has not applied what the session has seen."""
         assert not session.ended
         if self.servers[server].applied < session.seen:
             return False
@@ -230,7 +231,7 @@ class ModelZooKeeper:
     # -- requests --------------------------------------------------------------------------------------------------
 
     def perform(self, session: Session, call: Call) -> Reply:
-        """Do one request of a connected session."""
+        """Perform one request of a connected session."""
         server = session.server
         assert server is not None, f"session {session.number} is not connected"
         assert not session.ended
@@ -263,7 +264,7 @@ class ModelZooKeeper:
     def _write(self, session: Session, call: Call) -> Reply:
         changes: list[Change] = []
         for number, part in enumerate(call.parts if call.op == "multi" else (call,)):
-            # Parts of one transaction here never build on one another.
+            # Parts of one transaction never depend on each other here.
             if error := self.leader.refusal(part):
                 return Reply(error=error, part=number)
             if part.op != "check":
@@ -271,10 +272,10 @@ class ModelZooKeeper:
         self._commit(tuple(changes))
         return Reply()
 
-    # -- from outside, in no session -------------------------------------------------------------------------------
+    # -- changes outside of sessions -------------------------------------------------------------------------------
 
     def put(self, path: str, data: bytes, owner: int = 0) -> None:
-        """Create it, with its parents, or replace its data."""
+        """Create a node, with its parents, or replace its data."""
         if path in self.leader.nodes:
             self._commit((Change("setData", path, data),))
             return
@@ -287,7 +288,7 @@ class ModelZooKeeper:
             self._commit((Change("delete", path),))
 
     def data(self, path: str) -> bytes | None:
-        """What the leader has there."""
+        """The data at the leader."""
         node = self.leader.nodes.get(path)
         return None if node is None else node.data
 
@@ -301,7 +302,7 @@ class ModelZooKeeper:
         self.servers[server].lags = True
 
     def follow(self, server: int, transactions: int | None = None) -> None:
-        """Apply some of what is missing; all of it (None) ends the lag."""
+        """Apply some of the missing transactions; all of them (None) ends the lag."""
         if transactions is None:
             self.servers[server].lags = False
         self._catch_up(self.servers[server], transactions)

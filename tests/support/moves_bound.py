@@ -1,31 +1,30 @@
-"""How many partitions have to move at least before a group is fair: a bound that holds for every algorithm.
+"""A lower bound for the partitions that must move to make a group fair, whatever the algorithm.
 
-Fair is: whoever has a partition of a topic has at most one more than each subscriber of that topic. Partitions that
-nobody had, or whose owner may not have them any more, go to somebody in any case (`given`). The others (`taken`) move
-only as far as loads have to change, and how far that is follows from what fairness makes of a single load. All within
-one component: members that are linked by topics, P partitions in all, M members. `share` of a member is what it would
-have if each topic were divided equally among its subscribers; the shares of any members add up to no more than the
-sizes of all topics to which they subscribe, and the shares of all subscribers of some topics to no less than these
-topics' sizes.
+A group is fair if an owner of a topic's partition has at most one partition more than each subscriber of that topic.
+Partitions without an owner, or whose owner has unsubscribed, are assigned in any case (`given`). The others (`taken`)
+move only if loads have to change, and fairness bounds each single load from below and above. This considers one
+component at a time: members linked by topics, P partitions in all, M members. The `share` of a member is what it would
+have if each topic were divided equally among its subscribers. The shares of any members sum to at most the sizes of all
+topics to which they subscribe, and the shares of all subscribers of some topics to at least the sizes of these topics.
 
-At least. Suppose that a member has k or less, and let A(j) be all members that have j or less. It is in A(k). What
-A(j) subscribes to is had by members of A(j + 1), and these have j + 1 each at most. So A(j + 1) has at least
-(partitions of the topics of A(j)) / (j + 1) members, and A(j)'s topics have at least as many partitions as: those of
-the one member; the smallest |A(j)| shares together; all topics that fewer than |A(j)| members do not subscribe to. From
-j to j + 1 that grows or comes to rest. If it grows beyond M, the member has more than k.
+Lower bound. Suppose that a member has at most k, and let A(j) be all members that have at most j. The member is in
+A(k). The topics of A(j) are owned by members of A(j + 1), which have at most j + 1 each. So A(j + 1) has at least
+(partitions of the topics of A(j)) / (j + 1) members. A(j)'s topics have at least as many partitions as the one member's
+topics, as the smallest |A(j)| shares together, and as all topics that fewer than |A(j)| members do not subscribe to.
+From j to j + 1 this bound grows or stays equal. If it exceeds M, the member has more than k.
 
-What is known of the others helps: members that must have more than j are not in A(j). With that, a topic alone says
-something already: if its subscribers that may have j or less could not hold it with j each, one of them has more, and
-each subscriber of the topic has more than j - 1.
+Bounds of other members help: members that must have more than j are not in A(j). So even a single topic gives a bound:
+if its subscribers that may have at most j cannot hold it with j each, one of them has more, and each subscriber of the
+topic has more than j - 1.
 
-At most. Suppose that a member has k or more, and let B(j) be all members that have j or more. Whoever subscribes to a
-topic of which a member of B(j) has something is in B(j - 1). B(k - 1) has at least as many members as the one of the
-topics needed to have k that has most subscribers; and as B(j) has j |B(j)| partitions, the shares of B(j - 1) add
-up to that, so that it has at least as many members as the greatest shares that do. If j |B(j)| grows beyond P, or
-B(j) beyond M, the member has less than k.
+Upper bound. Suppose that a member has at least k, and let B(j) be all members that have at least j. All subscribers of
+a topic of which a member of B(j) has a partition are in B(j - 1). B(k - 1) has at least as many members as the most
+subscribed of the topics that the member needs to reach k. B(j) has at least j |B(j)| partitions, so the shares of B(j -
+1) sum to at least that, and B(j - 1) has at least as many members as the largest shares that sum to it. If j |B(j)|
+exceeds P, or |B(j)| exceeds M, the member has less than k.
 
-Whoever has more than the most possible gives the difference away. Whoever has less than the least possible gets the
-difference, from others but for the free partitions of topics to which such members subscribe.
+A member with more than its upper bound gives the difference away. A member with less than its lower bound gets the
+difference from others, except for free partitions of topics to which such members subscribe.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Shares are fractions; a sum that is meant to be a whole number is not taken for more.
+#: Shares are fractions: the tolerance for sums that should be whole numbers.
 ROUNDING = 1e-6
 
-#: What single topics say about each other is followed so far; less of it is a weaker bound, but a bound.
+#: Rounds in which single topics refine each other's bounds; fewer give a weaker bound, which is still valid.
 ROUNDS = 10
 
 
 class Moves(NamedTuple):
-    """Partitions that change their owner."""
+    """Numbers of partitions that change owners."""
 
-    given: int  #: nobody had them, or somebody that may not any more
-    taken: int  #: from somebody that could have kept them
+    given: int  #: without an owner, or its owner has unsubscribed
+    taken: int  #: from an owner that could have kept them
 
     @property
     def all(self):
@@ -53,19 +52,19 @@ class Moves(NamedTuple):
 
 
 def moves(starts, subscribed, owner, new):
-    """What an assignment has moved; arguments as of `balanced.balance`, and its answer."""
+    """The moves of an assignment; arguments are those of `balanced.balance`, and its result."""
     kept = may_keep(starts, subscribed, owner)
     return Moves(int(np.count_nonzero(~kept & (new >= 0))), int(np.count_nonzero(kept & (new != owner))))
 
 
 def may_keep(starts, subscribed, owner):
-    """bool[N]: whether the partition's owner is there and subscribes to it."""
+    """bool[N]: whether the partition has an owner that subscribes to it."""
     topic = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return (owner >= 0) & subscribed[owner, topic] if subscribed.size else np.zeros(len(owner), bool)
 
 
 def moves_lower_bound(starts, subscribed, owner):
-    """See the module; arguments as of `balanced.balance`."""
+    """See the module; arguments are those of `balanced.balance`."""
     sizes = np.diff(starts)
     topic = np.repeat(np.arange(len(sizes)), sizes)
     kept = may_keep(starts, subscribed, owner)
@@ -88,7 +87,7 @@ def moves_lower_bound(starts, subscribed, owner):
 
 
 def components(subscribed):
-    """int[M]: members that are linked by topics have the same number, those without topics -1."""
+    """int[M]: members linked by topics have the same number; -1 for those without topics."""
     component = np.full(len(subscribed), -1)
     found = 0
     for start in range(len(subscribed)):
@@ -105,7 +104,7 @@ def components(subscribed):
 
 
 class Limits:
-    """Of the loads in one component: its topics' sizes, and who subscribes to which of them."""
+    """Bounds of the loads in one component, from the sizes of its topics and their subscribers."""
 
     def __init__(self, sizes, subscribed):
         self._sizes = sizes
@@ -117,10 +116,11 @@ class Limits:
         self._greatest = np.concatenate(([0], np.cumsum(shares[::-1])))
         self._room = subscribed @ sizes
         without = np.bincount(self._members - self._widths, sizes, minlength=self._members + 1)
-        self._known = np.concatenate(([0], np.cumsum(without)))  #: topics that fewer than so many do not subscribe to
+        #: [n]: the size of all topics that fewer than n members do not subscribe to
+        self._known = np.concatenate(([0], np.cumsum(without)))
 
     def least(self):
-        """int[M]: no fair assignment gives a member less."""
+        """int[M]: lower bounds of the loads in any fair assignment."""
         known = self._by_single_topics()
         which = np.unique(np.stack((self._room, known)), axis=1, return_inverse=True)
         (rooms, least), which = which[0], which[1].ravel()
@@ -128,14 +128,14 @@ class Limits:
         return bisected(lambda k: ~self._can_have_so_little(k, rooms, known), least, rooms)[which]
 
     def _by_single_topics(self):
-        """The same, but from one topic at a time."""
+        """As `least`, but from single topics."""
         known = np.zeros(self._members, int)
         for _ in range(ROUNDS):
             before = known.copy()
             for topic, size in enumerate(self._sizes):
                 takers = np.flatnonzero(self._subscribed[:, topic])
                 low = np.sort(known[takers])
-                needed = np.maximum(low, -(-size // np.arange(1, len(low) + 1))).min()  # some owner has so many
+                needed = np.maximum(low, -(-size // np.arange(1, len(low) + 1))).min()  # some owner has as many
                 known[takers] = np.maximum(known[takers], needed - 1)
             if (known == before).all():
                 break
@@ -154,7 +154,7 @@ class Limits:
             few, topics = more, richer
 
     def most(self):
-        """int[M]: no fair assignment gives a member more."""
+        """int[M]: upper bounds of the loads in any fair assignment."""
         order = np.argsort(self._widths, kind="stable")
         widths, cells = self._widths[order], np.where(self._subscribed, self._sizes, 0)[:, order]
         reached = np.cumsum(cells, axis=1)
@@ -179,7 +179,7 @@ class Limits:
 
 
 def bisected(holds, low, high):
-    """For each entry the smallest number from `low` to `high` for which `holds` is false; at `high` it is."""
+    """For each entry, the smallest number from `low` to `high` for which `holds` is false, as it is for `high`."""
     while (low < high).any():
         middle = (low + high) // 2
         true = holds(middle)

@@ -1,13 +1,13 @@
-"""Coordinators over one log that is fenced by epochs, as brokers of one data folder have it, under a virtual clock.
+"""Coordinators over one log that is fenced by epochs, as for brokers of one data folder, under a virtual clock.
 
     shared = SharedLogs()
     a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
-    await a.leads(0)                # notified by a cluster's view, as a broker is, and taken over
+    await a.leads(0)                # notified through a cluster's view, like a broker, and taken over
     await a.commit(5)               # "none"
-    await b.leads(1)                # fences a, which does not know yet
+    await b.leads(1)                # fences a, which does not know it yet
     await a.commit(6)               # "not_coordinator"
 
-A process that dies takes nothing with it but its coordinator: make another one over the same `shared`.
+A process that dies loses only its coordinator: create another one over the same `shared`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ JOIN = {
 
 
 class SharedLogs:
-    """What is durable, and who may write: the highest epoch that took over."""
+    """The durable pairs, and the highest epoch that took over, which may write."""
 
     def __init__(self) -> None:
         self.pairs: dict[bytes, bytes] = {}
@@ -63,7 +63,7 @@ class SharedLogs:
 
 
 class FencedLog(MemoryLog):
-    """A log as of one take-over. The fence is looked at when a write lands."""
+    """A log taken over at one epoch. The fence is checked when a write completes."""
 
     def __init__(self, shared: SharedLogs, epoch: int, gate: asyncio.Event) -> None:
         super().__init__(TP)
@@ -112,12 +112,12 @@ class MovedCoordinator:
         self.leading.subscribe(self.coordinator.listener, lambda _: True)
 
     def sees(self, epoch: int | None) -> None:
-        """The view says now that this broker leads at this epoch, or (None) that it does not."""
+        """Update the view: this broker leads at this epoch, or (None) does not lead."""
         wanted = {} if epoch is None else {TP: Leadership(TP, TOPIC_ID, epoch)}
         self.leading.want(wanted, ClusterSnapshot())
 
     async def leads(self, epoch: int | None) -> None:
-        """As `sees`, and all listeners have been notified."""
+        """As `sees`, and wait until all listeners have been notified."""
         self.sees(epoch)
         await self.leading.settled()
 
@@ -127,10 +127,10 @@ class MovedCoordinator:
         await self.leading.settled()
         await self.coordinator.stop()
 
-    # -- what clients ask -------------------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------------------------
 
     async def ask(self, api: Api, version: int, **body: Any) -> Any:
-        """On a connection of its own, so that nobody waits behind one who is parked."""
+        """Send a request on a new connection, so that it never waits behind a parked one."""
         connection = await self.coordinator.connect("c")
         return await connection.call(api, version, **body)
 
@@ -147,14 +147,14 @@ class MovedCoordinator:
         return str(answer.topics[0].partitions[0].error_code.name)
 
     async def committed(self) -> int | str:
-        """The offset, or the error instead of it."""
+        """The committed offset, or the error."""
         topics = [{"name": "t", "partition_indexes": [0]}]
         answer = await self.ask(Api.OffsetFetch, 7, group_id=GROUP, topics=topics)
         name = str(answer.error_code.name)
         return int(answer.topics[0].partitions[0].committed_offset) if name == "none" else name
 
     async def all_committed(self) -> dict[int, int]:
-        """Everything that is committed, by partition."""
+        """All committed offsets, by partition."""
         answer = await self.ask(Api.OffsetFetch, 7, group_id=GROUP, topics=None)
         assert answer.error_code.name == "none", answer
         return {p.partition_index: p.committed_offset for topic in answer.topics for p in topic.partitions}
@@ -170,7 +170,7 @@ class MovedCoordinator:
         )
 
     async def join(self, member_id: str = "", instance_id: str | None = None) -> Any:
-        """Asked a second time where the first answer only hands out an id."""
+        """Join; repeated with the id if the first answer only contains one."""
         body = JOIN | {"group_instance_id": instance_id}
         answer = await self.ask(Api.JoinGroup, 5, **body, member_id=member_id)
         if answer.error_code.name == "member_id_required":
@@ -178,13 +178,13 @@ class MovedCoordinator:
         return answer
 
     async def describe(self) -> tuple[str, list[str]]:
-        """The group's state and its members' ids, or the error and nobody."""
+        """The group's state and its members' ids, or the error and no ids."""
         (group,) = (await self.ask(Api.DescribeGroups, 1, groups=[GROUP])).groups
         error = str(group.error_code.name)
         return (group.group_state if error == "none" else error), [member.member_id for member in group.members]
 
     async def stable(self) -> str:
-        """A Stable group of one member at generation 1; its id."""
+        """Form a Stable group of one member at generation 1. Returns its id."""
         joined = await self.join()
         assert joined.generation_id == 1
         synced = await self.sync(joined.member_id, 1, **{joined.member_id: b"everything"})
@@ -195,7 +195,7 @@ class MovedCoordinator:
 def play(
     scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]], shared: SharedLogs | None = None
 ) -> None:
-    """Two brokers over one log, which is empty unless it is given."""
+    """Run with two brokers over one log, which is empty unless given."""
     clock = ManualClock()
 
     async def main() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REQUESTS = tuple(message for message in MESSAGES if message.is_request)
 
-#: Fields that say how long an answer may take, or how long something is kept waiting, in milliseconds.
+#: Fields with timeouts or waiting times in milliseconds.
 _PATIENCE = {"max_wait": 1, "wait_ms": 1, "timeout": 100, "session_timeout": 6_000, "rebalance_timeout": 1_000}
 _EXTREMES = (0, 1, -1, -2, 127, 128, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 
@@ -37,7 +37,7 @@ class MutatedFrame(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether it is no request: the broker has to close the connection, and nothing may have happened."""
+        """Whether it is not a valid request, so that the broker must close the connection without any effect."""
         size = struct.unpack_from(">i", self.data)[0] if len(self.data) >= 4 else -1
         if size != len(self.data) - 4:
             return True
@@ -46,7 +46,7 @@ class MutatedFrame(NamedTuple):
         except MalformedFrame:
             return True
         except UnsupportedVersion as error:
-            return error.api_key != Api.ApiVersions  # which has an answer for that (KIP-511)
+            return error.api_key != Api.ApiVersions  # which is answered even then (KIP-511)
         return False
 
     @property

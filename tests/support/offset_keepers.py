@@ -1,4 +1,4 @@
-"""The committing part of a ZooKeeper member alone: a session, a registry that the test fills, and its offsets."""
+"""Only the part of a ZooKeeper member that commits: a session, a registry that the test fills, and its offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Keeper:
-    """What commits; `closing` is its member's shutdown flag."""
+    """Commits a registry; `closing` is the member's shutdown flag."""
 
     session: ZooKeeperSession
     offsets: Offsets
@@ -34,7 +34,7 @@ class Keeper:
     closing: bool = False
 
     def own(self, *claimed: int, topic: str = "t", epoch: int | None = None) -> None:
-        """Adopt t-0, t-1, ... at these committed offsets (-1: none) too, claimed in the session that stands now."""
+        """Also adopt t-0, t-1, ... at these committed offsets (-1: none), claimed in the current session."""
         stream = Stream("g_c1-0", 2, asyncio.Event())
         infos = [PartitionInfo.of(Claim(topic, n, stream.thread, offset), stream) for n, offset in enumerate(claimed)]
         for info in infos:
@@ -42,7 +42,7 @@ class Keeper:
         self.registry.adopt([*self.registry.infos(), *infos])
 
     def move(self, *consumed: int) -> None:
-        """What has been handed out since, of all partitions in order."""
+        """Move the consumed positions of all partitions, in order."""
         for info, offset in zip(self.registry.infos(), consumed, strict=True):
             info.consumed = offset
 
@@ -77,7 +77,7 @@ async def keeper(connect_string: str, *, session_timeout_ms: int = 8000, **setti
     session.member = "g_c1"
 
     async def renewed() -> None:
-        raise AssertionError("nobody delivers here")
+        raise AssertionError("there is no delivery task here")
 
     registry = Registry()
     watching = Watcher(session, renewed)
@@ -91,7 +91,7 @@ async def keeper(connect_string: str, *, session_timeout_ms: int = 8000, **setti
 
 
 async def stored(session: ZooKeeperSession, partition: int = 0) -> int:
-    """What ZooKeeper has of t-`partition`; raises `NoNode`."""
+    """The offset of t-`partition` in ZooKeeper; raises `NoNode`."""
     data, _ = await session.get(paths.offset("g", "t", partition))
     return int(data)
 

@@ -1,12 +1,12 @@
-"""A slow and obvious twin of the pipeline: every figure that it measures, in plain Python, straight from the events.
+"""A slow and obvious twin of the pipeline: all its figures, in plain Python, directly from the events.
 
-Nothing is shared with `comparison.pipeline` but the types of `measured`; constants are written out again, so that a
-changed one is noticed. An event is a mapping as `tests.support.traces.e` makes it, of one run, with its own
-`seq` in its file (`numbered`). Events with a `problem` are counted and not used.
+It shares only the types of `measured` with `comparison.pipeline`; constants are repeated, so that a changed one is
+noticed. An event is a mapping as `tests.support.traces.e` makes it, of one run, with its own `seq` in its file
+(`numbered`). Events with a `problem` are counted, but not used.
 
-Where moments are equal: a process's own order is its `seq`; processes are in order of (`t_ns`, `seq`, name); what the
-authority says at the moment of a poll counts as said before it; the end of a process at the moment of an assignment
-counts as after it, so that the assignment lasted no time.
+At equal times: the events of a process are in order of `seq`, those of several in order of (`t_ns`, `seq`, name); an
+event of the authority at the moment of a poll counts as before it; the end of a process at the moment of an assignment
+counts as after it, so that the assignment has no duration.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
 
 
 def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, design: str = "zookeeper") -> Measured:
-    """Everything that is measured of one run. Lists are in no order but for those of events, rounds and changes."""
+    """All measurements of one run. Only lists of events, rounds and changes have an order."""
     lines = list(events)
     usable = [event for event in lines if not event.get("problem")]
     found = Measured()
@@ -114,7 +114,7 @@ def _single_events(events: list[Event], found: Measured) -> None:
 
 
 def lines_of_views(events: list[Event]) -> dict[str, dict[Key, list[oracle_cover.Piece]]]:
-    """The pieces of each partition's line, in the views over time."""
+    """The pieces of each partition's timeline, in the views over time."""
     span, wanted = oracle_runs.span_of(events), oracle_cover.wanted_of(events, oracle_runs.span_of(events))
     intervals: dict[str, list[Interval]] = {
         BELIEVED: oracle_intervals.believed(events),
@@ -134,7 +134,7 @@ def overlaps(events: Iterable[Event], view: str) -> list[Overlap]:
 
 
 def numbered(events: Iterable[Event]) -> list[Event]:
-    """The events with `seq` and `file` as their processes' files would have them: `seq` counts in the given order."""
+    """The events with `seq` and `file` as in their processes' files; `seq` counts in the given order."""
     seqs: Counter[str] = Counter()
     files: dict[str, int] = {}
     found = []
@@ -146,7 +146,7 @@ def numbered(events: Iterable[Event]) -> list[Event]:
 
 
 def differences(found: Measured, expected: Measured, *, leaving_out: Iterable[str] = ()) -> list[str]:
-    """What two measurements of one run do not agree on, in words; order within lists does not matter.
+    """Descriptions of the differences between two measurements of one run; order within lists does not matter.
 
     `leaving_out` names fields of Measured, or pseudo kinds of its counts such as `missing`.
     """
@@ -178,9 +178,9 @@ def _comparable(value: Any, skipped: set[str]) -> Any:
 
 
 def events_of(folder: Path) -> tuple[list[Event], int]:
-    """The events of a run's files on one clock, and the run's tolerance; unusable lines as events with a `problem`.
+    """The events of a run's files on one clock, and the run's tolerance. Unusable lines become events with a `problem`.
 
-    Only for whole headers and JSON lines that are events or torn; for more see `kernel.trace.reader`.
+    Handles only valid headers, and lines that are events or torn; `kernel.trace.reader` handles more.
     """
     paths = sorted((folder / "trace").glob("*.jsonl"))
     headers = [header_of(next(iter(lines_of(path))))[0] for path in paths]

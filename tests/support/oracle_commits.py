@@ -1,4 +1,4 @@
-"""Commits and deliveries held against the authority, the slow way: each looks again at all before it."""
+"""Commits and deliveries compared with the authority, the slow way: each searches all earlier events again."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def _key(event: Event) -> Key:
 
 
 def _before(event: Event, others: Iterable[Event]) -> list[Event]:
-    """The others that come before the event in the run's order."""
+    """The other events before this one, in the run's order."""
     ordered = in_time([event, *(each for each in others if each is not event)])
     return ordered[: next(number for number, each in enumerate(ordered) if each is event)]
 
 
 def is_stale_write(event: Event, named: list[Event]) -> bool:
-    """Whether another member is the owner by then. While there is none, nothing is stale."""
+    """Whether another member is the owner by then. Without an owner, no write is stale."""
     moves = _before(event, namings(named, _key(event)))
     if not moves or moves[-1]["kind"] == "authority_cleared" or not event["by"]:
         return False
@@ -71,9 +71,9 @@ def is_stale_write(event: Event, named: list[Event]) -> bool:
 
 
 def is_stale_delivery(event: Event, key: Key, named: list[Event], tolerance_ns: int) -> bool:
-    """Whether another member is the owner at that moment, and the deliverer was not within the tolerance.
+    """Whether another member is the owner then, and the delivering member was not within the tolerance.
 
-    What the authority says at the very moment of a poll counts as said before it.
+    An event of the authority at the exact moment of a poll counts as before it.
     """
     member, t_ns = event["member"], event["t_ns"]
     moves = namings(named, key)
@@ -88,19 +88,19 @@ def is_stale_delivery(event: Event, key: Key, named: list[Event], tolerance_ns: 
 
 
 def moved_back_by(event: Event, written: list[Event]) -> int:
-    """By how many records a commit moved the committed offset back; 0 if it did not."""
+    """The number of records by which a commit moved the committed offset back, or 0."""
     before = _before(event, [each for each in written if _key(each) == _key(event)])
     return max(0, before[-1]["offset"] - event["offset"]) if before else 0
 
 
 def starts_behind(event: Event, key: Key, written: list[Event]) -> bool:
-    """Whether delivery starts behind the offset that was committed last, but for commits in flight."""
+    """Whether delivery starts after the last committed offset, ignoring commits in flight."""
     accepted = [each for each in in_time(written) if _key(each) == key and each["t_ns"] <= event["t_ns"] - IN_FLIGHT_NS]
     return bool(accepted) and event["offset"] < accepted[-1]["offset"]
 
 
 def is_old(event: Event, events: list[Event]) -> bool:
-    """Whether an accepted commit carries an older generation than the group's, but for commits in flight."""
+    """Whether an accepted commit has an older generation than the group's, ignoring commits in flight."""
     later = [
         each | {"t_ns": each["t_ns"] + IN_FLIGHT_NS}
         for each in of(events, "group_changed")
@@ -111,7 +111,7 @@ def is_old(event: Event, events: list[Event]) -> bool:
 
 
 def is_fenced(event: Event, events: list[Event]) -> bool:
-    """Whether a commit was refused because of its sender; a member between two generations is only early."""
+    """Whether a commit was refused because of its sender. A member between two generations is only too early."""
     in_group = [each for each in events if each.get("group") == event["group"]]
     states = _before(event, of(in_group, "group_changed"))
     comings = [each for each in of(in_group, "group_member_joined", "group_member_left") if each["id"] == event["by"]]
@@ -135,7 +135,7 @@ def final_offsets(events: list[Event]) -> FinalOffsets | None:
 
 
 def takeovers(events: list[Event]) -> list[Takeover]:
-    """Every time a broker took a partition of the offsets topic; its own id is the first leader that it traces."""
+    """All takeovers of partitions of the offsets topic. A broker's own id is the first leader that it traces."""
     changed = [event for event in in_time(of(events, "leader_changed")) if event["leader"] >= 0]
     found = []
     for event in changed:

@@ -1,8 +1,8 @@
-"""What was held once, not at all, or more than once, the slow way: every piece between two boundaries is looked at.
+"""What had one holder, none, or several, the slow way: by checking every piece between two boundaries.
 
-Over time an *overlap* is a maximal stretch in which a partition has two or more holders, whoever they are. It counts
-only if the whole of it is longer than the tolerance, also where a window shows a part of it. Records are looked at one
-by one, as sets of numbers.
+Over time an *overlap* is a maximal stretch in which a partition has two or more holders, which may change. It counts
+only if all of it, even outside a window, is longer than the tolerance. Records are checked one by one, as sets of
+numbers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 SERIALS, OFFSETS = "serials", "offsets"
 WHOLE_RUN = -1
 _FOREVER_NS = 1 << 61
-#: A window of time: its number, where it begins, where it ends.
+#: A window of time: number, start, end.
 Window = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch between two boundaries of one partition's line, in which nothing changes."""
+    """A stretch between two boundaries of one partition's timeline, in which nothing changes."""
 
     low: int
     high: int
@@ -60,7 +60,7 @@ def whole_run(span: RunSpan) -> Window:
 
 
 def pieces_of(held: Iterable[tuple[int, int, str]], wanted: Iterable[tuple[int, int]]) -> list[Piece]:
-    """Sample between every two neighbouring boundaries who is there."""
+    """Determine the holders between every two adjacent boundaries."""
     held = [each for each in held if each[0] < each[1]]
     wanted = [each for each in wanted if each[0] < each[1]]
     boundaries = sorted({moment for low, high, *_ in (*held, *wanted) for moment in (low, high)})
@@ -76,7 +76,7 @@ def pieces_of(held: Iterable[tuple[int, int, str]], wanted: Iterable[tuple[int, 
 
 
 def overlaps_of(key: Key, pieces: Sequence[Piece]) -> list[Overlap]:
-    """The maximal stretches of neighbouring pieces with two or more holders."""
+    """The maximal stretches of adjacent pieces with two or more holders."""
     found: list[Overlap] = []
     for piece in pieces:
         if len(piece.holders) > 1:
@@ -88,7 +88,7 @@ def overlaps_of(key: Key, pieces: Sequence[Piece]) -> list[Overlap]:
 
 
 def lines_over_time(intervals: Iterable[Interval], wanted: dict[Key, list[tuple[int, int]]], span: RunSpan) -> dict:
-    """The pieces of each partition; open intervals reach to the end of the span, and nothing goes beyond it."""
+    """The pieces of each partition. Open intervals end with the span, and all others are cut there."""
     held: defaultdict[Key, list[tuple[int, int, str]]] = defaultdict(list)
     for each in intervals:
         until_ns = span.end_ns if each.until_ns is None else min(each.until_ns, span.end_ns)
@@ -97,10 +97,10 @@ def lines_over_time(intervals: Iterable[Interval], wanted: dict[Key, list[tuple[
 
 
 def wanted_of(events: list[Event], span: RunSpan) -> dict[Key, list[tuple[int, int]]]:
-    """When a group should own each partition: as long as it wants the topic, and throughout if nothing says how long.
+    """When a group should own each partition: while it wants the topic, and throughout without such an event.
 
-    A group should own the partitions that its members or its authority had, and those that any group could know:
-    those with acknowledged records and those that the runner announced.
+    A group should own the partitions that its members or its authority named, and those that any group could know:
+    those with acknowledged records, and those that the runner announced.
     """
     groups = Groups(events)
     known: set[Key] = set()
@@ -126,7 +126,7 @@ def wanted_of(events: list[Event], span: RunSpan) -> dict[Key, list[tuple[int, i
 
 
 def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_ns: int) -> Coverage | None:
-    """What one window has of one view; None if no line reaches into it."""
+    """The coverage of one view in one window; None if no timeline overlaps the window."""
     _, begin, end = window
     held = doubled = 0
     gaps: list[int] = []
@@ -169,7 +169,7 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
 
 
 def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, list[str]]]:
-    """Who delivered each record, once for every time."""
+    """Who delivered each record, with repetitions."""
     groups = Groups(events)
     first, last = ("first", "last") if view == OFFSETS else ("serial_first", "serial_last")
     found: defaultdict[Key, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -182,7 +182,7 @@ def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, lis
 
 
 def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
-    """The serial numbers that a producer was told of; every group that reads the topic should get them."""
+    """The serial numbers acknowledged to a producer; every group that reads the topic should receive them."""
     groups = Groups(events)
     found: defaultdict[Key, set[int]] = defaultdict(set)
     for event in of(events, "records_acked"):
@@ -194,7 +194,7 @@ def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
 
 
 def coverage_by_number(events: list[Event], view: str) -> Coverage | None:
-    """What the whole run has of one view of records; None if there are none."""
+    """The coverage of one view of records in the whole run; None without records."""
     delivered = delivered_numbers(events, view)
     acked = acked_numbers(events) if view == SERIALS else {}
     if not delivered and not acked:

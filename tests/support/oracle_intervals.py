@@ -1,8 +1,8 @@
-"""Who had which partition, when, the slow way: the definitions behind the views, in loops over sorted events.
+"""Which owner had which partition, and when, the slow way: the definitions of the views, in loops over sorted events.
 
-Two groups on one topic do not disturb each other: everything is told apart by group. What a member does belongs to the
-group that its process joined under that id; if it joined none, to the only group that its process joined at all, or to
-the only one of the run; if there are several, to the group '' that nobody wants anything of.
+Two groups on one topic are independent: all intervals are kept by group. An event of a member belongs to the group that
+its process joined under that id; if it joined none, to the only group that its process joined at all, or to the only
+one of the run; if there are several, to the group '', which should own nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUP_KINDS = ("member_started", "authority_named", "offset_written", "final_off
 
 @dataclass(frozen=True)
 class Interval:
-    """An owner had a partition from `from_ns` until `until_ns`; None: for ever."""
+    """An owner had a partition from `from_ns` until `until_ns`; None: until the end of the run."""
 
     key: Key
     owner: str
@@ -45,12 +45,12 @@ def of(events: Iterable[Event], *kinds: str) -> list[Event]:
 
 
 def in_time(events: Iterable[Event]) -> list[Event]:
-    """In order of time; at one moment in the order of each process's own numbers."""
+    """In order of time; at equal times in order of `seq`."""
     return sorted(events, key=lambda event: (event["t_ns"], event["seq"], event["process"]))
 
 
 def in_process(events: Iterable[Event]) -> list[Event]:
-    """The events of one process in its own order."""
+    """The events of one process, in order of `seq`."""
     return sorted(events, key=lambda event: event["seq"])
 
 
@@ -106,7 +106,7 @@ class Groups:
 
 
 def believed(events: list[Event]) -> list[Interval]:
-    """From each assignment until the next the stream is told of the partition, or until its member or process ends."""
+    """From each assignment until the stream's next event about the partition, or until its member or process ends."""
     groups, found = Groups(events), []
     told = of(events, *CLAIM_KINDS)
     for event in told:
@@ -120,7 +120,7 @@ def believed(events: list[Event]) -> list[Interval]:
             ),
             default=None,
         )
-        # A member that closes and comes back is open again.
+        # A member that closes and returns counts as running again.
         member_ns = min(
             (
                 each["t_ns"]
@@ -154,7 +154,7 @@ def _first(*moments: int | None) -> int | None:
 
 
 def namings(events: Iterable[Event], key: Key) -> list[Event]:
-    """The authority's moves of one partition, in order."""
+    """The authority's events about one partition, in order."""
     return in_time(
         event
         for event in of(events, "authority_named", "authority_cleared")
@@ -163,7 +163,7 @@ def namings(events: Iterable[Event], key: Key) -> list[Event]:
 
 
 def authority(events: list[Event]) -> list[Interval]:
-    """From each naming until the authority's next word on the partition."""
+    """From each event that names an owner until the authority's next event about the partition."""
     moves = of(events, "authority_named", "authority_cleared")
     found = []
     for key in sorted({(event["group"], event["topic"], event["partition"]) for event in moves}):

@@ -1,4 +1,4 @@
-"""Rebalances, the slow way: phases of members, rounds of the group, and what goes on in them."""
+"""Rebalances, the slow way: phases of members, rounds of the group, and deliveries during them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def phases_of(events: list[Event]) -> list[MemberPhase]:
-    """A phase lasts until the member's next event of a rebalance; a whole rebalance until it ends."""
+    """A phase lasts until the member's next rebalance event; a whole rebalance until its end."""
     kinds = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
     relevant = of(events, *kinds)
     groups = Groups(events)
@@ -47,7 +47,7 @@ def phases_of(events: list[Event]) -> list[MemberPhase]:
 
 
 def _next_member(event: Event, relevant: list[Event]) -> Any:
-    """The event's member; what a stream did before it received an id counts for its next one."""
+    """The event's member. A stream's events before it received an id count for its next id."""
     from_here = [
         each["member"]
         for each in in_process(relevant)
@@ -81,8 +81,8 @@ def _stretches(group: str, phases: list[MemberPhase]) -> list[Round]:
 
 
 def _generations(changed: list[Event]) -> list[Round]:
-    """A round begins when a group without one prepares or completes, is gathered when it completes, and ends when it is
-    prepared anew after that, or in another state; only gathered ones are told of.
+    """A round begins when a group without a round prepares or completes, and is gathered when it completes. It ends
+    when the group then prepares again, or changes to another state. Only gathered rounds are returned.
     """
     found: list[Round] = []
     begun: int | None = None
@@ -112,9 +112,7 @@ def _round(begun: int | None, gathered: Event, until_ns: int | None) -> Round:
 
 
 def kept_through(events: list[Event], believed: list[Interval], rounds: list[Round]) -> dict[int, KeptThrough]:
-    """Partitions of a round's group that one stream had from before it until after it, and those of them that it
-    delivered from.
-    """
+    """Partitions of a round's group that one stream kept throughout the round, and those that it delivered from."""
     groups, found = Groups(events), {}
     for number, each in enumerate(rounds):
         if each.until_ns is None:

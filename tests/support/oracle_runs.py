@@ -1,4 +1,4 @@
-"""The run as a whole, the slow way: its span, its changes, what they moved, and counts of its events."""
+"""The run as a whole, the slow way: its span, its changes, the partitions they moved, and counts of its events."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _stops(event: Event) -> bool:
 
 
 def span_of(events: list[Event]) -> RunSpan:
-    """Where the group is measured as running; the end is not in it."""
+    """The time in which the group counts as running; the end is exclusive."""
     begun = [event["t_ns"] for event in events if _begins(event)]
     members = [event["t_ns"] for event in of(events, "member_started")]
     stopped = [event["t_ns"] for event in events if _stops(event)]
@@ -199,7 +199,7 @@ def operations_of(events: list[Event], readings: dict[str, tuple[int, int]]) -> 
 
 
 def readings_of(events: list[Event]) -> dict[str, tuple[int, int]]:
-    """From the last server's `before` to the first one's `after`, for labels of which every server was read twice."""
+    """From the last server's `before` to the first one's `after`, for labels with two readings of every server."""
     read = in_time(of(events, "counters_read"))
     found = {}
     for label in {event["at"].rpartition(":")[0] for event in read}:
@@ -231,7 +231,7 @@ def bins_of(events: list[Event], span: RunSpan) -> tuple[list[DeliveryBin], int]
                 place = found.setdefault(since // BIN_NS if is_inside else None, [0, 0])
                 place[0] += event["last"] - event["first"] + 1
                 place[1] += before is not None and event["first"] <= before
-            # Where delivery has just started, the next poll may begin anywhere.
+            # Just after a start of delivery, the next poll may begin at any offset.
             before = event["last"] if event["kind"] == "records_delivered" else None
     return [DeliveryBin(bin=place, records=each[0]) for place, each in found.items()], sum(
         each[1] for each in found.values()
@@ -260,7 +260,7 @@ def owners_around(authority: list[Interval], begin: int, end: int) -> list[Parti
 
 
 def turnover_of(believed: list[Interval], begin: int, end: int) -> Turnover | None:
-    """How often a partition moved to another member, was taken from one that stayed, and was given back to it."""
+    """How often a partition moved to another member, was taken from one that stayed, and was returned to it."""
     moved = stopped = kept = 0
     for key in {each.key for each in believed}:
         line = sorted(
@@ -282,5 +282,5 @@ def turnover_of(believed: list[Interval], begin: int, end: int) -> Turnover | No
 
 
 def _base(interval: Interval) -> str:
-    """The process, whichever of its lives: m3, m3.2 and m3.3 are one."""
+    """The process regardless of its incarnation: m3, m3.2 and m3.3 are one."""
     return re.sub(r"\.\d+$", "", interval.owner.split("/")[0])

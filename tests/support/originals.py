@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: An original consumer's settings that suit a test, as `tests.support.zk_consumers.SETTINGS` do ours.
+#: Settings of an original consumer for tests, like `tests.support.zk_consumers.SETTINGS` for ours.
 PROPERTIES = {
     "zookeeper.session.timeout.ms": "15000",  # outlives a busy machine's pauses
     "zookeeper.connection.timeout.ms": "20000",
@@ -37,7 +37,7 @@ PROPERTIES = {
 
 @functools.cache
 def unavailable(version: str) -> str:
-    """Why originals of a version cannot be run here, asked once a run; "" when they can."""
+    """Why originals of a version cannot run here, or ""; checked once per test run."""
     if importlib.util.find_spec("jpype") is None:
         return "jpype1 is not installed: pip install 'rebalance-lab[originals]'"
     try:
@@ -48,7 +48,7 @@ def unavailable(version: str) -> str:
 
 
 def require(*versions: str) -> None:
-    """Skip the test, saying why, unless all these can be run."""
+    """Skip the test, with the reason, unless all these versions can run."""
     for version in versions:
         reason = unavailable(version)
         if reason:

@@ -1,6 +1,6 @@
 """Covering arrays: a few rows that combine every two options in every two of their values.
 
-Most faults of options need one value, or two together. All pairs therefore find what all combinations would, in tens of
+Most faults of options need one value, or two together. So all pairs find almost what all combinations would, in tens of
 rows instead of tens of thousands.
 """
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Two options with a value each, by their places.
+#: Two options with a value each, by index.
 Pair = tuple[tuple[int, int], tuple[int, int]]
 
 
 def covering_rows(options: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
-    """Rows of one value an option, in which each pair of values of two options comes at least once.
+    """Rows with one value per option that contain each pair of values of two options at least once.
 
-    Greedy and deterministic: each row begins with a pair that has not come yet, and takes, option by option, the value
-    that brings most of those that have not.
+    Greedy and deterministic: each row begins with a missing pair, and takes, option by option, the value that adds most
+    of the missing pairs.
     """
     names = list(options)
     sizes = [len(options[name]) for name in names]
@@ -32,7 +32,7 @@ def covering_rows(options: Mapping[str, Sequence[object]]) -> list[dict[str, obj
     rows = []
     while left:
         row = dict(next(iter(left)))
-        # Those with many values first: they have most pairs to bring.
+        # Options with many values first: they have the most pairs to add.
         for place in sorted(set(range(len(names))) - row.keys(), key=lambda each: -sizes[each]):
             row[place] = max(range(sizes[place]), key=lambda value: sum(p in left for p in _pairs(row, place, value)))
         for pair in combinations(sorted(row.items()), 2):
@@ -42,5 +42,5 @@ def covering_rows(options: Mapping[str, Sequence[object]]) -> list[dict[str, obj
 
 
 def _pairs(row: Mapping[int, int], place: int, value: int) -> list[Pair]:
-    """What a value brings together with those that the row has already."""
+    """The pairs that a value forms with those already in the row."""
     return [((place, value), each) if place < each[0] else (each, (place, value)) for each in row.items()]

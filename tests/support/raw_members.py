@@ -1,4 +1,4 @@
-"""Members of the server design built from the codec alone: a ZooKeeper session for the id, and a connection.
+"""Members of the server design built only from the codec: a ZooKeeper session for the id, and a connection.
 
     async with raw_member(chroot, brokers, "a") as member:
         await member.running(1)
@@ -41,7 +41,7 @@ GROUP = "g"
 
 
 class RawMember:
-    """`commands`: those received, as (command, generation), without errors. `offsets`: what it runs, from where."""
+    """`commands`: those received, as (command, generation), no errors. `offsets`: where it starts, by partition."""
 
     def __init__(self, member_id: str, session: ZooKeeperSession, bootstrap: Sequence[tuple[str, int]]) -> None:
         self.id = member_id
@@ -53,7 +53,7 @@ class RawMember:
         self.hears = asyncio.Event()
         self.hears.set()
         self._client = ClusterClient(bootstrap, member_id)
-        #: To the coordinator, by API: a question that waits would hold up the commits behind it.
+        #: Connections to the coordinator, by API: a waiting AwaitCommand would delay the commits behind it.
         self._connections: dict[Api, BrokerConnection] = {}
 
     @property
@@ -64,8 +64,8 @@ class RawMember:
         self.topics = topics
         await self.session.create(self.path, registration_payload(topics, 0), ephemeral=True, makepath=True)
 
-    async def obey_for_ever(self, wait_ms: int) -> None:
-        """Ask, do, ask: over failovers too."""
+    async def obey_forever(self, wait_ms: int) -> None:
+        """Ask for a command, obey, ask again; also across failovers."""
         while True:
             try:
                 answer = await self.ask(wait_ms=wait_ms)
@@ -154,11 +154,11 @@ async def raw_member(
     obeys: bool = True,
     wait_ms: int = 5_000,
 ) -> AsyncIterator[RawMember]:
-    """Registered; leaving the block closes its session."""
+    """A registered member; the end of the block closes its session."""
     async with opened(zookeeper) as session:
         member = RawMember(member_id, session, bootstrap)
         await member.register(*topics)
-        task = asyncio.create_task(member.obey_for_ever(wait_ms)) if obeys else None
+        task = asyncio.create_task(member.obey_forever(wait_ms)) if obeys else None
         try:
             yield member
         finally:

@@ -1,11 +1,11 @@
 """Plays conversations with the deciding table: a script of commands, and the lines that they print.
 
-Commands: `broker N`, `no broker N`, `topic T PARTITIONS`, `put PATH DATA`, `put SESSION PATH DATA` (ephemeral),
-`remove PATH`, `kafka has T PARTITION OFFSET`, `owners`, and for a member C: `C joins T:STREAMS,... [key=value ...]`,
-`C matches KIND PATTERN:STREAMS [key=value ...]`, `C runs` (until idle), `C runs to STEP` (until STEP is what it does
-next), either one with `quietly` behind it (what happens is not shown), `C steps` (one batch), `C fails REASON` (one
-batch whose last effect fails), `C hears`, `C disconnects`, `C reconnects`, `C is reminded of TOKEN`,
-`C loses its session`, `C has a new session`, `C closes`.
+Commands: `broker N`, `no broker N`, `topic T PARTITIONS`, `put PATH DATA`, `put SESSION PATH DATA` (ephemeral), `remove
+PATH`, `kafka has T PARTITION OFFSET`, `owners`, and for a member C: `C joins T:STREAMS,... [key=value ...]`, `C matches
+KIND PATTERN:STREAMS [key=value ...]`, `C runs` (until idle), `C runs to STEP` (until STEP is next), either one with
+`quietly` after it (effects are not shown), `C steps` (one batch), `C fails REASON` (one batch whose last effect fails),
+`C hears`, `C disconnects`, `C reconnects`, `C is reminded of TOKEN`, `C loses its session`, `C has a new session`, `C
+closes`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def play(script: str) -> str:
             in_answer = False
             lines.append(line)
         else:
-            assert in_answer, f"neither a command nor a comment nor an answer: {line}"
+            assert in_answer, f"not a command, a comment or an answer: {line}"
     return "\n".join(lines) + "\n"
 
 

@@ -32,9 +32,9 @@ GROUP = "g"
 
 
 class ModelZooKeeper:
-    """Znodes with the session that an ephemeral one belongs to; `watches` are (member, path) pairs that are armed.
+    """Znodes with the session of an ephemeral one; `watches` are the armed (member, path) pairs.
 
-    `kafka` is what the group has committed to Kafka.
+    `kafka` are the group's offsets in Kafka.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class ModelZooKeeper:
         return None
 
     def owners(self) -> dict[TopicPartition, str]:
-        """Who owns what, by thread id."""
+        """{partition: thread id} according to the owner nodes."""
         found = {}
         for path, (data, _) in self.nodes.items():
             if parsed := paths.parse_owner(path):
@@ -122,7 +122,7 @@ class ModelZooKeeper:
 
 @dataclass
 class ModelMember:
-    """One member: its machine, the batch that it has not performed yet, and the lines it has printed so far."""
+    """One member: its machine, its next batch, and the lines printed so far."""
 
     zookeeper: ModelZooKeeper
     name: str
@@ -146,7 +146,7 @@ class ModelMember:
 
     @property
     def next_step(self) -> str:
-        """What it would do next: a step's number, the name of an effect, or `idle`."""
+        """Its next step: a number, the name of an effect, or `idle`."""
         for effect in self.batch:
             if isinstance(effect, Ask):
                 return effect.step
@@ -192,7 +192,7 @@ class ModelMember:
             self._perform(effect)
 
     def hear(self) -> int:
-        """Response the notifications that wait for this member, as the delivery task does; how many there were."""
+        """Handle the member's pending notifications, as the delivery task does. Returns their number."""
         mine = [path for member, path in self.zookeeper.notified if member == self.name]
         self.zookeeper.notified = [(m, path) for m, path in self.zookeeper.notified if m != self.name]
         for path in mine:
@@ -201,13 +201,13 @@ class ModelMember:
         return len(mine)
 
     def lose_session(self) -> None:
-        """The server ends the session; this side does not know yet."""
+        """End the session at the server; the member does not know yet."""
         self.zookeeper.end_session(self.session)
         self.zookeeper.watches = {(m, path) for m, path in self.zookeeper.watches if m != self.name}
         self.zookeeper.notified = [(m, path) for m, path in self.zookeeper.notified if m != self.name]
 
     def renew_session(self) -> None:
-        """Back in a new session: the registry is emptied, the id node created, a rebalance demanded."""
+        """Return in a new session: empty the registry, create the id node, demand a rebalance."""
         self.session += 1000
         self.post(effects.SessionRenewed())
         self.register()
@@ -251,14 +251,14 @@ class World:
         return member
 
     def join(self, name: str, topics: dict[str, int], pattern: str = STATIC, **options: object) -> ModelMember:
-        """Register and demand the first rebalance; nothing of it is performed."""
+        """Register and demand the first rebalance, without performing any of it."""
         member = self.add(name, topics, pattern, **options)
         member.register()
         member.post(effects.RebalanceDemanded("start", 1))
         return member
 
     def settle(self, steps_max: int = 20_000) -> None:
-        """Everybody takes steps in turn, and hears, until nothing is left to do."""
+        """Let all members take steps and handle notifications in turn, until nothing is left to do."""
         for _ in range(steps_max):
             moved = False
             for member in self.members.values():

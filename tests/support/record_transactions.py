@@ -25,7 +25,7 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "auto.create.topics.enable": "false",
 }
-#: Longer than it takes a real broker to write its markers, or to see a timeout.
+#: Longer than a real broker takes to write its markers, or to notice a timeout.
 SETTLING_MS, TIMED_OUT_MS = 500, 4_000
 PASSING = ["CONCURRENT", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD", "NOT_COORDINATOR"]
 

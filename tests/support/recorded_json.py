@@ -1,4 +1,4 @@
-"""The form of recorded JSON: one step, znode or record a line, so that a diff shows what a new recording changed."""
+"""The layout of recorded JSON: one step, znode or record per line, so that a diff shows what a recording changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def conversations_text(document: Mapping[str, Any]) -> str:
-    """A recording of conversations (`tests.support.conversations`), one step a line."""
+    """A recording of conversations (`tests.support.conversations`), one step per line."""
     entries = []
     for name, value in document.items():
         if name == "conversations":
@@ -27,7 +27,7 @@ def _conversation_text(conversation: Mapping[str, Any]) -> str:
 
 
 def entries_text(container: Mapping[str, Any] | list[Any]) -> str:
-    """An object or a list, one entry a line."""
+    """An object or a list, one entry per line."""
     if isinstance(container, list):
         return _lines("[", map(json.dumps, container), "]")
     return _lines("{", (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in container.items()), "}")

@@ -1,4 +1,4 @@
-"""Figures of an invented run, for tests of what reads them: everything is as promised unless stated otherwise."""
+"""Figures of an invented run, for tests of code that reads them: all as expected unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def counted(what: str, measured: int | None, model: int | None) -> Counted:
 
 
 def change(name: str = "join", **given: Any) -> Change:
-    """One that settled after 300 ms."""
+    """A change that settled after 300 ms."""
     usual: dict[str, Any] = {
         "change": name,
         "round": 1,
@@ -60,7 +60,7 @@ def change(name: str = "join", **given: Any) -> Change:
 
 
 def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
-    """A complete run in which nothing went wrong; figures (by their names) and fields may be given."""
+    """A complete run without problems; figures (by name) and fields may be given."""
     metrics: dict[str, float | None] = dict.fromkeys(METRICS, 0.0)
     metrics |= dict.fromkeys(("final_read", "final_behind", "final_beyond"))
     metrics |= {"delivered": 1_000.0, "duplicates": 10.0, "commits": 60.0, "converge_ms": 300.0}
@@ -97,8 +97,8 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
     return Run(**{**usual, **given})
 
 
-#: Of five restarts: generations, stopped, moved, unowned partition-seconds, the slowest; the classic ones as measured
-#: on Kafka 4.1.1 with librdkafka.
+#: Five restarts: generations, stopped, moved, unowned partition-seconds, the slowest restart. The classic designs'
+#: figures were measured on Kafka 4.1.1 with librdkafka.
 RESTARTS = {
     "zookeeper": (10, 108, 46, 9.5, 1_500.0),
     "server": (10, 108, 46, 12.0, 1_700.0),
@@ -110,7 +110,7 @@ RESTARTS = {
 
 
 def restarted(design: str) -> Run:
-    """A rolling restart of five members: everything in the first of them."""
+    """A rolling restart of five members, with all figures in the first restart."""
     rounds, stopped, moved, unowned, slowest = RESTARTS[design]
     quiet = {"members": 5, "rounds": 0, "stopped": 0, "moved": 0, "unowned_partition_s": 0.0, "converge_ms": 900.0}
     costly = {"rounds": rounds, "stopped": stopped, "moved": moved, "unowned_partition_s": unowned}
@@ -124,7 +124,7 @@ def restarted(design: str) -> Run:
 
 
 def slowed(design: str) -> Run:
-    """m2 is slow from the first second on, and somebody joins then."""
+    """m2 is slow from the first second on, when another member joins."""
     stands_still = design in ("server", "eager", "static")
     records = [20] * 20 + ([0] * 40 if stands_still else [15] * 40) + [20] * 20
     wait = {"generation": 3, "from_ms": 1_100.0, "waited_for": "m2", "gone": False, "waiting": 3}
@@ -143,10 +143,10 @@ def slowed(design: str) -> Run:
 
 
 def six_designs() -> dict[str, Any]:
-    """A result with a rolling restart of all designs, and a slow member in all but one, as JSON has it."""
+    """A result with a rolling restart in all designs, and a slow member in all but one, as JSON."""
     runs = [
         *(restarted(design) for design in DESIGN_NAMES),
         *(slowed(design) for design in DESIGN_NAMES if design != "server"),
     ]
-    left_out = NotApplicable(scenario="slow-member", design="server", reason="nobody is slow")
+    left_out = NotApplicable(scenario="slow-member", design="server", reason="no member is slow")
     return as_mapping(compose(runs, [left_out]))

@@ -1,4 +1,4 @@
-"""A broker in memory whose answers a test sets, partition by partition, with real frames over a real socket.
+"""A broker in memory whose answers are set by the test, partition by partition, with real frames over a real socket.
 
 `tests/zkconsumer/records/test_fetching_live.py` tests the same with a live broker.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ScriptedLog:
-    """Batches by base offset, from `start` to `end`; `error` is what Fetch and ListOffsets answer instead."""
+    """Batches by base offset, from `start` to `end`; with an `error`, Fetch and ListOffsets answer that."""
 
     start: int = 0
     end: int = 0
@@ -40,7 +40,7 @@ class ScriptedLog:
         self.end += len(values)
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
-        """Whole batches from the one with `offset` on, as KIP-74 has it."""
+        """Whole batches from the one with `offset` on, as by KIP-74."""
         found = b""
         for base in sorted(self.batches):
             batch = self.batches[base]
@@ -55,7 +55,7 @@ class ScriptedLog:
 
 @dataclass
 class ScriptedBroker:
-    """What it holds, and what it was asked: `fetches` as {partition: offset}, `lookups` as topics of a Metadata."""
+    """Its logs, and the requests so far: `fetches` as {partition: offset}, `lookups` as topics of a Metadata."""
 
     address: BrokerAddress
     logs: dict[TopicPartition, ScriptedLog] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class ScriptedBroker:
     lookups: list[list[str]] = field(default_factory=list)
     resets: list[dict[TopicPartition, int]] = field(default_factory=list)  #: ListOffsets: {partition: time}
     connections: set[int] = field(default_factory=set)
-    breaks: int = 0  #: so many of the next fetches break their connection
+    breaks: int = 0  #: the number of next fetches that break their connection
 
     def log(self, topic: str, partition: int) -> ScriptedLog:
         return self.logs.setdefault(TopicPartition(topic, partition), ScriptedLog())
@@ -152,7 +152,7 @@ class ScriptedBroker:
 
 @asynccontextmanager
 async def scripted_broker(node_id: int = 1) -> AsyncIterator[ScriptedBroker]:
-    """Served on a free port; its leaders are empty until the test says who leads what."""
+    """A broker on a free port; partitions have no leaders until the test sets them."""
     broker = ScriptedBroker(BrokerAddress(node_id, "127.0.0.1", 0))
     server = BrokerServer(
         {Api.Fetch: broker.fetch, Api.ListOffsets: broker.list_offsets, Api.Metadata: broker.metadata}

@@ -1,7 +1,7 @@
-"""A broker that answers only what a group's offsets need, as its script says: for what a real one does rarely.
+"""A broker that serves only a group's offsets, by a script: for answers that a real broker gives rarely.
 
 async with scripted(chroot) as coordinator:                 # registered in ZooKeeper as broker 0
-    coordinator.says(Api.OffsetFetch, "COORDINATOR_LOAD_IN_PROGRESS", SILENT)   # then as it should be
+    coordinator.says(Api.OffsetFetch, "COORDINATOR_LOAD_IN_PROGRESS", SILENT)   # then the normal answers
     coordinator.seen                                        # [(Api.FindCoordinator, 0), ...]
 """
 
@@ -29,7 +29,7 @@ SILENT = "SILENT"  #: never answered
 
 
 class ScriptedCoordinator:
-    """`offsets` is what it keeps; `coordinator` is the broker that it names, itself by default."""
+    """`offsets` are the stored ones; `coordinator` is the broker that it names, by default itself."""
 
     def __init__(self, node_id: int) -> None:
         self.server = BrokerServer(
@@ -47,7 +47,7 @@ class ScriptedCoordinator:
         return BrokerAddress(self.node_id, self.server.host, self.server.port)
 
     def says(self, api: Api, *errors: str) -> None:
-        """The next answers, one each: an error's name, '' or SILENT; afterwards ''."""
+        """Script the next answers: an error's name, '' or SILENT each; afterwards ''."""
         self._script[api].extend(errors)
 
     def count(self, api: Api) -> int:
@@ -101,7 +101,7 @@ class ScriptedCoordinator:
 
 @asynccontextmanager
 async def scripted(zookeeper: str, *, node_id: int = 0, registered: bool = True) -> AsyncIterator[ScriptedCoordinator]:
-    """Listening, and named in ZooKeeper if `registered`."""
+    """A listening broker, registered in ZooKeeper if `registered`."""
     coordinator = ScriptedCoordinator(node_id)
     await coordinator.server.start()
     try:

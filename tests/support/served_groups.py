@@ -1,7 +1,7 @@
-"""The server design's machine under a manual clock; ZooKeeper is a dict, and so is the log.
+"""The server design's machine under a manual clock; ZooKeeper and the log are dicts.
 
-Members go by their ids. `ask("a")` sends the AwaitCommand of a member that has followed its commands so far: a `Player`
-remembers what it runs. The machine sees changes in ZooKeeper at once, unless `blind` is set.
+`ask("a")` sends the AwaitCommand of member a, which has obeyed its commands so far: a `Player` remembers what it runs.
+The machine sees changes in ZooKeeper at once, unless `blind` is set.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REBALANCE_TIMEOUT_MS = 1_000
 
 @dataclass
 class Question:
-    """A request on its way; `answer` once there is one."""
+    """A pending request; `answer` is None until it is answered."""
 
     answer: Any = None
 
@@ -58,14 +58,14 @@ class Question:
     def received(self) -> tuple[str, int, tuple[str, ...]]:
         """(command, generation, partitions as t-0) of an AwaitCommand, or its error's name."""
         answer: CommandAnswer = self.answer
-        assert answer is not None, "the question is still parked"
+        assert answer is not None, "the request is still parked"
         partitions = tuple(f"{topic}-{number}" for topic, number, _ in answer.partitions)
         return (answer.error.name if answer.error else answer.command.name, answer.generation, partitions)
 
 
 @dataclass
 class Player:
-    """An obedient member: it runs what a START names until a STOP."""
+    """A member that obeys: it runs the partitions of a START until a STOP."""
 
     generation: int = -1
     stopped: int = -1
@@ -77,7 +77,7 @@ class Player:
         return self.generation not in (-1, self.stopped)
 
     def obey(self) -> Command | None:
-        """Do what the answer says, if there is one; returns what that was."""
+        """Carry out the command in the answer, if any, and return it."""
         if self.question is None or self.question.answer is None:
             return None
         answer: CommandAnswer = self.question.answer
@@ -94,7 +94,7 @@ class Player:
 
 @dataclass
 class Served:
-    """One machine with one group, and everything that came out of it; `reload` puts a successor in its place."""
+    """One machine with one group, and all effects so far; `reload` replaces it by a successor."""
 
     sizes: dict[str, int] = field(default_factory=lambda: {"t": 4})
     strategy: str = "range"
@@ -107,7 +107,7 @@ class Served:
     watches: list[Any] = field(default_factory=list)
     blind: bool = False
     holding: bool = False
-    thinking: bool = False  #: the strategy takes its time, until `decide` is called
+    thinking: bool = False  #: the strategy returns only when `decide` is called
 
     def __post_init__(self) -> None:
         self._tokens = itertools.count(1)
@@ -130,7 +130,7 @@ class Served:
         self.watched: set[str] = set()
         self.holding = False
 
-    # -- what members and administrators do ------------------------------------------------------------------------
+    # -- members and administrators --------------------------------------------------------------------------------
 
     def player(self, member_id: str) -> Player:
         return self.players.setdefault(member_id, Player())
@@ -145,7 +145,7 @@ class Served:
         self.see()
 
     def ask(self, member_id: str, *, wait_ms: int = 60_000, **fields: Any) -> Question:
-        """AwaitCommand of a member, by what it runs unless `fields` say otherwise."""
+        """Send a member's AwaitCommand, with what it runs unless `fields` override that."""
         player = self.player(member_id)
         asked = {
             "generation": player.generation,
@@ -160,12 +160,12 @@ class Served:
         return player.question
 
     def obey(self, member_id: str) -> Question:
-        """Carry out the member's last command, and ask for the next one."""
+        """Carry out the member's last command, and send the next AwaitCommand."""
         self.player(member_id).obey()
         return self.ask(member_id)
 
     def settle(self, *member_ids: str) -> None:
-        """Let these members obey until all their questions wait."""
+        """Let these members obey until all their requests wait."""
         for member_id in member_ids:
             if self.player(member_id).question is None:
                 self.ask(member_id)
@@ -191,14 +191,14 @@ class Served:
         self._perform(self.machine.handle(make(token), self.now))
         return question
 
-    # -- the world --------------------------------------------------------------------------------------------------
+    # -- environment ------------------------------------------------------------------------------------------------
 
     @property
     def now(self) -> Moment:
         return Moment(self.now_ms, WALL_MS + self.now_ms)
 
     def see(self) -> None:
-        """The watch has fired, and the ids were read."""
+        """Fire the watch, and report the ids."""
         if GROUP in self.watched and not self.blind:
             self._perform(self.machine.step(partial(self.machine.server.seen, GROUP, dict(self.ids)), self.now))
 
@@ -207,7 +207,7 @@ class Served:
         self._perform(self.machine.step(self.machine.server.topics_changed, self.now))
 
     def pass_ms(self, ms: int) -> None:
-        """Time passes; timers that are due fire in order."""
+        """Advance the clock; due timers fire in order."""
         end = self.now_ms + ms
         while due := sorted((at, key) for key, at in self.timers.items() if at <= end and key.group_id):
             at, key = due[0]
@@ -217,8 +217,8 @@ class Served:
         self.now_ms = end
 
     def write_all(self, error: Error | None = None) -> None:
-        """What was held back reaches the log, or is refused with `error`."""
-        self.holding = True  # what follows comes behind what was held back
+        """Store the writes held back, or refuse them with `error`."""
+        self.holding = True  # later writes are queued behind those held back
         for _ in range(len(self.writes)):
             self._write(self.writes.popleft(), error)
         self.holding = False
@@ -226,7 +226,7 @@ class Served:
             self._write(self.writes.popleft(), None)
 
     def reload(self, *, strategy: str | None = None) -> None:
-        """The coordinator is gone with all that it did not write; another one loads the log."""
+        """Replace the coordinator, which loses everything it did not write, by one that loads the log."""
         self.strategy = strategy or self.strategy
         for player in self.players.values():
             player.obey()
@@ -268,7 +268,7 @@ class Served:
         self.events += outcome.events
         for token, answer in outcome.replies:
             self.questions.pop(token).answer = answer
-        assert not outcome.abandoned, "every question of this design is answered"
+        assert not outcome.abandoned, "every request of this design is answered"
         self.writes += outcome.writes
         while self.writes and not self.holding:
             self._write(self.writes.popleft(), None)
@@ -279,7 +279,7 @@ class Served:
             self.decide()
 
     def decide(self) -> None:
-        """The strategy answers, or fails, for the group that asked it first."""
+        """Let the strategy return, or fail, for the first pending decision."""
         asked = self.deciding.popleft()
         try:
             record = next_generation(asked, self.settings)

@@ -1,7 +1,7 @@
-"""Random joins, leaves, kills, freezes and expiries of real members on a real ensemble whose servers die as well.
+"""Random joins, leaves, kills, freezes and expiries of real members on a real ensemble whose servers are killed too.
 
-Every member is a process of its own, or lives in this one (so that its session can expire while it runs). All write
-their traces to the folder, and the checks use only those and ZooKeeper itself.
+A member runs in a separate process, or in this one (so that its session can expire while it runs). All write traces to
+the folder, and the checks use only these and ZooKeeper itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 GROUP, TOPIC, PARTITIONS = "g", "t", 8
 TICK_MS, SESSION_MS, BACKOFF_MS, RETRIES = 250, 1500, 200, 8
 MEMBERS_MIN, MEMBERS_MAX = 2, 6
-#: Long after every bound: what has not settled by then never will.
+#: Far above every bound: a group that has not settled by then never will.
 NEVER_S = 40.0
 
 #: Two are not the original's defaults: with short timers four tries would end before a dead session does, and members
@@ -71,8 +71,8 @@ JUDGED_BY = frozenset(
 
 
 @dataclass
-class Here:
-    """A member of this process."""
+class LocalMember:
+    """A member in this process."""
 
     name: str
     consumer: ZooKeeperConsumer
@@ -81,7 +81,7 @@ class Here:
     work: asyncio.Task[None] | None = None
 
     async def live(self) -> None:
-        """As `member_process`: a first rebalance that failed leaves it registered, and it goes on."""
+        """As `member_process`: after a failed first rebalance it stays registered and continues."""
         try:
             await self.consumer.start()
             await self.consumer.subscribe({TOPIC: 1})
@@ -99,8 +99,8 @@ class Here:
 
 
 @dataclass
-class Elsewhere:
-    """A member with a process of its own."""
+class ProcessMember:
+    """A member in a separate process."""
 
     name: str
     child: ChildProcess
@@ -110,12 +110,12 @@ class Elsewhere:
         assert await self.child.stop() == 0, self.child.log_tail()
 
 
-Member = Here | Elsewhere
+Member = LocalMember | ProcessMember
 
 
 @dataclass(frozen=True)
 class Settled:
-    """How a fault ended: within which time of which bound, or whose idleness keeps it from ending."""
+    """How a fault settled: the time and its bound, or the idle members that keep the group from settling."""
 
     step: int
     fault: str
@@ -130,7 +130,7 @@ class Settled:
 
 @dataclass
 class Soak:
-    """One run; `step` does one fault, heals it, and waits until it is settled."""
+    """One run; `step` injects a fault, heals it, and waits until the group has settled."""
 
     folder: Path
     ensemble: ZooKeeperEnsemble
@@ -144,10 +144,10 @@ class Soak:
     def __post_init__(self) -> None:
         self._chosen = random.Random(self.seed)
 
-    # -- what happens ------------------------------------------------------------------------------------------------
+    # -- faults ------------------------------------------------------------------------------------------------------
 
     async def step(self) -> Settled:
-        """The next fault of the seed."""
+        """Inject the seed's next fault."""
         can = [name for name, possible in self._possible().items() if possible]
         fault = self._chosen.choice(can)
         about = await getattr(self, f"_{fault}")()
@@ -156,8 +156,8 @@ class Soak:
         return settled
 
     def _possible(self) -> dict[str, bool]:
-        here = any(isinstance(member, Here) for member in self.members)
-        elsewhere = any(isinstance(member, Elsewhere) for member in self.members)
+        here = any(isinstance(member, LocalMember) for member in self.members)
+        elsewhere = any(isinstance(member, ProcessMember) for member in self.members)
         few, many = len(self.members) <= MEMBERS_MIN, len(self.members) >= MEMBERS_MAX
         return {
             "join": not many,
@@ -170,10 +170,10 @@ class Soak:
         }
 
     async def _join(self) -> str:
-        return await (self.join_here() if self._chosen.random() < 0.4 else self.join_elsewhere())
+        return await (self.join_local() if self._chosen.random() < 0.4 else self.join_process())
 
     async def _join_two(self) -> str:
-        return " and ".join(await asyncio.gather(self.join_here(), self.join_elsewhere()))
+        return " and ".join(await asyncio.gather(self.join_local(), self.join_process()))
 
     async def _leave(self) -> str:
         member = self._chosen.choice(self.members)
@@ -182,14 +182,14 @@ class Soak:
         return member.name
 
     async def _kill(self) -> str:
-        member = self._one(Elsewhere)
+        member = self._one(ProcessMember)
         self.members.remove(member)
         await member.child.kill()
         return member.name
 
     async def _freeze(self) -> str:
-        """For less than a session, or for longer."""
-        member = self._one(Elsewhere)
+        """Freeze a member for less than the session timeout, or for longer."""
+        member = self._one(ProcessMember)
         seconds = self._chosen.choice((0.4, 0.9, 1.7, 2.5)) * SESSION_MS / 1000
         member.child.freeze()
         await asyncio.sleep(seconds)
@@ -197,12 +197,12 @@ class Soak:
         return f"{member.name} for {seconds:.1f} s"
 
     async def _expire(self) -> str:
-        member = self._one(Here)
+        member = self._one(LocalMember)
         await expire(member.consumer.session)
         return member.name
 
     async def _server(self) -> str:
-        """One of three dies and comes back; the other two go on, perhaps after an election."""
+        """Kill and restart one of three servers; the other two continue, possibly after an election."""
         server = self._chosen.choice(self.ensemble.servers)
         mode = await asyncio.to_thread(server.mode)
         await asyncio.to_thread(server.kill)
@@ -214,16 +214,16 @@ class Soak:
     def _one(self, kind: type[Member]) -> Member:
         return self._chosen.choice([member for member in self.members if isinstance(member, kind)])
 
-    async def join_here(self) -> str:
+    async def join_local(self) -> str:
         name, settings, trace = self._new_member()
         config, _ = ZkConsumerConfig.from_settings(settings)
         tracer = TraceWriter(trace.path, self._identity(name))
-        member = Here(name, ZooKeeperConsumer(config, tracer=tracer, process=name), trace, tracer)
+        member = LocalMember(name, ZooKeeperConsumer(config, tracer=tracer, process=name), trace, tracer)
         self.members.append(member)
         member.work = asyncio.create_task(member.live(), name=f"member {name}")
         return name
 
-    async def join_elsewhere(self) -> str:
+    async def join_process(self) -> str:
         name, settings, trace = self._new_member()
         config = MemberConfig(
             process=name,
@@ -245,7 +245,7 @@ class Soak:
             self.folder / f"{name}.log",
             lambda _: None,
         )
-        self.members.append(Elsewhere(name, child, trace))
+        self.members.append(ProcessMember(name, child, trace))
         child.send(msgspec.to_builtins(config))
         return name
 
@@ -266,10 +266,10 @@ class Soak:
             self.members.remove(member)
             await member.leave()
 
-    # -- how it settles ------------------------------------------------------------------------------------------------
+    # -- settling ------------------------------------------------------------------------------------------------------
 
     async def settle(self, fault: str) -> Settled:
-        """Wait until every partition has the owner that the rule gives, or only idle members keep it from that."""
+        """Wait until every partition has the owner given by the rule, or only idle members prevent that."""
         healed_ns, seen = time.monotonic_ns(), "nothing"
         while True:
             registered, owned = await self._registered(), await owners(self.session, GROUP)
@@ -284,7 +284,7 @@ class Soak:
                 return Settled(len(self.ended), fault, took_s, bound_s, frozenset(missing & idle))
             seen = f"registered {sorted(registered)}, owned {owned}, idle {sorted(self._idle())}"
             if took_s > NEVER_S:
-                raise AssertionError(self.described(f"{fault} is not settled after {took_s:.1f} s: {seen}"))
+                raise AssertionError(self.described(f"not settled {took_s:.1f} s after {fault}: {seen}"))
             await asyncio.sleep(0.05)
 
     def _within(self, fault: str, took_s: float, healed_ns: int) -> Settled:
@@ -298,7 +298,7 @@ class Soak:
         return (SESSION_MS + TICK_MS + RETRIES * BACKOFF_MS) / 1000 + RETRIES * longest_s
 
     def _attempts_s(self, since_ns: int) -> Iterator[float]:
-        """How long each attempt took that was under way since then, without its backoff."""
+        """The durations of all attempts that ended since then, without backoff."""
         for member in self.members:
             began = 0
             for event in member.trace.events():
@@ -314,7 +314,7 @@ class Soak:
                     began = 0
 
     def _idle(self) -> set[str]:
-        """Members whose last rebalance failed and that have not been notified since: the original's are idle too."""
+        """Members whose last rebalance failed, without a notification since: the original's are idle too."""
         idle = set()
         for member in self.members:
             last = ""
@@ -345,10 +345,10 @@ class Soak:
         again = f"SOAK_SEED={self.seed} python -m pytest -m 'faults or long' tests/faults/test_soak.py"
         return f"{what}\n{before}\nseed {self.seed}, traces in {self.folder}; again: {again}"
 
-    # -- what was delivered ----------------------------------------------------------------------------------------
+    # -- deliveries ------------------------------------------------------------------------------------------------
 
     def delivered(self) -> dict[TopicPartition, list[tuple[int, int]]]:
-        """(first, next) of every piece that any member was handed, by the time of it."""
+        """(first, next) of every delivery to any member, in order of time."""
         pieces: dict[TopicPartition, list[tuple[int, int, int]]] = {}
         for trace in self.traces:
             for event in trace.events():
@@ -358,7 +358,7 @@ class Soak:
         return {tp: [(first, after) for _, first, after in sorted(found)] for tp, found in pieces.items()}
 
     def starts(self) -> dict[TopicPartition, set[int]]:
-        """The offsets from which members started to deliver."""
+        """The offsets at which members started to deliver."""
         found: dict[TopicPartition, set[int]] = {}
         for trace in self.traces:
             for event in trace.events():
@@ -369,14 +369,14 @@ class Soak:
 
 @dataclass
 class Trace:
-    """The events of a trace that is still being written, as far as anybody here asks for them."""
+    """The events of a trace that is still being written."""
 
     path: Path
     _known: list[Event] = field(default_factory=list)
     _read: int = 0
 
     def events(self) -> list[Event]:
-        """Also of a process that was killed: a torn last line is left out."""
+        """The events so far; a torn last line of a killed process is skipped."""
         if self.path.exists():
             with self.path.open("rb") as file:
                 file.seek(self._read)

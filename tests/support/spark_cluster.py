@@ -1,4 +1,4 @@
-"""A standalone Spark cluster from PySpark's jars, on loopback; and a Python without an installation of ours."""
+"""A standalone Spark cluster from PySpark's jars, on loopback; and a Python in which our packages are not installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--enable-n
 
 @contextmanager
 def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """A master and workers of one core and 1 GB each; the master's URL."""
+    """A master and workers with one core and 1 GB each; yields the master's URL."""
     folder.mkdir()
     port, *web_ports = free_ports(2 + workers)
     url = f"spark://{LOOPBACK}:{port}"
@@ -42,7 +42,7 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
 
 
 def _daemon(running: ExitStack, folder: Path, name: str, *arguments: str) -> Path:
-    """Start a process that ends with `running`; the path of its log."""
+    """Start a process that ends with `running`. Returns the path of its log."""
     home = folder / f"{name}-{len(list(folder.iterdir()))}"
     home.mkdir()
     log = home / "log.txt"
@@ -72,7 +72,7 @@ def _daemon(running: ExitStack, folder: Path, name: str, *arguments: str) -> Pat
 
 
 def python_without_ours(folder: Path) -> Path:
-    """A Python that has our dependencies but not our packages: of an added folder, `*.pth` files are not read."""
+    """A Python with our dependencies but not our packages: `*.pth` files of an added folder are not read."""
     venv.create(folder, symlinks=True)
     (site_packages,) = folder.glob("lib/python*/site-packages")
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

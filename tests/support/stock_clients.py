@@ -1,6 +1,5 @@
 """Stock clients as child processes: kafka-python and librdkafka leave threads and sockets behind that would disturb
-every test after theirs. Run as `python -m tests.support.stock_clients CLIENT BOOTSTRAP TOPIC`; a conversation in JSON
-lines:
+later tests. Run as `python -m tests.support.stock_clients CLIENT BOOTSTRAP TOPIC`; a conversation in JSON lines:
 
     child: {"0": [values...], "1": [...]}      what it has produced, by partition
     parent: {"0": 140, "1": 120}               how many records there are by now
@@ -17,7 +16,7 @@ import sys
 import warnings
 from typing import Any
 
-#: kafka-python wants packages of its own for the others, so those go to a partition that it does not read.
+#: kafka-python needs extra packages for the other codecs, so those go to a partition that it does not read.
 PLAIN, PACKED = 0, 1
 CODECS = {"none": PLAIN, "gzip": PLAIN, "snappy": PACKED, "lz4": PACKED, "zstd": PACKED}
 RECORDS = 20  #: for each codec

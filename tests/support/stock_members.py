@@ -1,4 +1,4 @@
-"""Stock consumers as group members for tests, each a child process: they leave threads and sockets behind.
+"""Stock consumers as group members for tests, in child processes because they leave threads and sockets behind.
 
     async with stock_member("confluent", bootstrap, "g", "t", strategy="roundrobin") as member:
         member.owned, member.read, member.failure
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
 CLIENTS = ("kafka-python", "aiokafka", "confluent")
-#: What each of them has of Kafka's four.
+#: The strategies of Kafka's four that each client has.
 STRATEGIES = {
     "kafka-python": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "aiokafka": ("range", "roundrobin", "sticky"),
     "confluent": ("range", "roundrobin", "cooperative-sticky"),
 }
 
-#: A static member is back within its session, although its process may take long to start on a busy machine.
+#: A static member must return within its session, though its process may start slowly on a busy machine.
 SESSION_MS, HEARTBEAT_MS = 60_000, 200
 
 
@@ -45,7 +45,7 @@ class StockMember:
         self.kind = kind
         self.topic = topic
         self.owned: frozenset[TopicPartition] = frozenset()
-        self.owned_before: list[frozenset[TopicPartition]] = []  #: everything that it ever said to own, in order
+        self.owned_before: list[frozenset[TopicPartition]] = []  #: all sets of partitions that it reported, in order
         self.read: list[tuple[int, int]] = []  #: (partition, offset)
         self._stopping = False
         arguments = (kind, bootstrap, group, topic, *options)
@@ -64,7 +64,7 @@ class StockMember:
         return None if code is None or self._stopping else AssertionError(f"{self.kind} ended by itself with {code}")
 
     def stop(self) -> None:
-        """Leave the group. Idempotent; fails when the client did."""
+        """Leave the group. Idempotent; fails if the client failed."""
         self._stopping = True
         assert self._child.stdin is not None
         assert self._child.stdout is not None
@@ -101,9 +101,9 @@ async def stock_member(
     instance: str = "",
     session_ms: int = SESSION_MS,
 ) -> AsyncIterator[StockMember]:
-    """A member that polls until the end of the `with`, or until it is stopped; static with an `instance`.
+    """A member that polls until the end of the `with` or until it is stopped; static with an `instance`.
 
-    While it stops the event loop goes on: the group waits for members that run there.
+    The event loop continues while it stops: the group may wait for members that run there.
     """
     member = StockMember(kind, bootstrap, group, topic, strategy, instance, str(session_ms))
     try:
@@ -127,8 +127,8 @@ class Given:
     session_ms: str
 
 
-class Teller:
-    """Reports changes to the parent, and notices when the parent wants no more."""
+class ChangeReporter:
+    """Reports changes to the parent, and notices when the parent ends the conversation."""
 
     def __init__(self) -> None:
         self._owned: list[int] = []
@@ -151,9 +151,9 @@ class Teller:
             sys.stdout.flush()
 
 
-def run_kafka_python(reporter: Teller, given: Given) -> None:
-    """kafka-python 3.0.12 forgets a rejoin of its own, for new metadata, when the poll's time ends inside it; it then
-    neither reads nor sends heartbeats. So polls are long until partitions are assigned, and a listener reports those.
+def run_kafka_python(reporter: ChangeReporter, given: Given) -> None:
+    """kafka-python 3.0.12 forgets its rejoin for new metadata if a poll's timeout ends during it, and then neither
+    reads nor sends heartbeats. So polls are long until partitions are assigned, which a listener reports.
     """
     import kafka
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -191,13 +191,13 @@ def run_kafka_python(reporter: Teller, given: Given) -> None:
         polled = consumer.poll(timeout_ms=100 if consumer.assignment() else 5000)
         records = [(r.partition, r.offset) for found in polled.values() for r in found]
         if records:
-            with contextlib.suppress(CommitFailedError):  # the group has moved on: whoever is next reads them again
+            with contextlib.suppress(CommitFailedError):  # the group has moved on: the next owner reads them again
                 consumer.commit()
         reporter.report(records, consumer.assignment())
     consumer.close()
 
 
-def run_confluent(reporter: Teller, given: Given) -> None:
+def run_confluent(reporter: ChangeReporter, given: Given) -> None:
     import confluent_kafka
 
     settings = {
@@ -220,7 +220,7 @@ def run_confluent(reporter: Teller, given: Given) -> None:
     consumer.close()
 
 
-def run_aiokafka(reporter: Teller, given: Given) -> None:
+def run_aiokafka(reporter: ChangeReporter, given: Given) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
     from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -253,7 +253,7 @@ def run_aiokafka(reporter: Teller, given: Given) -> None:
                 with contextlib.suppress(CommitFailedError):
                     await consumer.commit()
             reporter.report(records, consumer.assignment())
-        # aiokafka hands on the cancellation of a fetch that waits for a broker that is gone; it has left by then.
+        # aiokafka passes on the cancellation of a fetch from a stopped broker; it has left the group by then.
         with contextlib.suppress(asyncio.CancelledError):
             await consumer.stop()
 
@@ -263,4 +263,4 @@ def run_aiokafka(reporter: Teller, given: Given) -> None:
 RUNS = {"kafka-python": run_kafka_python, "aiokafka": run_aiokafka, "confluent": run_confluent}
 
 if __name__ == "__main__":
-    RUNS[sys.argv[1]](Teller(), Given(*sys.argv[2:]))
+    RUNS[sys.argv[1]](ChangeReporter(), Given(*sys.argv[2:]))

@@ -18,7 +18,7 @@ from typing import Any
 
 LEVELS = ("read_committed", "read_uncommitted")
 GROUP = "copiers"
-#: Records that one transaction copies at most: several rebalances fit between the first and the last.
+#: The most records copied in one transaction: several rebalances fit between the first and the last record.
 PER_TRANSACTION = 5
 
 
@@ -55,7 +55,7 @@ class Confluent:
             producer.begin_transaction()
             for value in values:
                 producer.produce(topic, value.encode(), partition=0)
-            producer.flush(10)  # or an abort would drop what has not been sent yet
+            producer.flush(10)  # otherwise an abort would drop unsent records
             producer.commit_transaction(20) if commits else producer.abort_transaction(20)
 
     def zombie(self, topic: str) -> str:
@@ -320,7 +320,7 @@ class AioKafka:
 
 
 CLIENTS: dict[str, Any] = {"confluent-kafka": Confluent, "kafka-python": KafkaPython, "aiokafka": AioKafka}
-#: What `ends` writes: values, and whether they are committed.
+#: The values that `ends` writes, and whether they are committed.
 ENDS = ((("a", "b"), True), (("c",), False), (("d", "end"), True))
 
 

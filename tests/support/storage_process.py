@@ -1,10 +1,9 @@
-"""A process with a Storage of its own, driven by JSON lines on stdin; see `stored.StorageProcess`.
+"""A process with a Storage, driven by JSON lines on stdin; see `stored.StorageProcess`.
 
 Commands: lead (epoch), flood (append and report every acknowledgement until refused), write (texts), read, pairs
 (epoch), upsert (pairs), flood_pairs (as flood), items, bye. Answers: {"ok": ...} or {"refused": <error name>,
-"message": ...}.
-`--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop hits it there.
-`--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
+"message": ...}. `--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop
+interrupts it there. `--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def say(**fields: Any) -> None:
 
 
 class Commands:
-    """One method a command."""
+    """One method per command."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -45,7 +44,7 @@ class Commands:
         return self.log.end_offset
 
     async def flood(self, prefix: str) -> None:
-        """Never answers by itself: one line for each acknowledgement, until an error. Nothing if it never led."""
+        """Append until an error, with one line of output per acknowledgement. Prints nothing if it never led."""
         if self.log is None:
             return
         number = 0
@@ -72,7 +71,7 @@ class Commands:
         await self.pair_log.upsert([(k.encode(), None if v is None else v.encode()) for k, v in pairs])
 
     async def flood_pairs(self, first: int = 0) -> None:
-        """As `flood`: the value of `n` counts up, beside some that come and go."""
+        """As `flood`: the value of `n` counts up, and other keys are created and deleted."""
         assert self.pair_log is not None
         number = first
         while True:

@@ -30,7 +30,7 @@ _HEADER = 27
 
 
 def batch(text: str, records: int = 1, timestamp_ms: int = 0, producer: ProducerStamp | None = None) -> AppendBatch:
-    """A header of magic 2, which gets offset and epoch filled in, with `text` of eight bytes behind it."""
+    """A header of magic 2, in which offset and epoch get filled in, followed by `text` of eight bytes."""
     payload = bytes(16) + b"\x02" + bytes(_HEADER - 17) + text.encode().ljust(8, b"\0")
     assert len(payload) == _HEADER + 8, text
     return AppendBatch(payload, records, timestamp_ms, producer)
@@ -46,7 +46,7 @@ def cells(data: bytes) -> list[tuple[int, int, str]]:
 
 @asynccontextmanager
 async def opened(folder: Path, node_id: int = 1) -> AsyncIterator[Storage]:
-    """The storage of one incarnation of broker `node_id`, for the length of a `with`."""
+    """The storage of one incarnation of broker `node_id`, for the duration of a `with`."""
     storage = Storage(folder, node_id)
     await storage.start()
     try:
@@ -61,7 +61,7 @@ async def opened_on(stack: AsyncExitStack, folder: Path, node_id: int) -> Storag
 
 
 async def everything(log: PartitionLog) -> str:
-    """The texts of all batches, without a space between them."""
+    """The texts of all batches, joined without spaces."""
     return "".join(text for _, _, text in cells(await log.read(log.start_offset, 10**6)))
 
 
@@ -86,7 +86,7 @@ class StorageProcess:
             self.process.kill()
         self.process.wait(10)
         self.process.stdout.close()
-        with contextlib.suppress(BrokenPipeError):  # what was written and not read any more
+        with contextlib.suppress(BrokenPipeError):  # the process no longer reads its input
             self.process.stdin.close()
 
     def command(self, **command: Any) -> None:
@@ -106,7 +106,7 @@ class StorageProcess:
         return self.answer()
 
     def stop(self) -> None:
-        """SIGSTOP, and wait until it stands."""
+        """SIGSTOP, and wait until the process has stopped."""
         os.kill(self.process.pid, signal.SIGSTOP)
         status = Path(f"/proc/{self.process.pid}/stat")
         wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 5, "the process to be stopped")

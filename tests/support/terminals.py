@@ -1,4 +1,4 @@
-"""A user's terminals: commands run as processes, with their state in a folder of its own."""
+"""A user's terminals: commands run as processes, with their state in a separate folder."""
 
 from __future__ import annotations
 

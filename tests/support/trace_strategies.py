@@ -1,12 +1,12 @@
-"""Small runs in which everything happens, for hypothesis: `traces()` draws steps, and a play makes a trace of them.
+"""Small runs with all kinds of events, for hypothesis: `traces()` draws steps, and turns them into a trace.
 
 A trace is valid by the schema and possible by its order: `seq` counts in each process's file, a process's times never
-go back, one that has ended is silent, and two processes of the authority never speak at the same moment. Beyond that
-anything goes: partitions are assigned to several members, records are delivered by anybody, repeatedly, with gaps and
-without serial numbers, owners are named at the moment of a poll, commits are old.
+go back, a process that has ended emits nothing, and two processes of the authority never emit at the same moment.
+Everything else is allowed: partitions are assigned to several members, records are delivered by any member, repeatedly,
+with gaps and without serial numbers, owners are named at the moment of a poll, commits are old.
 
-A step is (how long after the one before, what, a number, another number), so that hypothesis can leave steps out; a
-number picks one of whatever there is.
+A step is (time since the previous step, action, number, number), so that hypothesis can leave steps out; a number picks
+one of the existing things.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SERIALS_AHEAD = 100
 
 @dataclass(eq=False)
 class _Member:
-    """One member in a process of its own."""
+    """One member in a separate process."""
 
     process: str
     id: str
@@ -65,7 +65,7 @@ class _Member:
 
 
 class _Play:
-    """Makes the trace: each verb is a method, which picks by its two numbers."""
+    """Builds the trace: each action is a method, which chooses by its two numbers."""
 
     def __init__(self, *, authorities: Sequence[str], groups: Sequence[str]) -> None:
         self.events: list[dict[str, Any]] = []
@@ -91,7 +91,7 @@ class _Play:
     def _by_authority(self, kind: str, **fields: Any) -> None:
         process = self._authorities[self._authority % len(self._authorities)]
         if self._spoke not in ("", process):
-            self._now_ns += 1  # the order of two processes at one moment means nothing
+            self._now_ns += 1  # the order of two processes at one moment is undefined
         self._spoke = process
         self.emit(process, kind, **fields)
 
@@ -109,7 +109,7 @@ class _Play:
     # -- members ---------------------------------------------------------------------------------------------------
 
     def join(self, a: int, b: int) -> None:
-        """A new process, or another life of one that has ended."""
+        """Start a new process, or another incarnation of one that has ended."""
         over = [member.process for member in self._members if member.process in self._ended]
         base = over[a % len(over)].partition(".")[0] if over and b % 2 else f"m{1 + len(self._members)}"
         lives = sum(member.process.partition(".")[0] == base for member in self._members)
@@ -120,18 +120,18 @@ class _Play:
         if not self._is_zookeeper and a % 2:  # it does not know its id yet
             self.emit(process, "rebalance_started", stream=0, trigger="join")
             self.emit(process, "phase_entered", stream=0, phase="join", attempt=1)
-        if (a, b) != (7, 7):  # the line is lost, and with it the group
+        if (a, b) != (7, 7):  # otherwise the line is lost, and with it the group
             self.emit(process, "member_started", member=member.id, group=group)
 
     def join_again(self, a: int, b: int) -> None:
-        """A member leaves and comes back in its process, under its id or another one, perhaps to another group."""
+        """A member leaves and joins again in its process, under its id or another one, perhaps in another group."""
         self.leave(a, 0)
         if gone := [member for member in self._members if member.is_over and member.process not in self._ended]:
             old = gone[a % len(gone)]
             self._start(old.process, old.id if b % 2 else f"{old.id}-{b}", self._groups[b % len(self._groups)])
 
     def join_beside(self, a: int, b: int) -> None:
-        """Another member of a living process; or of a new one that uses the same id."""
+        """Start another member of a running process, or one of a new process with the same id."""
         if (member := self._alive(a)) is not None:
             process = member.process if b % 2 else f"m{1 + len(self._members)}"
             if process in self._ended or (process != member.process and process in {m.process for m in self._members}):
@@ -144,7 +144,7 @@ class _Play:
         self.emit(process, "member_started", member=name, group=group)
 
     def come(self, a: int, b: int) -> None:
-        """The authority learns of a member, or removes it."""
+        """The authority adds or removes a member."""
         if (member := self._alive(a)) is not None:
             if b % 3:
                 self._by_authority("group_member_joined", group=member.group, id=member.id)
@@ -174,15 +174,15 @@ class _Play:
             self.emit(member.process, "member_failed", member=member.id, error=f"error {b}")
 
     def assign(self, a: int, b: int) -> None:
-        self._tell("assigned", a, b)
+        self._notify_stream("assigned", a, b)
 
     def revoke(self, a: int, b: int) -> None:
-        self._tell("revoked", a, b)
+        self._notify_stream("revoked", a, b)
 
     def lose(self, a: int, b: int) -> None:
-        self._tell("lost", a, b)
+        self._notify_stream("lost", a, b)
 
-    def _tell(self, what: str, a: int, b: int) -> None:
+    def _notify_stream(self, what: str, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
             named = PARTITIONS[b % 3 :][: 1 + b // 6]
             self._by_stream(member, a // 4, f"partitions_{what}", t=" ".join(f"{t}{p}" for t, p in named))
@@ -208,7 +208,7 @@ class _Play:
         self.emit("runner", "records_acked", topic=topic, partition=partition, first=first, last=last, **serials)
 
     def deliver(self, a: int, b: int) -> None:
-        """The next records, mostly; sometimes some are left out, repeated, or have no serial numbers."""
+        """Deliver the next records; sometimes some are skipped, repeated, or have no serial numbers."""
         if (member := self._alive(a)) is None:
             return
         topic, partition = PARTITIONS[(a // 3) % 3]
@@ -271,7 +271,7 @@ class _Play:
         self._by_authority("group_changed", group=group, **fields)
 
     def take_over(self, a: int, b: int) -> None:
-        """Another broker coordinates, or one leads some partition of a topic."""
+        """Another broker becomes coordinator, or leads some partition of a topic."""
         if self._is_zookeeper:
             return
         self._authority += a % 2
@@ -280,14 +280,14 @@ class _Play:
         leader = (own, own, 3 - own, -1)[b % 4]
         self._by_authority("leader_changed", topic=topic, partition=a % 2, leader=leader, leader_epoch=self._epochs)
 
-    # -- the runner and its surroundings ---------------------------------------------------------------------------
+    # -- the runner and the environment ----------------------------------------------------------------------------
 
     def stage(self, a: int, b: int) -> None:
         del b
         self.emit("runner", "stage_entered", stage=("steady", "fault", "heal", "drain")[a % 4])
 
     def change(self, a: int, b: int) -> None:
-        """A change begins or has settled; sometimes another one than began last settles."""
+        """A change begins or has settled; sometimes not the one that began last."""
         if b % 2:
             self._changes += 1
             kind, detail = "change_started", {"detail": {"target": "m1"}} if a % 2 else {}
@@ -304,7 +304,7 @@ class _Play:
         self.emit("runner", "topic_wanted", topic="t" if a % 2 else "u", wanted=b % 3)
 
     def count(self, a: int, b: int) -> None:
-        """A reading of a server's counters; pairs come of it by luck."""
+        """A reading of a server's counters; pairs of readings occur by chance."""
         when = "after" if b % 2 else "before"
         self._labels += when == "before" and a == 0
         label = f"c{self._labels}:{when}"
@@ -325,7 +325,7 @@ class _Play:
             self.emit(member.process, "request_answered", member=member.id, **fields)
 
     def finish(self, a: int, b: int) -> None:
-        """The last reading of offsets; only the play itself ends with it."""
+        """The last reading of offsets, which ends the trace."""
         self.emit("runner", "stage_entered", stage="final")
         self._now_ns += PAUSES_NS[-1 - a]
         for group in self._groups:
@@ -336,10 +336,10 @@ class _Play:
                 )
         self.emit("runner", "run_ended", outcome="complete")
 
-    # -- what takes several steps by luck --------------------------------------------------------------------------
+    # -- sequences that single steps would rarely form -------------------------------------------------------------
 
     def pass_on(self, a: int, b: int) -> None:
-        """A partition goes from one member to the next: assigned, named, delivered by both for a while, revoked."""
+        """Move a partition to another member: assigned, named, delivered by both for a while, revoked."""
         old, new = self._alive(a), self._alive(a + 1)
         if old is None or new is None:
             return
@@ -369,7 +369,7 @@ class _Play:
         self.emit("runner", "change_settled", change=name, round=number, members=2)
 
     def suffer(self, a: int, b: int) -> None:
-        """A fault that heals, with a rebalance in it."""
+        """A fault that heals, with a rebalance during it."""
         self.emit("runner", "fault_started", fault="freeze", target=f"m{a}")
         self.rebalance(b, 0)
         self._now_ns += PAUSES_NS[2 * a]
@@ -379,7 +379,7 @@ class _Play:
         self.emit("runner", "fault_ended", fault="freeze", target=f"m{a}")
 
     def rebalance_on(self, a: int, b: int) -> None:
-        """A round of the group in which one member keeps a partition and goes on."""
+        """A round of the group in which one member keeps a partition and continues to deliver."""
         if (member := self._alive(a)) is None:
             return
         self.assign(a, b)
@@ -409,7 +409,7 @@ class _Play:
                 self.operate(a + number, b + number)
 
 
-#: What a step can be, each with two numbers that pick what to do it to.
+#: The actions; each takes two numbers that choose its objects.
 VERBS: dict[str, Callable[[_Play, int, int], None]] = {
     verb.__name__: verb
     for verb in (
@@ -447,7 +447,7 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.read_counters,
     )
 }
-#: What happens most.
+#: The most frequent actions.
 _OFTEN = (
     *("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start"),
     *("join_again", "rebalance_on", "rebalance_on"),
@@ -466,7 +466,7 @@ def traces(draw: st.DrawFn, *, groups_max: int = 2) -> list[dict[str, Any]]:
     play.emit("runner", "run_started", parameters={"members": 2})
     for number in range(draw(st.integers(0, 4))):
         play.join(number // 2, number)
-    # A list of any length would mostly be short.
+    # Lists of arbitrary length would mostly be short.
     steps = draw(st.integers(0, _STEPS_MAX))
     for step in draw(st.lists(_STEP, min_size=steps, max_size=steps)):
         play.step(step)

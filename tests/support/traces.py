@@ -1,4 +1,4 @@
-"""Hand-written traces: `e` makes an event in one line, `tables` the tables of them, `write_run` the files of a run."""
+"""Hand-written traces: `e` makes an event in one line, `tables` makes tables, `write_run` the files of a run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def lines_of(events: Iterable[dict[str, Any]]) -> bytes:
 
 
 def tables(events: Iterable[dict[str, Any]], *, numbered: bool = False) -> Tables:
-    """Events of one run as the pipeline's tables, by way of their lines.
+    """Events of one run as the pipeline's tables, decoded from their lines.
 
     `seq` counts in the given order, unless the events are `numbered` already.
     """
@@ -80,7 +80,7 @@ def tables(events: Iterable[dict[str, Any]], *, numbered: bool = False) -> Table
 
 
 def traced_run(design: str = "zookeeper", *, scenario: str = "crash", tolerance_ns: int = TOLERANCE_NS) -> TraceRun:
-    """A run without files, for what is measured of hand-written events."""
+    """A run without files, for measuring hand-written events."""
     return TraceRun("run", Path("run"), scenario, design, 1, (), tolerance_ns)
 
 
@@ -92,19 +92,19 @@ def context(found: Tables, run: TraceRun | None = None) -> Context:
 def staged(
     cases: Mapping[str, Sequence[dict[str, Any]]], stage: Callable[[Tables, Context], Any]
 ) -> dict[str, list[Any]]:
-    """A stage's rows for several traces, each a run of its own: {case: rows}."""
+    """A stage's rows for several traces, each a separate run: {case: rows}."""
     return {name: rows(stage(found := tables(events), context(found))) for name, events in cases.items()}
 
 
 def rows(found: Any) -> list[Any]:
-    """The rows of a table, with their columns as attributes; what is no table is returned as a list."""
+    """The rows of a table, with their columns as attributes; anything else is returned as a list."""
     return [SimpleNamespace(**row) for row in found.to_pylist()] if isinstance(found, pa.Table) else list(found)
 
 
 def write_run(
     folder: Path, events: Iterable[dict[str, Any]], *, scenario: str = "crash", design: str = "zookeeper"
 ) -> Path:
-    """The files of a run, one for each process, as the writer would have written them; returns the folder."""
+    """Write the files of a run, one for each process, as the tracer would. Returns the folder."""
     clocks: dict[str, ManualClock] = {}
     writers: dict[str, TraceWriter] = {}
     (folder / "trace").mkdir(parents=True)

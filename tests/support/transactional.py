@@ -1,4 +1,4 @@
-"""A transactional producer on the wire that follows coordinator and leaders, and retries as stock clients do.
+"""A transactional producer that follows coordinator and leaders, and retries like stock clients.
 
 async with transactional(bootstrap, "x") as producer:
     await producer.init()
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kernel.values import TopicPartition
 
-#: Kafka's own, as far as they pass; the last two come while a transaction is being completed or moves.
+#: Retriable errors of Kafka; the last two occur while a transaction is being completed, or moves.
 PASSING = frozenset(
     {
         ErrorCode.coordinator_not_available,
@@ -61,7 +61,7 @@ class TransactionalClient:
         self._added.clear()
 
     async def send(self, tp: TopicPartition, *values: str) -> ErrorCode:
-        """Records of the transaction, to which the partition is added first."""
+        """Send records in the transaction, after adding the partition to it."""
         if tp not in self._added:
             if (code := await self.add(tp)) is not ErrorCode.none:
                 return code
@@ -82,7 +82,7 @@ class TransactionalClient:
         return _added(answer)
 
     async def produce(self, tp: TopicPartition, *values: str, version: int = 11) -> ErrorCode:
-        """Without a look at whether the partition is part of the transaction."""
+        """Send records without checking that the partition is part of the transaction."""
         sequence = self._sequences.get(tp, 0)
         payload = build_batch(
             [NewRecord(value.encode(), None, 0) for value in values],
@@ -113,7 +113,7 @@ class TransactionalClient:
         return code
 
     async def end(self, *, commits: bool = True) -> ErrorCode:
-        """Asked again until there is an answer, whoever coordinates by then."""
+        """End the transaction; retries at the current coordinator until it answers."""
         answer = await self._ask(lambda: self.end_once(commits=commits))
         self._added.clear()
         code: ErrorCode = answer.error_code
@@ -138,7 +138,7 @@ class TransactionalClient:
         return await self._coordinated(Api.InitProducerId, 4, body)
 
     async def coordinator(self) -> int:
-        """Who looks after the transactional id, as any broker says."""
+        """The transactional id's coordinator, according to any broker."""
         connection = await self._client.any_connection()
         body = {"key": self.transactional_id, "key_type": 1}
         found = await connection.call(Api.FindCoordinator, body, version=2)
@@ -172,7 +172,7 @@ class TransactionalClient:
 
 
 class _NotYet(RebalanceLabError):
-    """There is no coordinator, or no leader, at the moment."""
+    """There is no coordinator or leader at the moment."""
 
 
 def _added(answer: Any) -> ErrorCode:
@@ -189,7 +189,7 @@ def _added(answer: Any) -> ErrorCode:
 def _led(client: ClusterClient, tp: TopicPartition) -> int:
     leader = client.leader_of(tp)
     if leader is None:
-        raise _NotYet(f"nobody leads {tp}")
+        raise _NotYet(f"{tp} has no leader")
     return leader
 
 
@@ -201,7 +201,7 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
 async def transactional(
     bootstrap: str, transactional_id: str, *, timeout_ms: int = 60_000
 ) -> AsyncIterator[TransactionalClient]:
-    """A client that is not initialised."""
+    """A client, not initialised."""
     client = ClusterClient(addresses(bootstrap), transactional_id)
     try:
         yield TransactionalClient(client, transactional_id, timeout_ms)
@@ -237,7 +237,7 @@ async def read(bootstrap: str, tp: TopicPartition, *, committed: bool = True) ->
 
 
 async def stable_and_end(bootstrap: str, tp: TopicPartition) -> tuple[int, int]:
-    """The last stable offset and the end, as ListOffsets has them at both levels."""
+    """The last stable offset and the end, by ListOffsets at both isolation levels."""
     client = ClusterClient(addresses(bootstrap), "reader")
     try:
         await client.refresh([tp.topic])

@@ -1,7 +1,8 @@
-"""A broker under mutated frames, and an undisturbed twin: both do the same work and must end in the same state.
+"""A broker that receives mutated frames, and an undisturbed twin: both serve the same workload and must end in the same
+state.
 
-`blast` sends frames over bare sockets, each on a connection of its own; `Workload` is the work of a well-behaved client
-on both brokers meanwhile; `state_of` asks for their state afterwards.
+`blast` sends each frame over its own socket; `Workload` is a well-behaved client of both brokers meanwhile; `state_of`
+returns their state afterwards.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from tests.support.mutated_frames import MutatedFrame
 
 TOPIC, PARTITIONS, GROUP, BYSTANDERS = "kept", 2, "kept", "bystanders"
-#: Connections at once; and how long an answer may take that is waited for.
+#: Concurrent connections, and how long to wait for an answer.
 AT_ONCE, PATIENCE_S = 32, 20.0
 
 
 def blast(port: int, frames: Sequence[MutatedFrame]) -> list[bytes]:
-    """What came back for each frame until the broker closed its connection. Fails when it keeps one open.
+    """The bytes received for each frame until the broker closed its connection. Fails if it keeps one open.
 
-    Each client sends its frame and nothing more, and says so (FIN): a frame that is not whole cannot be waited for.
+    Each client sends its frame and then FIN, so the broker cannot wait for the rest of an incomplete frame.
     """
     answers: list[bytes] = []
     for start in range(0, len(frames), AT_ONCE):
@@ -50,7 +51,7 @@ def _blast(port: int, frames: Sequence[MutatedFrame]) -> list[bytes]:
         try:
             connection.sendall(frame.data)
             connection.shutdown(socket.SHUT_WR)
-        except OSError:  # closed already: a refused frame need not be read to its end
+        except OSError:  # closed already: the broker need not read a refused frame to its end
             pass
         sockets.append(connection)
     received = dict.fromkeys(sockets, b"")
@@ -74,7 +75,7 @@ def _blast(port: int, frames: Sequence[MutatedFrame]) -> list[bytes]:
 
 
 def check_broker(broker: LimitedBroker, what: str) -> None:
-    """It lives, and has reported no mistake of its own."""
+    """Check that it is running, and has logged no internal error."""
     assert broker.log is not None, "the log of a broker under fire is kept"
     log = broker.log.read_text()
     assert broker.process.returncode is None, f"ended with {broker.process.returncode} at {what}\n{log[-3000:]}"
@@ -82,7 +83,7 @@ def check_broker(broker: LimitedBroker, what: str) -> None:
 
 
 class Workload:
-    """Produces, commits, and keeps a member in a group, on one broker."""
+    """Produces, commits, and keeps a group member, on one broker."""
 
     def __init__(self, broker: LimitedBroker) -> None:
         self.broker = broker
@@ -108,7 +109,7 @@ class Workload:
         return all(row.error_code is ErrorCode.none for row in found.coordinators)
 
     async def step(self) -> None:
-        """A record and a commit."""
+        """Produce a record and commit."""
         tp = TopicPartition(TOPIC, self.steps % PARTITIONS)
         self.steps += 1
         offset = await self.producer.send(tp, b"%d" % self.steps, timestamp_ms=1_700_000_000_000 + self.steps)
@@ -124,7 +125,9 @@ class Workload:
         assert answer.topics[0].partitions[0].error_code is ErrorCode.none, answer
 
     async def check(self, what: str) -> None:
-        """The bystander has noticed nothing and reads what is written; the broker has reported no mistake."""
+        """Check that the bystander is undisturbed and reads all records, and that the broker has logged no internal
+        error.
+        """
         check_broker(self.broker, what)
         member = self.member
         assert member.failure is None, f"at {what}: {member.failure}"
@@ -141,7 +144,7 @@ class Workload:
 
 
 async def state_of(client: ClusterClient, *, of_all: bool) -> dict[str, Any]:
-    """Topics, ends of logs, records, committed offsets, groups; or only what the workload has made."""
+    """Topics, log ends, records, committed offsets and groups; all of them, or only those of the workload."""
     await client.refresh(None)
     connection = await client.any_connection()
     partitions = sorted(tp for tp in client.metadata.leaders if of_all or tp.topic == TOPIC)
@@ -169,6 +172,6 @@ async def state_of(client: ClusterClient, *, of_all: bool) -> dict[str, Any]:
 
 
 async def in_turns(workloads: Sequence[Workload], what: str) -> None:
-    """One step of each, and what is to hold after it."""
+    """One step of each workload, and its checks."""
     await asyncio.gather(*(workload.step() for workload in workloads))
     await asyncio.gather(*(workload.check(what) for workload in workloads))

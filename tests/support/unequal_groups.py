@@ -22,23 +22,23 @@ class Group(NamedTuple):
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def balanced(self):
-        """The same group as it comes back after an answer."""
+        """The same group after an assignment, as its members would rejoin."""
         return self._replace(owner=balance(*self))
 
     def without(self, gone):
-        """The group when these members have left; the others move up."""
+        """The group without these members; the others move up."""
         staying = np.setdiff1d(np.arange(len(self.subscribed)), gone)
-        place = np.full(len(self.subscribed) + 1, NOBODY, np.int32)  # the last entry is where NOBODY leads
+        place = np.full(len(self.subscribed) + 1, NOBODY, np.int32)  # NOBODY refers to the last entry
         place[staying] = np.arange(len(staying))
         return self._replace(subscribed=self.subscribed[staying], owner=place[self.owner])
 
     def joined_by(self, subscribed):
-        """The group when members with these subscriptions have come."""
+        """The group with additional members with these subscriptions."""
         return self._replace(subscribed=np.concatenate((self.subscribed, subscribed)))
 
 
 def group(sizes, subscribed, owner=None):
-    """A group; nobody has anything unless it is said."""
+    """A group; without `owner`, all partitions are free."""
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     if owner is None:
         owner = np.full(starts[-1], NOBODY)
@@ -46,19 +46,19 @@ def group(sizes, subscribed, owner=None):
 
 
 def counts(asked, answer):
-    """int64[T, M]: how many each member has of each topic."""
+    """int64[T, M]: the number of partitions of each topic that each member has."""
     shape = len(asked.starts) - 1, len(asked.subscribed)
     given = answer >= 0
     return np.bincount(asked.topic[given] * shape[1] + answer[given], minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def fault_of(asked, answer):
-    """Why it is not valid, or not fair by the rule of Kafka's own tests; empty when it is both."""
+    """Why an assignment is invalid, or unfair by the rule of Kafka's own tests; empty if it is neither."""
     wanted = asked.subscribed.any(axis=0)[asked.topic]
     if answer.shape != asked.owner.shape or ((answer >= 0) != wanted).any():
-        return "not every partition that somebody subscribes to is given to somebody, and no other"
+        return "the assigned partitions are not those with subscribers"
     if not asked.subscribed[answer[wanted], asked.topic[wanted]].all():
-        return "somebody has what it does not subscribe to"
+        return "a member has a partition of a topic that it does not subscribe to"
     had = counts(asked, answer)
     loads = had.sum(axis=0)
     for topic, takers in enumerate(asked.subscribed.T):
@@ -68,14 +68,14 @@ def fault_of(asked, answer):
 
 
 def ways_to_share(partitions, members):
-    """All ways to divide partitions that are alike among so many members."""
+    """All ways to divide interchangeable partitions among this many members."""
     if members == 1:
         return [(partitions,)]
     return [(n, *rest) for n in range(partitions + 1) for rest in ways_to_share(partitions - n, members - 1)]
 
 
 def fewest_taken(asked):
-    """The fewest partitions that any fair assignment takes from somebody that could keep them: all are looked at."""
+    """The fewest partitions that a fair assignment takes from owners that could keep them, by exhaustive search."""
     members = len(asked.subscribed)
     kept = (asked.owner >= 0) & asked.subscribed[asked.owner, asked.topic]
     before = counts(asked, np.where(kept, asked.owner, NOBODY))
@@ -98,7 +98,7 @@ def fewest_taken(asked):
 
 
 def kinds(partitions, members, topics, seed):
-    """{kind: group that has nothing}: the unequal groups of the benchmark, and some more that are hard to balance."""
+    """{kind: group without owners}: the benchmark's unequal groups, and others that are hard to balance."""
     rng = np.random.default_rng(seed)
     sizes = np.full(topics, partitions // topics)
     own = np.arange(members) % topics

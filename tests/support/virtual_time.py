@@ -1,7 +1,7 @@
 """An event loop with simulated time: when nothing is ready it jumps to the next timer instead of waiting.
 
 It is for code that waits with asyncio's own timers and touches no socket or thread. A test of many seconds takes
-milliseconds, and every run takes the same course.
+milliseconds, and every run is the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Jump(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and timeout is None:
-            raise AssertionError("everybody waits for what will never come")
+            raise AssertionError("all tasks wait, and no timer is set")
         if not ready and timeout:
             self._clock.advance_ms(max(1, -(-round(timeout * 1e6) // 1000)))
         return ready

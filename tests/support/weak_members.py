@@ -1,7 +1,7 @@
-"""For tests of the old consumer's weaknesses: members behind a proxy each, stopped at a request and driven on.
+"""For tests of the old consumer's weaknesses: members, each behind a proxy that pauses them at a request.
 
     with ZooKeeperProxy(chroot) as link:
-        async with joined(link.connect_string, "c1", {"t": 1}) as c1:       # joins, and is at work
+        async with joined(link.connect_string, "c1", {"t": 1}) as c1:       # has joined, and fetches
             pause = link.pause_at(claims)
             async with joining(chroot, "c2", {"t": 1}) as (c2, join):       # joins in the background
                 await pause.reached()
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def begins(op: Op) -> bool:
-    """R1's first read; the leader finder's look is the same, so let it have looked before."""
+    """R1's first read. The leader finder's is the same, so pause only after it has finished."""
     return op.op.startswith("getChildren") and op.path == paths.BROKER_IDS
 
 
@@ -48,7 +48,7 @@ def claims(op: Op) -> bool:
 
 
 def reads_after_notification(op: Op) -> bool:
-    """The first read that answers a change of the members, which arms the watch again."""
+    """The first read after a notification of changed members, which arms the watch again."""
     return op.op == "exists" and op.path.endswith("/ids")
 
 
@@ -58,7 +58,7 @@ def partitions(topic: str, *numbers: int) -> list[TopicPartition]:
 
 @asynccontextmanager
 async def joined(chroot: str, name: str, topics: Mapping[str, int], **settings: str) -> AsyncIterator[Member]:
-    """A member that has joined and fetches all it owns, so that nothing more is asked of ZooKeeper by itself."""
+    """A member that has joined and fetches all it owns, so that it sends ZooKeeper no further requests by itself."""
     async with member(chroot, name, topics, **settings) as made:
         await fetches(made)
         yield made
@@ -85,7 +85,7 @@ async def joining(
 
 
 async def fetches(who: Member) -> None:
-    """Wait until every partition that it believes to own is being fetched since its last rebalance began."""
+    """Wait until it has started to fetch all partitions that it believes it owns since its last rebalance began."""
 
     async def all_started() -> bool:
         events = who.tracer.events
@@ -98,7 +98,7 @@ async def fetches(who: Member) -> None:
 
 
 async def at_rest(*members: Member) -> None:
-    """Wait until every member has been notified of all changes of the members, has read them, and has rebalanced."""
+    """Wait until every member has been notified of all membership changes, has read them, and has rebalanced."""
     for who in members:
         await who.session.sync("/")  # earlier notifications arrive before this response
         looks = 0
@@ -111,14 +111,14 @@ async def at_rest(*members: Member) -> None:
             executor = who.consumer._executor
             assert executor is not None
             looks = looks + 1 if notified == answered and executor.machine.state is RebalanceState.IDLE else 0
-            return looks == 3  # between the answer and what follows from it is a turn of the loop
+            return looks == 3  # its reaction to an answer takes another turn of the loop
 
         await until(rests, 15, f"{who.id} to be idle")
 
 
 @asynccontextmanager
 async def polling(*members: Member) -> AsyncIterator[None]:
-    """Applications that take what comes, all the time; a member that was closed ends its own."""
+    """Applications that poll continuously until their member is closed."""
     polls = [asyncio.create_task(_poll(who)) for who in members]
     try:
         yield
@@ -134,7 +134,7 @@ async def _poll(who: Member) -> None:
 
 
 def sever(link: ZooKeeperProxy) -> None:
-    """What is under way never arrives, and nobody comes back before `mend`: the member's process is cut off."""
+    """Cut the member's process off: requests in flight never arrive, and it cannot reconnect before `mend`."""
     link.refuse()
     link.cut()
 
@@ -150,15 +150,15 @@ async def is_cut_off(who: Member) -> None:
 
 
 async def lapse(chroot: str, *severed: Member) -> None:
-    """Their sessions end now, for the server as by their timeouts: these are long, so that no pause of a busy machine
-    ends a session too early.
+    """End their sessions now, as their timeouts would. Those are long, so that no pause of a busy machine ends a
+    session too early.
     """
     for who in severed:
         await asyncio.to_thread(end_session, chroot, who.session.credentials)
 
 
 async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: float = 15) -> None:
-    """Wait until so many attempts have ended so."""
+    """Wait until `number` attempts have ended with `outcome`."""
     await until(
         lambda: len(outcomes(who, outcome)) >= number,
         timeout_s,
@@ -167,13 +167,13 @@ async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: 
 
 
 def outcomes(who: Member, only: str | None = None) -> list[str]:
-    """How its attempts ended."""
+    """The outcomes of its attempts."""
     ended = [str(event["outcome"]) for event in who.tracer.of("attempt_ended")]
     return [outcome for outcome in ended if only in (None, outcome)]
 
 
 async def committed(session: ZooKeeperSession, tp: TopicPartition, group: str = "g") -> int | None:
-    """The offset in ZooKeeper."""
+    """The committed offset in ZooKeeper."""
     try:
         data, _ = await session.get(paths.offset(group, tp.topic, tp.partition))
     except NoNode:
@@ -182,7 +182,7 @@ async def committed(session: ZooKeeperSession, tp: TopicPartition, group: str = 
 
 
 async def has(who: Member, tp: TopicPartition, number: int) -> None:
-    """Wait until so many records of a partition were handed out to it; somebody polls meanwhile."""
+    """Wait until `number` records of a partition were delivered to it; another task must poll."""
     await until(
         lambda: len(who.records.get(tp, ())) >= number,
         10,
@@ -191,7 +191,7 @@ async def has(who: Member, tp: TopicPartition, number: int) -> None:
 
 
 async def failure(join: asyncio.Task[None], *, timeout_s: float = 15) -> RebalanceLabError:
-    """What the join raised to the application."""
+    """The exception that the join raised in the application."""
     await asyncio.wait({join}, timeout=timeout_s)
     assert join.done(), "the join neither failed nor succeeded"
     error = join.exception()

@@ -1,4 +1,4 @@
-"""Live tests of topic patterns: members that subscribe by one, and topics created and deleted meanwhile."""
+"""Live tests of topic patterns: members that subscribe by pattern, and topics created and deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def wildcard(
     chroot: str, name: str, topic_filter: TopicFilter, streams: int = 1, *, group: str = "g", **settings: str
 ) -> AsyncIterator[Member]:
-    """A member that has joined by a pattern. Closed at the end."""
+    """A member that has joined by pattern. Closed at the end."""
     made = new_member(chroot, name, group=group, **settings)
     try:
         await made.consumer.start()
@@ -32,19 +32,19 @@ async def wildcard(
 
 
 async def add_topic(session: ZooKeeperSession, topic: str, partitions: int) -> None:
-    """A topic without a leader, as znodes alone: enough to be owned."""
+    """Create a topic without a leader, as znodes only: enough to be owned."""
     assigned = {str(number): [0] for number in range(partitions)}
     await session.create(paths.topic(topic), json.dumps({"version": 1, "partitions": assigned}).encode(), makepath=True)
 
 
 async def add_broker(session: ZooKeeperSession) -> None:
-    """A broker that nobody can reach, but that counts: for groups that only own."""
+    """Register a broker that cannot be reached, for groups that own partitions without reading."""
     data = b'{"jmx_port":-1,"timestamp":"1","host":null,"version":1,"port":-1}'
     await session.create(paths.broker(0), data, makepath=True)
 
 
 def reads_of_rebalances(who: Member, since: int = 0) -> int:
-    """What its steps R1 to R11 read since event number `since`, without what the leader finder repeats."""
+    """The number of reads in steps R1 to R11 since event number `since`, without the leader finder's repetitions."""
     return sum(
         event["op"] in ("exists", "getData", "getChildren")
         for event in who.tracer.events[since:]
@@ -62,5 +62,5 @@ def operations(who: Member, since: int = 0) -> list[str]:
 
 
 async def rebalanced(who: Member, times: int, *, timeout_s: float = 15) -> None:
-    """Wait until so many rebalances have succeeded since it was started."""
+    """Wait until `times` rebalances have succeeded since it was started."""
     await until(lambda: who.rebalances() >= times, timeout_s, lambda: f"{times} rebalances, got {who.rebalances()}")

@@ -1,4 +1,4 @@
-"""Bare connections to a live broker: frames out, answers by correlation id, no negotiation, no retries."""
+"""Bare connections to a live broker: frames, answers by correlation id, no negotiation, no retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live tests of the ZooKeeper consumer: a broker, numbered records, and members that keep what they got."""
+"""Live tests of the ZooKeeper consumer: a broker, numbered records, and members that keep what they receive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kernel.zookeeper.session import ZooKeeperSession
 
-#: Short enough for tests; the session is longer than any pause of a busy machine.
+#: Short times for tests; only the session is longer than any pause of a busy machine.
 SETTINGS = {
     "zookeeper.session.timeout.ms": "8000",
     "rebalance.backoff.ms": "200",
@@ -55,7 +55,7 @@ async def running_broker(
 
 
 async def _led(client: ClusterClient, topic: str, partitions: int) -> bool:
-    """Whether every partition has a leader that answers for it, which it does a moment after it is named."""
+    """Whether every partition has a leader that serves it, which happens a moment after it is named."""
     await client.refresh([topic])
     leaders = {tp: client.leader_of(tp) for tp in (TopicPartition(topic, n) for n in range(partitions))}
     for node in set(leaders.values()):
@@ -69,7 +69,7 @@ async def _led(client: ClusterClient, topic: str, partitions: int) -> bool:
 
 
 async def led(broker: Broker, topic: str, partitions: int) -> None:
-    """Wait until every partition's leader has taken over: a member that looks for leaders then looks once."""
+    """Wait until every partition's leader has taken over, so that members look for leaders only once."""
     async with client_of(broker) as client:
         await until(lambda: _led(client, topic, partitions), 10, f"leaders of {topic}")
 
@@ -84,7 +84,7 @@ async def client_of(broker: Broker) -> AsyncIterator[ClusterClient]:
 
 
 async def produce(broker: Broker, topic: str, partitions: int, serials: range) -> None:
-    """Records numbered `serials` into each partition."""
+    """Send records numbered `serials` to each partition."""
     async with client_of(broker) as client:
         producer = Producer(client)
         await asyncio.gather(
@@ -104,7 +104,7 @@ class Member:
     consumer: ZooKeeperConsumer
     tracer: ListTracer
     calls: list[tuple[str, int, frozenset[TopicPartition]]] = field(default_factory=list)
-    records: dict[TopicPartition, list[int]] = field(default_factory=dict)  #: serials handed out
+    records: dict[TopicPartition, list[int]] = field(default_factory=dict)  #: delivered serials
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         self.calls.append(("assigned", stream, partitions))
@@ -113,7 +113,7 @@ class Member:
         self.calls.append(("revoked", stream, partitions))
 
     async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        raise AssertionError("the 0.8 consumer never knows of a loss")
+        raise AssertionError("the 0.8 consumer never notices a loss")
 
     @property
     def id(self) -> str:
@@ -124,7 +124,7 @@ class Member:
         return self.consumer.session
 
     async def read(self, *, timeout_ms: int = 100) -> int:
-        """Poll once and keep the serials; how many records came."""
+        """Poll once and keep the serials. Returns the number of records."""
         got = 0
         for batch in await self.consumer.getmany(timeout_ms=timeout_ms):
             serials = [serial_of(record.value) for record in batch.records]
@@ -133,7 +133,7 @@ class Member:
         return got
 
     async def read_until(self, total: int, *, timeout_s: float = 10) -> None:
-        """Poll until `total` records have come in all."""
+        """Poll until `total` records have been delivered."""
 
         async def enough() -> bool:
             await self.read()
@@ -150,8 +150,8 @@ class Member:
 
 
 def wait_for_id(who: Member, ms: int) -> None:
-    """A started member waits so long between its tries for an id that is taken: elsewhere it is a session timeout, and
-    a session that short does not outlive a busy machine's pauses.
+    """Set a started member's wait between attempts to register a taken id. By default it is the session timeout, which
+    must be longer than a busy machine's pauses.
     """
     who.consumer._config = replace(who.consumer._config, session_timeout_ms=ms)
 
@@ -180,7 +180,7 @@ async def member(
 
 
 async def owners(session: ZooKeeperSession, group: str = "g") -> dict[TopicPartition, str]:
-    """Who owns what in ZooKeeper, by thread id."""
+    """{partition: thread id} of the owner nodes in ZooKeeper."""
     found = {}
     try:
         for topic in await session.children(paths.owners(group)):
@@ -196,7 +196,7 @@ async def owners(session: ZooKeeperSession, group: str = "g") -> dict[TopicParti
 
 
 async def settled(session: ZooKeeperSession, expected: Mapping[TopicPartition, str], *, timeout_s: float = 15) -> None:
-    """Wait until the owner nodes say exactly this."""
+    """Wait until the owner nodes are exactly these."""
     seen: dict[TopicPartition, str] = {}
 
     async def as_expected() -> bool:

@@ -1,4 +1,4 @@
-"""ZooKeeper's wire format as far as a proxy must read it: requests, replies and watch notifications by frame.
+"""The part of ZooKeeper's wire format that a proxy has to read: requests, replies and watch notifications by frame.
 
 A frame is a length (int32) and its bytes. The first one in each direction is the connect request and its response;
 then a request is (xid, type, body) and a reply (xid, zxid, error, body), where xid -1 is a watch notification and
@@ -50,12 +50,12 @@ ERRORS = {
 }
 EVENTS = {-1: "none", 1: "created", 2: "deleted", 3: "changed", 4: "children"}
 NOTIFICATION, PING = -1, -2
-#: What setWatches lists, in this order.
+#: The kinds of watches in setWatches, in this order.
 _WATCH_LISTS = ("data", "exist", "child", "persistent", "recursive")
 
 
 class Jute:
-    """Reads one frame's fields one after the other."""
+    """Reads the fields of a frame, one after the other."""
 
     def __init__(self, frame: bytes, at: int = 0) -> None:
         self.frame = frame
@@ -92,7 +92,7 @@ class Jute:
 
 @dataclass
 class Request:
-    """What a request asks for. `path` is without the chroot; `version` is -1 where none was asked for."""
+    """A request. `path` is without the chroot; `version` is -1 for any."""
 
     op: str
     path: str = ""
@@ -114,7 +114,7 @@ class Connect:
 
 @dataclass(frozen=True)
 class Connected:
-    """The first reply; a session that the server does not know any more has no timeout."""
+    """The first reply; its timeout is 0 if the server no longer has the session."""
 
     timeout_ms: int
     session: int
@@ -143,7 +143,7 @@ def connected(frame: bytes) -> Connected:
 
 
 def request(frame: bytes, relative: Callable[[str], str] = str) -> tuple[int, Request]:
-    """(xid, what it asks for); `relative` takes a chroot off a path."""
+    """(xid, request); `relative` removes a chroot from a path."""
     read = Jute(frame)
     xid, kind = read.int(), read.int()
     return xid, _body(OPERATIONS.get(kind, f"type {kind}"), read, relative)
@@ -203,14 +203,14 @@ def reply(frame: bytes, relative: Callable[[str], str] = str) -> Reply:
 
 @dataclass
 class Frames:
-    """Cuts a stream of bytes into frames. What a `ruok` or `mntr` sends has none and goes through as it is."""
+    """Cuts a stream of bytes into frames. Four-letter words such as `mntr` have no frames and pass unchanged."""
 
     plain: bool = False
     _rest: bytes = field(default=b"", repr=False)
     _any: bool = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Whole frames, each with its length in front."""
+        """Whole frames, each with its length."""
         self._rest += data
         if not self._any and len(self._rest) >= 4:
             self._any = True

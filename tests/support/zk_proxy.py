@@ -8,20 +8,20 @@
 
             pause = proxy.pause_at(lambda op: op.op == "delete" and "/owners/" in op.path)
             ...
-            await pause.reached()                               # the proxy has the request and has not sent it on
-            pause.release()                                     # send it on, with everything behind it; or proxy.cut()
+            await pause.reached()                               # the proxy has received the request, and holds it
+            pause.release()                                     # forward it and everything behind it; or proxy.cut()
 
             proxy.hold(True)    # keep the bytes of both directions; TCP stays up ...
             proxy.hold(False)   # ... and deliver them, even on connections that one side has closed meanwhile
             proxy.refuse(True)  # close new connections at once; leave existing ones alone
             proxy.cut()         # break existing connections, in both directions
-            await proxy.quiet(0.5)                              # until only pings have passed for that long
+            await proxy.quiet(0.5)                              # wait until only pings have passed for that long
 
 `cut`, `refuse` and `hold` also take a connection's name: the member's id (`g_c1`) from its first create under
 `/consumers/G/ids` on, across reconnects of the same session; before that, `port N`. With one proxy per member no names
-are needed. Paths come without the chroot. A request is recorded when it is sent on, so a paused or held one is not
-recorded yet. The proxy runs in a thread of its own, so async tests and others can use it. An error in reading the
-traffic is raised after `close` (the end of the `with`).
+are needed. Paths are without the chroot. A request is recorded when it is forwarded, so a paused or held one is not
+recorded yet. The proxy runs in a separate thread, so async tests and others can use it. `close` (the end of the `with`)
+raises errors in reading the traffic.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How often `quiet` looks.
+#: How often `quiet` checks.
 _LOOK_S = 0.02
 
 
 @dataclass
 class Op:
-    """One request as it passed. `op` is also `connect`, `reconnect` (path "") and `closeSession`; never `ping`."""
+    """One forwarded request. `op` may also be `connect`, `reconnect` (path "") and `closeSession`, but not `ping`."""
 
     request: zk_frames.Request
-    at: float  #: time.monotonic() when it was sent on
+    at: float  #: time.monotonic() when it was forwarded
     _link: _Link = field(repr=False)
-    result: str | None = None  #: "ok" or the error's name; None as long as there is no answer
+    result: str | None = None  #: "ok" or the error's name; None until there is an answer
     answered_at: float | None = None
 
     @property
     def connection(self) -> str:
-        """The member's id (`g_c1`) or, while it has not registered, `port N`."""
+        """The member's id (`g_c1`) or, before it registers, `port N`."""
         return self._link.name
 
     @property
@@ -92,7 +92,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Notification:
-    """A watch notification as it was delivered; `event` is created, deleted, changed, children or none."""
+    """A delivered watch notification; `event` is created, deleted, changed, children or none."""
 
     event: str
     path: str
@@ -110,12 +110,12 @@ class Notification:
 
 @dataclass
 class Pause:
-    """A request that waits in the proxy, or will; `reached` before `release`."""
+    """A request to pause in the proxy; await `reached` before `release`."""
 
     _match: Callable[[Op], bool]
     _at_reply: bool
     _proxy: ZooKeeperProxy
-    op: Op | None = None  #: the request that waits
+    op: Op | None = None  #: the paused request
     _released: bool = False
     _link: _Link | None = None
 
@@ -129,7 +129,7 @@ class Pause:
         return self.op
 
     def release(self) -> None:
-        """Send it on, with what waits behind it. Before it is reached: pause no more."""
+        """Forward the request and everything behind it. Before it is reached: cancel the pause."""
 
         def go() -> None:
             self._released = True
@@ -149,7 +149,7 @@ class Pause:
 
 
 class _End(asyncio.Protocol):
-    """One side of a connection: what it sends is queued as frames until it may go to the other side."""
+    """One side of a connection: its frames are queued until they may be forwarded to the other side."""
 
     def __init__(self, link: _Link) -> None:
         self.link = link
@@ -157,7 +157,7 @@ class _End(asyncio.Protocol):
         self.frames = zk_frames.Frames()
         self.queue: deque[bytes] = deque()
         self.pause: Pause | None = None
-        self.released: Op | None = None  #: what comes next has been paused once: not again
+        self.released: Op | None = None  #: the next request, already paused once, so not again
         self.first = True
         self.ended = False
         self.closed = False
@@ -175,7 +175,7 @@ class _End(asyncio.Protocol):
     def eof_received(self) -> bool:
         self.ended = True
         self.link.flush()
-        return True  # what the other side still has to say may be on its way
+        return True  # data from the other side may still be in flight
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.ended = self.closed = True
@@ -183,7 +183,7 @@ class _End(asyncio.Protocol):
 
 
 class _Link:
-    """A client's connection and ours to the server."""
+    """A client's connection, and the proxy's connection to the server."""
 
     def __init__(self, proxy: ZooKeeperProxy) -> None:
         self.proxy = proxy
@@ -191,7 +191,7 @@ class _Link:
         self.server = _End(self)
         self.port = 0
         self.session = 0
-        self.waiting: dict[int, deque[Op]] = {}  #: requests without an answer, by xid
+        self.waiting: dict[int, deque[Op]] = {}  #: unanswered requests, by xid
         self.connecting: Op | None = None
         self.broken = False
 
@@ -305,14 +305,14 @@ class _Link:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in the record."""
+    """A position in the recorded traffic."""
 
     ops: int = 0
     events: int = 0
 
 
 class ZooKeeperProxy:
-    """See the module's text. `target` is a connect string with one server, with or without a chroot."""
+    """See the module. `target` is a connect string with one server, with or without a chroot."""
 
     def __init__(self, target: str) -> None:
         server, _, chroot = target.partition("/")
@@ -323,7 +323,7 @@ class ZooKeeperProxy:
         self._events: list[Notification] = []
         self._links: list[_Link] = []
         self._names: dict[int, str] = {}  #: session id -> member id
-        self._passwords: dict[int, bytes] = {}  #: of the sessions that were granted, the last one last
+        self._passwords: dict[int, bytes] = {}  #: of the granted sessions, latest last
         self._pauses: list[Pause] = []
         self._held: set[str | None] = set()
         self._refused: set[str | None] = set()
@@ -380,20 +380,20 @@ class ZooKeeperProxy:
         return None in self._refused or link.name in self._refused
 
     def _do(self, action: Callable[[], T]) -> T:
-        """Run something in the proxy's thread and wait for it."""
+        """Run an action in the proxy's thread and wait for it."""
 
         async def run() -> T:
             return action()
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
 
-    # What passed.
+    # -- traffic -----------------------------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
         return Mark(len(self._ops), len(self._events))
 
     def operations(self, since: Mark | None = None, *, connection: str | None = None) -> list[Op]:
-        """Requests in the order in which they were sent on, without pings; of one connection, if named."""
+        """Requests in the order of forwarding, without pings; of one connection, if named."""
         found = self._ops[since.ops if since else 0 :]
         return [op for op in found if connection in (None, op.connection)]
 
@@ -402,22 +402,22 @@ class ZooKeeperProxy:
         return [event for event in found if connection in (None, event.connection)]
 
     def credentials(self, member_id: str | None = None) -> tuple[int, bytes]:
-        """Of the last session, for `end_session`: that member's, or anybody's, where only one process comes."""
+        """The credentials of the latest session, of any member or of the given one; for `end_session`."""
         mine = [session for session, name in self._names.items() if name == member_id] if member_id else self._passwords
         session = list(mine)[-1]
         return session, self._passwords[session]
 
     def all_credentials(self) -> list[tuple[int, bytes]]:
-        """Of all sessions that were granted: a broker may have one of its own and one for its groups."""
+        """The credentials of all granted sessions: a broker may have one for itself and one for its groups."""
         return list(self._passwords.items())
 
     async def quiet(
         self, seconds: float = 0.5, *, timeout_s: float = 60, ran: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """Wait until for so long nothing has been sent, pings aside, and nothing has waited for an answer.
+        """Wait until there were no requests, except pings, and no pending answers for `seconds`.
 
-        It is counted in looks at the traffic, so a time in which we could not run is no silence. Members in a process
-        of their own may stand still while we run: `ran` returns when they have had a turn, before each look.
+        This counts checks of the traffic, so time in which this process did not run is not counted. Members in other
+        processes may be stopped meanwhile: before each check, `ran` waits until they have run.
         """
         looks, before = 0, (-1, -1)
 
@@ -433,31 +433,32 @@ class ZooKeeperProxy:
         await until(quiet, timeout_s, lambda: f"no more operations, last {self._ops[-3:]}", every_s=_LOOK_S)
 
     def _unanswered(self) -> bool:
-        """Whether a connection that stands on both sides still owes an answer."""
+        """Whether a request on an open connection has no answer yet."""
         standing = [link for link in self._links if not (link.broken or link.client.closed or link.server.closed)]
         return any((link.connecting and not link.connecting.result) or any(link.waiting.values()) for link in standing)
 
-    # What happens to the connections.
+    # -- faults ------------------------------------------------------------------------------------------------------
 
     def pause_at(self, match: Callable[[Op], bool], *, at_reply: bool = False) -> Pause:
-        """Stop the first request that matches before it is sent on, or, `at_reply`, its answer (it has been done).
+        """Pause the first matching request before it is forwarded or, with `at_reply`, its answer (it has been
+        performed).
 
-        What its connection sends later in the same direction waits behind it; pings too.
+        Later frames of its connection in the same direction wait behind it, even pings.
         """
         pause = Pause(match, at_reply, self)
         self._do(lambda: self._pauses.append(pause))
         return pause
 
     def cut(self, connection: str | None = None) -> None:
-        """Break connections, all or those of that name; what waits in them never arrives."""
+        """Break all connections, or those of that name; frames waiting in them never arrive."""
         self._do(lambda: [link.abort() for link in self._links if connection in (None, link.name)])
 
     def refuse(self, on: bool = True, connection: str | None = None) -> None:
-        """Close new connections at once; with a name, those that come back with that member's session."""
+        """Close new connections at once; with a name, those that reconnect with that member's session."""
         self._do(lambda: self._switch(self._refused, connection, on))
 
     def hold(self, on: bool = True, connection: str | None = None) -> None:
-        """Keep the bytes of both directions, or deliver what was kept."""
+        """Hold the bytes of both directions, or deliver the held ones."""
         self._do(lambda: self._switch(self._held, connection, on))
 
     def _switch(self, which: set[str | None], connection: str | None, on: bool) -> None:
@@ -465,10 +466,10 @@ class ZooKeeperProxy:
         for link in self._links:
             link.flush()
 
-    # Its own life.
+    # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Break everything and end the thread; raises what went wrong in reading the traffic."""
+        """Break all connections and end the thread; raises errors in reading the traffic."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)

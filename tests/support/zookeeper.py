@@ -1,4 +1,4 @@
-"""Sessions on a real ZooKeeper for tests, expiring them for real, and comparing traces with its counters."""
+"""Sessions on a real ZooKeeper for tests, real expiry of sessions, and counts from traces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLOSE_SESSION = -11
 async def opened(
     connect_string: str, tracer: Tracer | None = None, *, timeout_ms: int = 15_000, retry_forever: bool = False
 ) -> AsyncIterator[ZooKeeperSession]:
-    """A session for a `with` block; its timeout outlasts the pauses of a busy machine."""
+    """A session for a `with` block; its timeout is longer than a busy machine's pauses."""
     session = await ZooKeeperSession.open(
         connect_string,
         session_timeout_ms=timeout_ms,
@@ -44,9 +44,10 @@ async def opened(
 
 
 def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_s: float = 30) -> None:
-    """A second client takes the session over and closes it: to its first client it has expired. Blocks.
+    """End a session by a second client that takes it over and closes it; for its first client it expires. Blocks.
 
-    Both in one packet: between two, the first client, whose connection ends with the takeover, might get it back.
+    Both requests are in one packet: between two packets, the first client, whose connection ends with the takeover,
+    might take it back.
     """
     session_id, password = credentials
     connect = struct.pack(">iqiqi", 0, 0, 10_000, session_id, len(password)) + password + b"\0"
@@ -57,9 +58,9 @@ def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_
 
 
 def _has_ended(address: str, packet: bytes) -> bool:
-    """Whether a server has ended the session: it answers both requests, or the first with no session, and hangs up.
+    """Whether a server has ended the session: it answers both requests, or the first without a session, and closes.
 
-    It may also answer the first alone, when the first client has come back before it reads the second.
+    It may also answer only the first, if the first client has returned before it reads the second.
     """
     host, _, port = address.rpartition(":")
     answers = b""
@@ -68,7 +69,7 @@ def _has_ended(address: str, packet: bytes) -> bool:
             server.sendall(packet)
             while more := server.recv(4096):
                 answers += more
-    except OSError:  # one that starts may take a connection and never answer
+    except OSError:  # a starting server may accept a connection and never answer
         pass
     if len(answers) < 12:
         return False
@@ -109,6 +110,6 @@ async def become(session: ZooKeeperSession, state: SessionState, *, timeout_s: f
 
 
 def successes(tracer: ListTracer) -> tuple[int, int]:
-    """Traced (reads, writes) that the server said ok to; `multi` and `sync` are left to the caller."""
+    """Traced (reads, writes) that succeeded; the caller counts `multi` and `sync`."""
     ops = [event["op"] for event in tracer.of("zk_op") if event["ok"]]
     return sum(op in READS for op in ops), sum(op in WRITES for op in ops)

@@ -1,6 +1,6 @@
-"""Our members' znodes beside those of the originals of 0.8.2.2; their requests are in `test_sequences.py`.
+"""Our members' znodes compared with those of original 0.8.2.2 members; `test_sequences.py` compares the requests.
 
-Recorded from the running original. Left out of the comparison: times, and which server answered.
+Recorded from the running original. The comparison leaves out times, and which server answered.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def walk(connect_string: str, root: str) -> dict[str, list[object]]:
 
 
 def test_znodes_are_those_of_the_original_byte_for_byte(chroot, tmp_path):
-    """Three members with different topics and streams join, commit and leave; every node at every stage."""
+    """Three members with different topics and streams join, commit and leave; all nodes are compared at each stage."""
     stages: dict[str, dict[str, list[object]]] = {}
 
     async def stage(name: str) -> None:
@@ -91,14 +91,14 @@ def test_znodes_are_those_of_the_original_byte_for_byte(chroot, tmp_path):
 
 
 async def resolved(who: Member, resets: int) -> None:
-    """Wait until so many positions without an offset have been reset; they are committed by the next rebalance."""
+    """Wait until `resets` positions without an offset have been reset; the next rebalance commits them."""
     await until(
         lambda: len(who.tracer.of("position_reset")) >= resets, 10, lambda: f"{resets} resets: {who.tracer.events}"
     )
 
 
 async def owned_by(session, expected: dict[str, int]) -> None:
-    """Wait until each member owns so many partitions of group `range`."""
+    """Wait until each member owns its expected number of partitions in group `range`."""
     seen: dict[str, int] = {}
 
     async def as_expected() -> bool:

@@ -1,4 +1,4 @@
-"""The two tables of `docs/`: every fault and every test of the peers has a test here that exists, or a reason."""
+"""The two tables of `docs/`: each fault and each peers' test has a test here that exists, or a reason."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from zkconsumer.settings import ZK_CONSUMER_SETTINGS
 ROOT = Path(__file__).parents[2]
 WEAKNESSES = ROOT / "docs" / "weaknesses.md"
 PEERS = ROOT / "docs" / "peer-test-checklist.md"
-#: A test by its file and name; a parameter's name may follow.
+#: A test: its file and name, and perhaps the id of a parameter.
 TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
-#: The faults of the specification and those seen on the originals; what is about peers and deadlocks is left out.
+#: The faults of the specification and those seen on the originals, without those about peers and deadlocks.
 FAULTS = {
     "ownership conflict",
     "failed rebalance",
@@ -89,7 +89,7 @@ PEER_TESTS = {
 
 
 def rows(page: Path) -> dict[str, list[list[str]]]:
-    """The cells of every table row below its heading, without the tables' own headings."""
+    """{heading: the cells of each row of the table below it}, without the tables' header rows."""
     found: dict[str, list[list[str]]] = {}
     heading = ""
     for line in page.read_text(encoding="utf-8").splitlines():
@@ -97,7 +97,7 @@ def rows(page: Path) -> dict[str, list[list[str]]]:
             heading = line.removeprefix("## ")
         elif line.startswith("|"):
             found.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split("|")])
-    return {heading: table[2:] for heading, table in found.items()}  # a heading and its rule
+    return {heading: table[2:] for heading, table in found.items()}  # the header and the line below it
 
 
 @cache
@@ -107,7 +107,7 @@ def names_in(path: Path) -> frozenset[str]:
 
 
 def missing(cell: str, below: Path) -> list[str]:
-    """Tests that a cell names and that are not there."""
+    """Tests that a cell names and that do not exist."""
     return [
         f"{file}::{name}"
         for file, name in TEST.findall(cell)

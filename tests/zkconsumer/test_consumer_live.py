@@ -1,4 +1,4 @@
-"""The ZooKeeper consumer on a real ZooKeeper and a broker of ours: joins, leaves, crashes, expiries, bad company."""
+"""The ZooKeeper consumer on a real ZooKeeper and our broker: joins, leaves, crashes, expiries, bad znodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from zkconsumer.settings import ZkConsumerConfig
 
 
 def serials(*members: Member) -> list[tuple[str, int]]:
-    """(partition, serial) of everything that was handed out."""
+    """(partition, serial) of everything that was delivered."""
     return sorted((str(tp), s) for who in members for tp, got in who.records.items() for s in got)
 
 
@@ -81,7 +81,7 @@ def test_uncommitted_records_of_a_crashed_member_are_delivered_again_and_none_is
                 await asyncio.gather(c1.read_until(10), c2.read_until(10))
                 outcome = await c1.consumer.commit()
                 assert outcome.accepted == {TopicPartition("t", 0): 10}
-                await c2.session.close()  # as abruptly as a kill: nothing is committed, all its nodes go at once
+                await c2.session.close()  # as abrupt as a kill: nothing is committed, all its nodes disappear at once
                 await settled(session, shared("t", ("g_c1-0", range(2))))
                 await c1.read_until(20)
             assert serials(c1) == every(2, 10)
@@ -112,7 +112,7 @@ def test_an_expired_session_returns_under_the_same_id_without_releasing_anything
                 assert not [e for e in events[:first] if e["kind"] == "zk_op" and e["step"] == "R5"]
                 data, stat = await session.get(paths.owner("g", "t", 3))
                 assert (data, stat.ephemeral_owner) == (b"g_c2-0", c2.session.session_id)
-                # Nothing had been committed: all of it comes again, to whoever owns it now.
+                # Nothing had been committed: all of it is delivered again, to the current owners.
                 await c2.read_until(20)
                 await c1.read_until(10)
 
@@ -136,7 +136,7 @@ def test_claim_that_is_never_released_fails_the_start_and_the_next_change_recove
                 assert await owners(ghost) == {TopicPartition("t", 1): "g_ghost-0"}
                 assert consumer.assignment() == {0: frozenset()}
                 await ghost.delete(paths.owner("g", "t", 1))
-                assert await owners(ghost) == {}  # nobody watches owner nodes
+                assert await owners(ghost) == {}  # no member watches owner nodes
                 await ghost.create(paths.member_id("g", "g_other"), b'{"pattern":"static","subscription":{}}')
                 await settled(ghost, shared("t", ("g_c1-0", range(2))))
             finally:
@@ -249,7 +249,7 @@ def test_a_second_member_of_the_same_id_waits_until_the_first_is_gone(chroot, tm
                 await second.consumer.start()
                 wait_for_id(second, 500)
                 joining = asyncio.create_task(second.consumer.subscribe({"t": 1}))
-                # It tries, reads the node twice and sleeps: more than once.
+                # It tries, reads the node twice and sleeps, more than once.
                 await until(lambda: [op for _, op, _ in second.operations()].count("create") >= 3, 10, "a few attempts")
                 assert not joining.done()
                 assert second.consumer.member_ids == ()
@@ -311,7 +311,7 @@ def test_unread_stream_blocks_its_fetcher_but_no_rebalance(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
             async with member(chroot, "c1", {"t": 1}, fetch_message_max_bytes="100") as c1:
-                for first in range(5):  # five batches a partition: five chunks, of which the queue holds two
+                for first in range(5):  # five batches per partition: five chunks, of which the queue holds two
                     await produce(broker, "t", 2, range(first, first + 1))
                 stream = c1.consumer._streams[0]
                 await until(stream._chunks.full, 5, "the queue to fill")

@@ -1,7 +1,7 @@
-"""What a change of the group costs on a real ZooKeeper: every attempt equal to the count model, to the last request.
+"""What a change of the group costs on a real ZooKeeper: every attempt equals the count model, to the last request.
 
-The model is `tests/support/count_model.py`; the traces are also held against the server's own counters. The originals
-stand beside our members in `tests/originals/test_counts_beside_the_original.py`.
+The model is `tests/support/count_model.py`; the traces are also compared with the server's counters.
+`tests/originals/test_counts_beside_the_original.py` compares our members with the originals.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Round:
         return who.tracer.events[self._since.get(id(who), 0) :]
 
     def requests(self, members: Sequence[Member]) -> Counter[str]:
-        """Requests of all as `step operation`, and the sums that the formulas speak of."""
+        """The requests of all members as `step operation`, and the sums in the formulas."""
         counts: Counter[str] = Counter()
         for who in members:
             for event in self.events(who):
@@ -59,7 +59,7 @@ class Round:
         return counts
 
     def attempts(self, who: Member) -> list[tuple[Attempt, Counter[str]]]:
-        """Each attempt as the model knows it, beside the requests that were traced in it."""
+        """Each attempt as input of the model, and the requests that were traced in it."""
         found = []
         traced: list[dict[str, object]] = []
         owned: dict[str, int] = {"partitions_revoked": 0, "partitions_assigned": 0}
@@ -77,7 +77,7 @@ class Round:
         return found
 
     def found_leaders(self, who: Member) -> bool:
-        """A rebalance has succeeded since then, and everything that it gave is being fetched."""
+        """Whether a rebalance has succeeded since then, and everything that it assigned is being fetched."""
         events = self.events(who)
         assigned = [i for i, event in enumerate(events) if event["kind"] == "partitions_assigned"]
         if not assigned:
@@ -91,7 +91,7 @@ class Round:
 
 
 def _folder(op: Mapping[str, object]) -> bool:
-    """A request that makes the folder of a new topic's owners, or that met it missing."""
+    """Whether the request creates the parent of a new topic's owners, or failed because it was missing."""
     in_owners = op["op"] == "create" and "/owners" in str(op["path"])
     return in_owners and (op["error"] == "NoNode" or paths.parse_owner(str(op["path"])) is None)
 
@@ -99,9 +99,9 @@ def _folder(op: Mapping[str, object]) -> bool:
 def _described(
     traced: Sequence[Mapping[str, object]], counts: Counter[str], owned: Mapping[str, int], outcome: str
 ) -> Attempt:
-    """The member reports what it owned; what a failed attempt was to own shows only in its reads."""
+    """The member reports what it owned; what a failed attempt would have owned shows only in its reads."""
     commits = [op for op in traced if op["step"] == "R4"]
-    # In a new session the member stops delivering what it has forgotten to own.
+    # In a new session the member stops delivering the partitions that it no longer owns.
     forgot = owned["partitions_revoked"] and not counts["R5 delete"]
     return Attempt(
         owned_before=0 if forgot else owned["partitions_revoked"],
@@ -123,7 +123,7 @@ def failed_cost(attempts: Sequence[tuple[Attempt, Counter[str]]], shape: Shape) 
 
 
 def every_attempt_is_the_model_s(happened: Round, members: Sequence[Member], shape: Shape) -> int:
-    """Check each attempt step by step; the reads of failed ones."""
+    """Check each attempt step by step; returns the reads of failed ones."""
     attempts = [each for who in members for each in happened.attempts(who)]
     assert attempts
     for attempt, counts in attempts:
@@ -138,7 +138,7 @@ def every_attempt_is_the_model_s(happened: Round, members: Sequence[Member], sha
 
 @asynccontextmanager
 async def two_brokers(chroot: str, data_dir: Path) -> AsyncIterator[Broker]:
-    """Both registered; the topic t is led by the first one."""
+    """Two registered brokers, of which the first leads topic t."""
     async with (
         running_broker(chroot, data_dir / "0", {"t": P}) as broker,
         running_broker(chroot, data_dir / "1", {}, 1),
@@ -147,7 +147,7 @@ async def two_brokers(chroot: str, data_dir: Path) -> AsyncIterator[Broker]:
 
 
 async def group_of(leaving: AsyncExitStack, chroot: str, number: int) -> list[Member]:
-    """Members that came one after the other; what they could commit for the first time is committed."""
+    """Members that joined one after the other, and have made their first commits."""
     members: list[Member] = []
     for position in range(number):
         happened = Round(members)
@@ -187,7 +187,7 @@ def test_join_leave_and_crash_cost_as_modelled_and_as_counted_by_the_server(zook
             check_leave(happened, others, leave)
             assert (of_leaver["notifications"], of_leaver["reads"]) == (1, 0)
             gone, both = await served(), leave + of_leaver
-            # The session's end is one transaction; the server counts each node that it took: the id, P / N owners.
+            # The session's end is one transaction; the server counts each deleted node: the id, P / N owners.
             assert (gone[0] - after[0], gone[1] - after[1]) == (both["ok reads"], both["ok writes"] + 1 + P // N)
 
     asyncio.run(rounds())
@@ -224,7 +224,7 @@ def check_join(happened: Round, members: Sequence[Member], join: Counter[str]) -
     of_failed = every_attempt_is_the_model_s(happened, members, shape)
     assert join["reads"] == count_model.reads_of_join(shape) + of_failed
     assert join["notifications"] == count_model.notifications_of_join(N)
-    # Something was consumed of each partition since the second one joined and committed the first time.
+    # Every partition was consumed since the second member joined and made its first commit.
     assert join["R4 setData"] == P
     rolled_back = join["R11 delete"]
     assert join["ok writes"] == count_model.writes_of_join(shape, commits=P) + 2 * rolled_back
@@ -300,7 +300,7 @@ def check_expiry(happened: Round, back: Member) -> None:
     reads = happened.requests([back])["reads"]
     assert reads == count_model.reads_of_expiry(shape, owned=P // 2, rebalances=rebalances) + of_failed
     first, _ = happened.attempts(back)[0]
-    assert first.owned_before == 0  # what it had may be others' by now
+    assert first.owned_before == 0  # others may own its partitions by now
 
 
 def test_patterns_mass_start_and_missing_broker_cost_as_modelled(chroot, tmp_path):
@@ -310,7 +310,7 @@ def test_patterns_mass_start_and_missing_broker_cost_as_modelled(chroot, tmp_pat
             async with running_broker(chroot, tmp_path, {"t": P}) as broker:
                 async with AsyncExitStack() as leaving:
                     await check_patterns(proxy, broker, leaving)
-                # Somebody was there before: the group's parents exist.
+                # A member was there before: the group's parents exist.
                 async with member(where, "c0", {"t": 1}, group="m"):
                     await proxy.quiet(0.4)
                 await check_mass_start(where, proxy)
@@ -327,7 +327,7 @@ async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncEx
     for name in ("w1", "w2"):
         await proxy.quiet(0.4)
         happened = Round(members)
-        # A topic that appears may have no leader yet: nobody looks for it twice.
+        # A new topic may have no leader yet: make sure that no member has to look twice.
         joiner = new_member(proxy.connect_string, name, group="w", refresh_leader_backoff_ms="3600000")
         leaving.push_async_callback(joiner.consumer.close)
         members.append(joiner)

@@ -1,4 +1,4 @@
-"""The ZooKeeper consumer behind a cut link: what it misses, what it delivers twice, what it overwrites.
+"""The ZooKeeper consumer on a cut link: what it misses, what it delivers twice, what it overwrites.
 
 The cut holds bytes back, as a network does; data and the other member bypass it. The tests expect what the original
 does, including its faults.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-#: Longer than any cut and any pause of a busy machine: what is to end, a test ends.
+#: Longer than any cut and any pause of a busy machine: sessions end only when a test ends them.
 OUTLIVES = {"zookeeper_session_timeout_ms": "30000"}
 
 
@@ -42,13 +42,13 @@ async def proxied(chroot: str) -> AsyncIterator[tuple[TcpProxy, str]]:
 
 
 async def cut_and_noticed(proxy: TcpProxy, who: Member) -> None:
-    """What goes through the proxy is held, and the member connects anew, as it would when no ping is answered."""
+    """Hold all traffic of the proxy, and let the member reconnect, as it would when no ping is answered."""
     proxy.cut()
     who.session._bridge.break_connection()
     await until(lambda: who.session.state is SessionState.SUSPENDED, 8, "the break to be noticed")
 
 
-async def poll_for_ever(who: Member) -> None:
+async def poll_forever(who: Member) -> None:
     while True:
         await who.read()
 
@@ -71,7 +71,7 @@ def test_id_that_came_and_went_during_a_short_cut_is_noticed_after_it(chroot, tm
             proxy.heal()
             await until(lambda: c1.rebalances() == 2, 10, lambda: f"a rebalance of c1: {c1.tracer.events[-5:]}")
             assert c1.session.session_id == session
-            # And the watches are armed again.
+            # The watches are set again.
             async with member(chroot, "c2", {"t": 1}):
                 await settled(other, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
 
@@ -85,12 +85,12 @@ def test_a_short_cut_without_a_change_makes_no_rebalance(chroot, tmp_path):
             proxied(chroot) as (proxy, through),
             member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
         ):
-            await until(lambda: len(c1.tracer.of("position_started")) == 2, 8, "the fetchers to be at work")
+            await until(lambda: len(c1.tracer.of("position_started")) == 2, 8, "the fetchers to be running")
             before = len(c1.operations())
             await cut_and_noticed(proxy, c1)
             proxy.heal()
-            # Where Java's client sends one setWatches, reads arm again: two for the ids, one for the topic.
-            await until(lambda: len(c1.operations()) - before >= 3, 8, "the watches to be armed again")
+            # Where Java's client sends one setWatches, reads set the watches: two for the ids, one for the topic.
+            await until(lambda: len(c1.operations()) - before >= 3, 8, "the watches to be set again")
             assert c1.operations()[before:] == [
                 ("re-arm", "getChildren", "/consumers/g/ids"),
                 ("re-arm", "exists", "/consumers/g/ids"),
@@ -113,7 +113,7 @@ def test_cut_off_member_goes_on_delivering_and_moves_offsets_back_when_it_return
             member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
         ):
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-            polls = [asyncio.create_task(poll_for_ever(who)) for who in (c1, c2)]
+            polls = [asyncio.create_task(poll_forever(who)) for who in (c1, c2)]
             try:
                 await produce(broker, "t", 1, range(10))
                 cut_off = TopicPartition("t", 0)
@@ -130,7 +130,7 @@ def test_cut_off_member_goes_on_delivering_and_moves_offsets_back_when_it_return
                 proxy.heal()
                 assert (await asyncio.wait_for(committing, 10)).accepted == {cut_off: 10}
                 await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-                # Both delivered 10 to 29; the offset went from 30 to 10, so whoever owns it delivers them once more.
+                # Both delivered 10 to 29; the offset moved from 30 to 10, so the next owner delivers them once more.
                 await until(lambda: len(c1.records[cut_off]) == 50, 8, lambda: f"the repetition: {c1.records}")
                 assert c1.records[cut_off][30:] == list(range(10, 30))
             finally:

@@ -25,7 +25,7 @@ FIXES = {
     "fix_skip_unreadable_members": "true",
 }
 
-#: What others may leave in the ids of a group.
+#: What other programs may leave in the ids of a group.
 HOSTILE = {
     "empty": b"",
     "null": None,
@@ -40,7 +40,7 @@ HOSTILE = {
     "wrong-type": b'{"subscription":["t"],"pattern":"static"}',
     "bad-regex": b'{"subscription":{"*":1},"pattern":"white_list"}',
 }
-#: What can be read, but is for topics that there cannot be.
+#: Readable registrations for topics that cannot exist.
 STRANGE = {
     "strange-1": b'{"subscription":{"":1,"a/b":1,"..":1},"pattern":"static"}',
     "strange-2": b'{"subscription":{"\\ud800":1,"\\u0000":1},"pattern":"static"}',
@@ -69,7 +69,7 @@ def test_with_all_fixes_together_nothing_is_lost_or_read_twice_and_each_claim_bu
                     number: list(range(15)) for number in range(4)
                 }
             versions = [(await session.get(paths.epoch("g", "t", number)))[1].version for number in range(4)]
-            # Two owners at least, and back again; a conflict bumps nothing.
+            # At least two owners, and the first again; a conflict bumps nothing.
             assert all(version >= 2 for version in versions)
 
     asyncio.run(story())

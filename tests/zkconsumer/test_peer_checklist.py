@@ -1,4 +1,4 @@
-"""Cases of the peers' own test suites that no other module has: Kafka 0.8.2, pykafka, wvanbergen/kafka, kazoo.
+"""Cases of the peers' test suites that no other module has: Kafka 0.8.2, pykafka, wvanbergen/kafka, kazoo.
 
 `docs/peer-test-checklist.md` has all of them, with the test here that covers each, or the reason why none does.
 """
@@ -31,7 +31,9 @@ def test_owners_follow_joins_and_a_member_without_topics_changes_nothing(chroot,
             opened(chroot) as session,
             joined(chroot, "c0", {"t": 1}) as c0,
         ):
-            assert await c0.consumer.getmany(timeout_ms=20) == ()  # nothing there, and the next call is as good
+            assert (
+                await c0.consumer.getmany(timeout_ms=20) == ()
+            )  # there are no records, and the next call works as well
             assert await c0.consumer.getmany(timeout_ms=20) == ()
             await settled(session, shared("t", ("g_c0-0", range(2))))
             await produce(broker, "t", 2, range(3))
@@ -75,7 +77,7 @@ def test_each_partition_is_fetched_from_its_leader(chroot, tmp_path):
 
 
 def test_registration_whose_response_was_lost_is_our_own(chroot, tmp_path):
-    """ZKEphemeralTest.testSameSession: the node exists, and this session has made it."""
+    """ZKEphemeralTest.testSameSession: the node exists, and this session has created it."""
 
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
@@ -96,7 +98,7 @@ def test_registration_whose_response_was_lost_is_our_own(chroot, tmp_path):
 
 
 def test_a_group_id_in_unicode_is_refused(chroot):
-    """pykafka's test_unicode_consumer_group allows it; Kafka's validateGroupId, which is followed here, does not."""
+    """pykafka's test_unicode_consumer_group allows it; Kafka's validateGroupId, which we follow, does not."""
     with pytest.raises(ConfigurationError, match=r"group\.id.*letters, digits"):
         new_member(chroot, "c0", group="γκρουπ")
 
@@ -236,7 +238,7 @@ def test_a_topics_growth_after_an_expiry_is_noticed(chroot, tmp_path):
             joined(chroot, "c0", {"t": 1}) as c0,
         ):
             await expire(c0.session)
-            await until(lambda: len(outcomes(c0, "ok")) >= 2, 10, "c0 to be back")
+            await until(lambda: len(outcomes(c0, "ok")) >= 2, 10, "c0 to return")
             await broker.cluster.grow_topic("t", partitions=3)
             await settled(session, shared("t", ("g_c0-0", range(3))))
 
@@ -244,7 +246,7 @@ def test_a_topics_growth_after_an_expiry_is_noticed(chroot, tmp_path):
 
 
 def test_listener_of_1_1_is_notified_before_the_release_and_before_the_start(chroot, tmp_path):
-    """testConsumerRebalanceListener (0.9 and later): also of an empty part, before the first claim."""
+    """testConsumerRebalanceListener (0.9 and later): also for an empty assignment, before the first claim."""
 
     async def story():
         given = {"rebalance_listener_in_attempt": "true"}

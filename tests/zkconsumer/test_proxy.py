@@ -1,4 +1,4 @@
-"""The proxy of tests/support/zk_proxy.py: what it reads of a session's traffic, and what it does to it."""
+"""The proxy of tests/support/zk_proxy.py: what it reads from a session's traffic, and how it interferes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_cut_connection_comes_back_unless_it_is_refused(chroot):
                 proxy.cut("g_c1")
                 await become(session, SessionState.SUSPENDED)
                 async with opened(proxy.connect_string):
-                    pass  # others are let in
+                    pass  # other connections are accepted
                 proxy.refuse(False, "g_c1")
                 await become(session, SessionState.CONNECTED)
                 assert watched.events == [WatchEvent.NONE]

@@ -1,4 +1,4 @@
-"""Our members beside recordings of the running originals: every ZooKeeper request and notification, step by step.
+"""Our members compared with recordings of the running originals: every ZooKeeper request and notification, in order.
 
 `sequences-V.json` holds what a proxy saw of original consumers of 0.8.2.2 and 1.1.1: stage by stage and member by
 member, requests with their path, result, watch bit and ephemeral flag, and the notifications between them. Here our
@@ -42,12 +42,12 @@ SETTINGS = {
     "rebalance_max_retries": "10",
     "auto_commit_interval_ms": "3600000",
     "zookeeper_session_timeout_ms": "30000",  # longer than any pause of a busy machine; expiries are forced
-    "refresh_leader_backoff_ms": "3600000",  # one look for leaders a start, however late a new topic has them
+    "refresh_leader_backoff_ms": "3600000",  # one leader lookup per start, however late a new topic has leaders
 }
 
-#: What we do otherwise than 0.8.2.2 does: stage -> member -> ours in the place of theirs.
+#: Where we differ from 0.8.2.2: {stage: {member: our lines for theirs}}.
 OURS_INSTEAD = {
-    # kazoo cannot send setWatches: reads stand for it, in an order in which no change is missed.
+    # kazoo cannot send setWatches: reads replace it, in an order in which no change is missed.
     "short disconnect": {
         "g_c2": {
             "setWatches data:/consumers/g/ids data:/brokers/topics/t child:/consumers/g/ids ok": [
@@ -58,24 +58,24 @@ OURS_INSTEAD = {
         }
     }
 }
-#: Where the original goes through a hash map and we go by name: which one comes first is left out, not how many.
+#: Where the original iterates over a hash map and we go by name: the order is not compared, the numbers are.
 UNORDERED = (
     (re.compile(r"/(owners|offsets)/\w+/\d+"), r"/\1/*/*"),
     (re.compile(r"/(owners|offsets)/\w+"), r"/\1/*"),
     (re.compile(r"/consumers/(\w+)/ids/\w+"), r"/consumers/\1/ids/*"),
     (re.compile(r"/brokers/topics/\w+"), r"/brokers/topics/*"),
 )
-#: With two topics, which topic's folder is missing first depends on that order too: their requests are compared sorted.
+#: With two topics, that order also decides which topic's parent is missing first: their requests are compared sorted.
 FOLDERS_ANYWHERE = {"first wildcard join", "second wildcard join without conflict", "a matching topic appears"}
 TOPIC_READ = re.compile(r"getData /brokers/topics/\S+ ok watch")
-#: From this request on the leader finder and the watch of the topics' folder run side by side, in either.
+#: From this request on the leader finder and the watch of the topics run concurrently, in both.
 SIDE_BY_SIDE = {
     "first wildcard join": ("w_w1",),
     "second wildcard join without conflict": ("w_w2",),
 }
-#: 1.1 beside 0.8.2, for which ours stands: their lines, and what 0.8.2 does in their place.
+#: Where 1.1 differs from 0.8.2, and so from ours: its lines, and those of 0.8.2 in their place.
 CHANGED_IN_1_1 = (
-    # The whole path is made top down in one go, where 0.8.2 tries the node and then makes what is missing.
+    # It creates the whole path top down at once, where 0.8.2 tries the node and then creates what is missing.
     (
         ["create /consumers NodeExists", "create /consumers/G NodeExists", "create /consumers/G/ids NodeExists"],
         [],
@@ -89,7 +89,7 @@ CHANGED_IN_1_1 = (
             "create /consumers/G/ids ok",
         ],
     ),
-    # A connector looks at the chroot once, before its first claim.
+    # A connector checks the chroot once, before its first claim.
     (["exists / ok"], []),
 )
 
@@ -98,11 +98,11 @@ CHANGED_IN_1_1 = (
 
 
 class Play:
-    """Members of one script behind one proxy, and what passed in each stage."""
+    """Members of one script behind one proxy, and the traffic of each stage."""
 
     def __init__(self, proxy: ZooKeeperProxy, again: ZooKeeperProxy) -> None:
         self.proxy = proxy
-        self.again = again  #: of the one that has the same id as another
+        self.again = again  #: for the member that has the same id as another
         self.taken: dict[str, dict[str, list[str]]] = {}
         self.members: dict[str, Member] = {}
 
@@ -142,7 +142,7 @@ class Play:
         return self.proxy.mark(), self.again.mark()
 
     async def take(self, stage: str, since: tuple[Mark, Mark]) -> None:
-        """Everything since then, once nothing more comes."""
+        """Record everything since then, once the traffic ends."""
         await self.quiet()
         taken: dict[str, list[tuple[float, str]]] = {}
         for proxy, mark, suffix in zip((self.proxy, self.again), since, ("", " again"), strict=True):
@@ -164,12 +164,12 @@ def line(op: Op) -> str:
 
 
 def lists_brokers(member: str) -> Callable[[Op], bool]:
-    """An attempt does it twice."""
+    """Matches a member's reads of the broker list, two per attempt."""
     return lambda op: op.connection == member and op.op == "getChildren" and op.path == paths.BROKER_IDS
 
 
 def nth(number: int, matches: Callable[[Op], bool]) -> Callable[[Op], bool]:
-    """From one on; each request is asked about once."""
+    """Matches the `number`-th request that matches, counting from one; each request is passed in once."""
     seen = itertools.count(1)
     return lambda op: matches(op) and next(seen) == number
 
@@ -205,7 +205,7 @@ async def back(play: Play) -> None:
     await pause.reached()
     await until(lambda: c1.rebalances() > done[0], 10, "c1's rebalance")
     pause.release()
-    await until(lambda: c2.rebalances() >= done[1] + 2, 20, "c2 to be back")
+    await until(lambda: c2.rebalances() >= done[1] + 2, 20, "c2 to return")
 
 
 async def play_static(play: Play, broker: Broker, server: str) -> None:
@@ -227,7 +227,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     joining = asyncio.create_task(play.join("g", "c2", {"t": 1}))
     await pause.reached()
     await third.reached()
-    assert play.count("g_c2", since[0], reads_owner) == 4, "two attempts of c2 in vain"
+    assert play.count("g_c2", since[0], reads_owner) == 4, "two failed attempts of c2"
     pause.release()
     await until(lambda: c1.rebalances() > before, 10, "c1 to release its partitions")
     third.release()
@@ -241,7 +241,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
 
     since = play.marks()
     play.proxy.cut("g_c2")
-    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 to come back")
+    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 to return")
     await play.take("short disconnect", since)
 
     since = play.marks()
@@ -253,7 +253,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
 
     since, done = play.marks(), (c1.rebalances(), c2.rebalances())
     await broker.cluster.grow_topic("t", partitions=6)
-    await until(lambda: c1.rebalances() > done[0] and c2.rebalances() > done[1], 10, "both after the growth")
+    await until(lambda: c1.rebalances() > done[0] and c2.rebalances() > done[1], 10, "both members after the growth")
     await play.take("the topic grows from 4 to 6 partitions", since)
 
 
@@ -297,7 +297,7 @@ async def play_same_id(play: Play) -> None:
 
 
 async def play_fail_on_conflict(play: Play) -> None:
-    """1.1's rule for an id that is taken, as an option."""
+    """1.1's rule for a taken id, as an option."""
     await play.join("y", "y1", {"u": 1})
     await play.quiet()
     since = play.marks()
@@ -311,7 +311,7 @@ async def played_script(server: str, chroot: str, data_dir: Path) -> dict[str, d
         play = Play(proxy, again)
         try:
             async with opened(chroot) as session:
-                await session.ensure_path("/consumers")  # Kafka's brokers make it, ours leave it to the groups
+                await session.ensure_path("/consumers")  # Kafka's brokers create it, ours leave it to the groups
             async with running_broker(chroot, data_dir, {"t": 4, "u": 2}) as broker:
                 await play_static(play, broker, chroot)
                 await play.close()
@@ -330,7 +330,7 @@ async def played_script(server: str, chroot: str, data_dir: Path) -> dict[str, d
 
 @pytest.fixture(scope="module")
 def played(zookeeper, tmp_path_factory):
-    """{stage: {member: lines}} of ours."""
+    """{stage: {member: lines}} of our members."""
 
     async def script() -> dict[str, dict[str, list[str]]]:
         async with opened(zookeeper.connect_string) as session:
@@ -345,7 +345,7 @@ def played(zookeeper, tmp_path_factory):
 
 
 def comparable(lines: Sequence[str]) -> list[str]:
-    """Without the names that depend on a hash map's order."""
+    """The lines without the names that depend on a hash map's order."""
     shown = []
     for text in lines:
         plain = text
@@ -356,7 +356,7 @@ def comparable(lines: Sequence[str]) -> list[str]:
 
 
 def runs_sorted(lines: Sequence[str]) -> list[str]:
-    """Sorted within each run of requests about owners or about offsets."""
+    """The lines, sorted within each run of requests about owners or about offsets."""
     result: list[str] = []
     run: list[str] = []
     kind = ""
@@ -374,7 +374,7 @@ def runs_sorted(lines: Sequence[str]) -> list[str]:
 
 
 def as_0_8_2(lines: Sequence[str]) -> list[str]:
-    """A recording of 1.1.1 with what changed since 0.8.2 put back."""
+    """A recording of 1.1.1 with the changes since 0.8.2 undone."""
     text = "\n".join(lines)
     for theirs, before in CHANGED_IN_1_1:
         pattern = re.escape("\n".join(theirs)).replace("/G", r"/(?P<group>\w+)", 1).replace("/G", "/(?P=group)")
@@ -391,7 +391,7 @@ def as_0_8_2(lines: Sequence[str]) -> list[str]:
 def topics_first(lines: Sequence[str]) -> list[str]:
     """0.8.2 reads the topics' nodes in R6 before it lists the members, 1.1 before it lists them once more."""
     result: list[str] = []
-    listed = 0  #: where the members were listed last
+    listed = 0  #: index of the last listing of the members
     for text in lines:
         if TOPIC_READ.fullmatch(text) and listed and not result[-1].startswith("exists"):
             result.insert(listed, text)
@@ -447,7 +447,8 @@ def apart(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("version", RECORDED)
 def test_expired_member_returns_with_the_requests_of_the_original(played, version):
-    """Register, rebalance without a release; then the listeners are notified, and 1 to 1 + T more rebalances follow.
+    """It registers and rebalances without a release; then listeners are notified, and 1 to 1 + T more rebalances
+    follow.
 
     From the first listener on, two sequences run side by side: notifications and rebalances.
     """
@@ -463,7 +464,9 @@ def test_expired_member_returns_with_the_requests_of_the_original(played, versio
     shape = Shape(2, 4)
     for lines in (ours, theirs):
         attempts = sum(text.startswith("getData /consumers/g/ids/") for text in lines) // 4  # N + 2 an attempt
-        rebalances = lines.count("getChildren /brokers/ids ok") - 2 * attempts  # the leader finder's, once for each
+        rebalances = (
+            lines.count("getChildren /brokers/ids ok") - 2 * attempts
+        )  # those of the leader finder, one for each
         fewest, most = rebalances_of_expiry(topics)
         assert fewest <= rebalances <= most
         conflicts = sum(text.startswith("getData /consumers/g/owners/") for text in lines)

@@ -1,4 +1,4 @@
-"""Leaving a group: the order of its steps, what ZooKeeper sees, and where close() can be called from."""
+"""Leaving a group: the order of its steps, what ZooKeeper receives, and from where close() can be called."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def commits(op: Op) -> bool:
 
 
 async def prepare(connect_string: str, partitions: int = 2) -> None:
-    """A topic and a broker, for groups that only own."""
+    """A topic and a broker, for groups that own but do not read."""
     async with opened(connect_string) as session:
         await add_broker(session)
         await add_topic(session, "t", partitions)
@@ -79,7 +79,7 @@ def test_closing_wildcard_member_stops_watching_first_and_a_static_one_last(chro
                 closing = asyncio.create_task(c1.consumer.close())
                 await pause.reached()
                 since = len(c1.tracer.events)
-                # Behind the paused request nothing of this connection passes, so its answers wait with it.
+                # Nothing on this connection passes the paused request, so its answers wait with it.
                 await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
                 await until(lambda: "zk_notified" in [e["kind"] for e in c1.tracer.events[since:]], 5, "the event")
                 pause.release()
@@ -101,7 +101,7 @@ def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):
             await c1.consumer.start()
             joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
             await until(lambda: len(operations(c1)) >= 3, 5, "the conflict of ids")
-            await asyncio.wait_for(c1.consumer.close(), 15)  # it would wait for a session timeout
+            await asyncio.wait_for(c1.consumer.close(), 15)  # otherwise it would wait for a session timeout
             with pytest.raises(SessionClosed, match="before it was registered"):
                 await joining
             assert await other.exists(path) is not None
@@ -130,7 +130,7 @@ def test_a_listener_may_close_the_consumer_from_within_a_rebalance(chroot):
 
 
 def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
-    """Close it during a trace event, before anything that follows; done when it is closed."""
+    """Close the member at a trace event, before anything that follows; the future is done when it is closed."""
     closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     emit = who.tracer.emit
 
@@ -151,7 +151,7 @@ def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
 
 @pytest.mark.parametrize(("retries_while_closing", "attempts"), [("true", 4), ("false", 1)])
 def test_a_close_during_a_backoff_waits_for_all_attempts_or_for_this_one(chroot, retries_while_closing, attempts):
-    """0.8.2.2 checks its flag in R9 only and then reports the failure, 1.1 before every attempt, without an error."""
+    """0.8.2.2 checks its flag only in R9 and then reports the failure, 1.1 before every attempt, without an error."""
 
     async def story():
         await prepare(chroot)

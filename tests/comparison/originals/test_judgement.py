@@ -17,10 +17,10 @@ TP = TopicPartition("t", 0)
         ({None}, [0, 1], []),
         ({3, 5}, [3, 4], []),
         ({5}, [], []),
-        ({5}, [4, 5], ["m's ownership of t-0 begins at 4, committed was {5}"]),
-        ({None}, [1], ["m's ownership of t-0 begins at 1, committed was {None}"]),
-        ({5}, [5, 7, 6], ["m's ownership of t-0 goes from 5 to 7", "m's ownership of t-0 goes from 7 to 6"]),
-        ({5}, [5, 5], ["m's ownership of t-0 goes from 5 to 5"]),
+        ({5}, [4, 5], ["m's ownership of t-0 begins at 4, but {5} was committed"]),
+        ({None}, [1], ["m's ownership of t-0 begins at 1, but {None} was committed"]),
+        ({5}, [5, 7, 6], ["m's ownership of t-0 jumps from 5 to 7", "m's ownership of t-0 jumps from 7 to 6"]),
+        ({5}, [5, 5], ["m's ownership of t-0 jumps from 5 to 5"]),
     ],
 )
 def test_an_ownership_begins_at_the_committed_offset_without_gaps_or_steps_back(begins_at, offsets, found):

@@ -1,4 +1,4 @@
-"""The oracle itself, on traces that are written by hand, and held against runs whose figures are known."""
+"""The oracle itself: on traces written by hand, and compared with runs whose figures are known."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_designs_are_shown_side_by_side(read: _Reader) -> None:
     assert ["rolling-restart", *verdicts] in read.rows
     verdicts[1] = "-"
     assert ["slow-member", *verdicts] in read.rows
-    assert "slow-member in server: nobody is slow" in read.text
+    assert "slow-member in server: no member is slow" in read.text
 
 
 def test_rolling_restart_shows_its_costs(read: _Reader) -> None:

@@ -110,7 +110,7 @@ def test_slow_member_shows_who_waited_and_what_was_delivered() -> None:
 
 def test_scenario_that_is_not_applicable_has_a_reason() -> None:
     text = " ".join(rendered(six_designs()).split())
-    assert "not applicable: slow-member in server: nobody is slow" in text
+    assert "not applicable: slow-member in server: no member is slow" in text
     assert "protocol-migration" not in text
 
 

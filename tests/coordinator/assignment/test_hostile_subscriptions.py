@@ -1,4 +1,4 @@
-"""What a leader spends on a member that says too much is in proportion to what it says, not to that times the group."""
+"""What an oversized subscription costs a leader is proportional to its size, not to its size times the members."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assigned(members: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def test_topics_that_do_not_exist_cost_nothing_for_the_other_members() -> None:
-    """There was a flag for each member and each name: 1 GB for 2,000 members and half a million names."""
+    """There used to be a flag for each member and each name: 1 GB for 2,000 members and half a million names."""
     members = {f"m{n}": ORDINARY for n in range(1_000)}
     members["x"] = subscription([b"%05d" % n for n in range(50_000)])
     tracemalloc.start()
@@ -56,13 +56,13 @@ def test_topics_that_do_not_exist_cost_nothing_for_the_other_members() -> None:
 
 
 def test_one_long_name_costs_nothing_for_the_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All names were cut into words as often as the longest one has words."""
-    looked_at = 0
+    """All names used to be cut into as many words as the longest one has."""
+    read_names = 0
     words = topic_names._words
 
     def counted(data, begins, lengths, offset):  # type: ignore[no-untyped-def]
-        nonlocal looked_at
-        looked_at += len(begins)
+        nonlocal read_names
+        read_names += len(begins)
         return words(data, begins, lengths, offset)
 
     monkeypatch.setattr(topic_names, "_words", counted)
@@ -73,11 +73,11 @@ def test_one_long_name_costs_nothing_for_the_short_ones(monkeypatch: pytest.Monk
             "b": subscription([b"t"], claiming(*((name, [0]) for name in short), (long, [0]))),
         }
     )
-    assert looked_at < 10 * (len(short) + len(long) // 8)
+    assert read_names < 10 * (len(short) + len(long) // 8)
 
 
 def test_partition_claimed_many_times_by_one_member_costs_no_more_than_claimed_twice() -> None:
-    """Each further claim was a round of its own."""
+    """Each further claim used to take another round."""
 
     def calls(times: int) -> tuple[int, dict[str, bytes]]:
         count = 0

@@ -1,4 +1,4 @@
-"""The sticky strategies from bytes to bytes: what arrays answer is what decoding and encoding one by one gives."""
+"""The sticky strategies from bytes to bytes: arrays give the same answers as decoding and encoding one by one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from kernel.values import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Shorter than a word, as long as one, longer; of other orders in Java and in Python; and what Java reads for no UTF-8.
+#: Names shorter than a word, as long as one, longer; ordered differently in Java and in Python; and what Java reads
+#: where bytes are not UTF-8.
 TOPICS = ["", "t", "u\ufffd", "exactly8", "more than eight", "more than eighteen", "\ufb00x", "\U0001d4b3"]
 BOTH = pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 
@@ -75,7 +76,7 @@ def assert_as_one_by_one(strategy: str, sizes: Mapping[str, int], members: Mappi
 
 @st.composite
 def damaged(draw: st.DrawFn, written: bytes) -> bytes:
-    """Sometimes cut, or a few bytes written over: lengths that are negative or too large, names that are no UTF-8."""
+    """Sometimes cut, or a few bytes written over: lengths that are negative or too large, names that are not UTF-8."""
     data = bytearray(written)
     match draw(st.sampled_from(["as it is", "as it is", "cut", "longer", "written over"])):
         case "cut":
@@ -90,7 +91,7 @@ def damaged(draw: st.DrawFn, written: bytes) -> bytes:
 
 @st.composite
 def subscription_bytes(draw: st.DrawFn) -> bytes:
-    """What one member says, of any version and age, mostly of all topics."""
+    """One member's subscription, of any version and age, mostly to all topics."""
     had = draw(claimed)
     topics = draw(st.one_of(st.just(TOPICS), st.just(TOPICS), st.lists(st.sampled_from(TOPICS), unique=True)))
     user_data = draw(
@@ -114,7 +115,7 @@ groups = st.dictionaries(st.integers(0, 20).map("m{}".format), subscription_byte
 def test_arrays_give_the_same_answer_as_decoding_one_by_one_for_any_bytes(
     sizes: dict[str, int], members: dict[str, bytes]
 ) -> None:
-    """Members walked alone and side by side; names with different hashes, and with equal ones."""
+    """Members read alone and side by side; names with different hashes, and with equal ones."""
     for strategy in READERS:
         expected = list(one_by_one(strategy, sizes, members).items())
         assert list(assign(strategy, sizes, members).items()) == expected
@@ -157,7 +158,7 @@ def test_array_of_claims_is_accepted_or_ignored_as_one_by_one(kind: str, togethe
 
 
 def rejoining(strategy: str, answer: Mapping[str, bytes | None], generation: int) -> dict[str, bytes]:
-    """Members as they come back with what they were given; None is a new one, which has nothing."""
+    """Members as they rejoin with what they were given; None is a new one, which has nothing."""
     found = {}
     for member, given_bytes in answer.items():
         had = tuple(sorted(decode_assignment(given_bytes or b"").partitions))
@@ -174,7 +175,7 @@ def rejoining(strategy: str, answer: Mapping[str, bytes | None], generation: int
 
 @BOTH
 def test_arrays_give_the_same_answers_over_the_rounds_of_a_large_group(strategy: str) -> None:
-    """More members than are walked alone; some come back after a while with what they had."""
+    """More members than are read alone; some come back after a while with what they had."""
     drawn = random.Random(strategy)
     sizes = {topic: drawn.randrange(1, 300) for topic in TOPICS}
     group: dict[str, bytes | None] = {f"member-{n}": None for n in range(150)}
@@ -190,7 +191,7 @@ def test_arrays_give_the_same_answers_over_the_rounds_of_a_large_group(strategy:
 
 
 def test_user_data_names_a_topic_in_bytes_that_java_decodes_as_another() -> None:
-    """KAFKA reads no UTF-8 as U+FFFD: who claims it keeps the topic that is called so."""
+    """Kafka reads bytes that are not UTF-8 as U+FFFD: a member that claims such a name keeps the topic so called."""
     had = encode_sticky([TopicPartition("u!", 0)], 1).replace(b"!", b"\xff")
     members = {
         name: encode_subscription(MemberSubscription(topics=("u\ufffd",), generation=1, user_data=data))
@@ -226,7 +227,7 @@ def test_assignment_names_its_algorithm_and_number_of_partitions() -> None:
 def test_groups_above_the_limit_get_a_valid_balanced_assignment(
     sizes: dict[str, int], members: dict[str, bytes]
 ) -> None:
-    """Nothing twice, everything that somebody subscribes to; cooperatively but for what others may still read."""
+    """Nothing twice, and every subscribed topic; cooperatively except for what others may still read."""
     for strategy in READERS:
         assert_balanced(strategy, sizes, members)
 

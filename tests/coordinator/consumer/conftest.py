@@ -1,4 +1,4 @@
-"""One broker for all live tests of a module, each with topics and a group of its own."""
+"""One broker for all live tests of a module; each test has its own topics and group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.support.consuming import Running
     from tests.support.topics import Topics
 
-#: A look at the brokers every 200 ms; whoever must not see something by itself gets another value.
+#: Metadata is refreshed every 200 ms; a member that must not notice a change by itself gets another value.
 QUICK = {"metadata.max.age.ms": "200", "retry.backoff.ms": "50", "allow.auto.create.topics": "false"}
 
 _numbers = itertools.count()
@@ -42,7 +42,7 @@ class Place:
         return f"{name}-{self._number}"
 
     def member(self, **settings: str) -> Running:
-        """One that is not started, and is closed at the end; dots as underscores."""
+        """A member that is not started, and is closed at the end; settings with underscores for dots."""
         given = {**QUICK, **{name.replace("_", "."): value for name, value in settings.items()}}
         member = eager(self._bootstrap, f"group-{self._number}", given)
         self._stack.push_async_callback(member.close)

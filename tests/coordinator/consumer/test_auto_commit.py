@@ -1,4 +1,4 @@
-"""What auto-commit commits: what earlier polls handed out, and nothing that its own poll hands out."""
+"""What auto-commit commits: what earlier polls returned, and nothing that the current poll returns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def member_of(kind: str, bootstrap: str, zookeeper: str) -> Running:
 def test_auto_commit_excludes_the_records_of_its_own_poll(
     chroot: str, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The application has not dealt with that yet; if it dies now, somebody has to read it again."""
+    """The application has not processed them yet; if it dies now, another member must read them again."""
 
     async def test() -> None:
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:

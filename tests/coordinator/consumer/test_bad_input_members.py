@@ -1,9 +1,9 @@
-"""Members of ours in the hands of a bad leader, and a leader of ours among bad followers; over TCP, on a live broker.
+"""Our members under a bad leader, and our leader with bad followers; over TCP, on a live broker.
 
-What kafka-clients 4.1.1 does was tried with the same leader: an assignment with a topic that was not asked for is not
-taken over, and the next poll rejoins; one that cannot be read is raised in every poll, until the application closes
-the consumer and it leaves; a partition that does not exist is owned, and nothing comes from it. One thing is
-different: a member that the leader leaves out raises there, and owns nothing here.
+kafka-clients 4.1.1 was tried with the same leader: it does not accept an assignment with a topic that it has not
+subscribed to, and rejoins in the next poll; one that cannot be read makes every poll raise, until the application
+closes the consumer and it leaves; a partition that does not exist is owned, and no records come from it. One thing is
+different: a member that the leader leaves out raises in kafka-clients, and owns nothing here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GOOD = encode_assignment(MINE)
 
 
 class Story:
-    """A broker with the topics t (4 partitions) and u, and what else is opened on `stack`."""
+    """A broker with the topics t (4 partitions) and u; what a test opens is closed with `stack`."""
 
     def __init__(self, broker: Broker, stack: AsyncExitStack) -> None:
         self.broker = broker
@@ -78,7 +78,7 @@ async def story(chroot: str, tmp_path: Path) -> AsyncIterator[Story]:
 
 
 def to_the_other(*rounds: bytes | None) -> Give:
-    """What the second member gets, round after round with two members; the last for ever. None leaves it out."""
+    """What the second member gets in each round with two members; the last value is repeated. None leaves it out."""
     left = list(rounds)
 
     def give(_: int, members: object) -> dict[str, bytes]:
@@ -173,7 +173,7 @@ def test_leader_that_never_syncs_is_replaced_by_a_member_that_does(chroot: str, 
 def test_leader_of_ours_assigns_nothing_to_a_member_with_an_unreadable_subscription(
     chroot: str, tmp_path: Path
 ) -> None:
-    """kafka-clients 4.1.1 raises in the leader, and nobody of the group gets anything."""
+    """kafka-clients 4.1.1 raises in the leader, and no member of the group gets anything."""
 
     async def test() -> None:
         async with story(chroot, tmp_path) as world:

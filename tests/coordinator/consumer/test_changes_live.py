@@ -1,4 +1,4 @@
-"""Members that change what they want, on a live broker: other topics, none, and topics again."""
+"""Members that change their subscriptions on a live broker: to other topics, to none, and to topics again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our eager consumer on a live broker: fencing, loss, leaving by silence, a coordinator that moves."""
+"""Our eager consumer on a live broker: fencing, lost partitions, leaving by not polling, a coordinator that moves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def laboratory(
 
 
 async def expel(broker: Broker, member_id: str) -> None:
-    """What an administrator may do to a member: the group forgets it."""
+    """Removes a member from its group, as an administrator may."""
     async with client_of(broker) as client:
         connection = await client.any_connection()
         body = {"group_id": "g", "members": [{"member_id": member_id, "group_instance_id": None}]}
@@ -220,7 +220,7 @@ def test_offset_out_of_range_is_reset_by_policy(chroot: str, tmp_path: Path, pol
             await shared_out([committer], EVERYTHING)
             await committer.pause()
             await committer.consumer.commit(dict.fromkeys(EVERYTHING, 1000))
-            # Without auto-commit's last word: the member is forgotten before it closes.
+            # Without auto-commit's last commit: the member is expelled before it closes.
             await expel(broker, committer.consumer.member_ids[0])
             await committer.close()
             member = await eager(bootstrap_of(broker), settings=settings).begin({"t": 1})
@@ -266,7 +266,7 @@ def test_auto_commit_covers_delivered_records_before_a_rebalance_and_at_close(ch
             assert {(event["partition"], event["offset"], event["outcome"]) for event in saved} == {
                 (n, 10, "accepted") for n in range(4)
             }
-            await until(lambda: len(second.tracer.of("position_started")) == 2, 10, "the second's positions")
+            await until(lambda: len(second.tracer.of("position_started")) == 2, 10, "the second member's positions")
             assert not second.records
             await second.close()
             assert {event["outcome"] for event in second.tracer.of("commit_answered")} == {"accepted"}
@@ -331,9 +331,9 @@ def test_close_with_a_parked_join_leaves_the_group_at_once(chroot: str, tmp_path
     async def test() -> None:
         async with laboratory(chroot, tmp_path, {"heartbeat.interval.ms": "3000"}) as (broker, (first,)):
             await shared_out([first], EVERYTHING)
-            await first.pause()  # nobody answers the summons: the second member's join stays parked
+            await first.pause()  # it does not rejoin, so the second member's join stays parked
             second = await eager(bootstrap_of(broker)).begin({"t": 1})
-            streams = second.consumer._streams  # type: ignore[attr-defined]  # what else says that a join is parked
+            streams = second.consumer._streams  # type: ignore[attr-defined]  # nothing else shows that a join is parked
             await until(
                 lambda: streams[0].member.state is MemberState.JOINING and streams[0].member.member_id, 10, "a join"
             )
@@ -347,7 +347,7 @@ def test_close_with_a_parked_join_leaves_the_group_at_once(chroot: str, tmp_path
 
 
 async def heartbeats_since_it_joined(member: Running) -> None:
-    """From the answer to its SyncGroup it can count only from when that arrived: a heartbeat has to follow."""
+    """Wait for a heartbeat: after its SyncGroup alone a member can count its session only from the answer's arrival."""
     joined_ns = int(str(member.tracer.of("partitions_assigned")[-1]["ns"]))
 
     def answered() -> int:
@@ -367,7 +367,7 @@ async def begun(member: Running, with_: TopicPartition) -> None:
 def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own session timer counts from when it sent the last heartbeat that was answered, the coordinator's later."""
+    """Its session timer starts when it sends a heartbeat that is answered; the coordinator's starts later."""
     proxy = TcpProxy("to the coordinator", ListTracer())
     behind: set[str] = set()
 
@@ -400,7 +400,7 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             assert isinstance(lost_ns, int)
             assert isinstance(taken_ns, int)
             assert lost_ns < taken_ns
-            await begun(other, mine)  # what it begins with is read before the commit
+            await begun(other, mine)  # the offset from which it starts is read before the commit
             assert (await other.consumer.commit({mine: 9})).accepted
             assert (await held).refused[mine] in ("UNANSWERED", DROPPED)
 
@@ -414,7 +414,9 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             await until(lambda: len(starts()) > before, 10, "the partition to be delivered by its next owner")
             answers = [event for event in victim.tracer.of("commit_answered") if event["explicit"]]
             assert [(event["offset"], event["outcome"]) for event in answers] == [(7, "unknown")]
-            assert starts()[-1]["offset"] == 9  # what was held back moved nothing after the heal
+            assert (
+                starts()[-1]["offset"] == 9
+            )  # the requests that were held back moved nothing after the connection healed
             for member in (victim, other):
                 await member.close()
             await proxy.stop()

@@ -33,7 +33,7 @@ class Settings:
 
 
 async def taken(fetcher: Fetcher, tp: TopicPartition, number: int) -> list[bytes | None]:
-    """The next values of one partition; what comes of others is dropped. Raises what `take` raises."""
+    """The next values of one partition; records of others are dropped. Raises what `take` raises."""
     found: list[bytes | None] = []
 
     def all_there() -> bool:

@@ -1,4 +1,4 @@
-"""The leader's decision: by which algorithm it was made is in the log, and an option says from what size on."""
+"""The leader's assignment: the log names the algorithm, and an option sets the size from which it changes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SIZES = {"t": 3, "u": 2}
 
 
 def leader(exact_partitions_max: int) -> GroupLeader:
-    """It knows SIZES already."""
+    """A leader that already knows SIZES."""
     metadata = SimpleNamespace(sizes=lambda: SIZES)
     config = SimpleNamespace(allow_auto_create_topics=False, sticky_exact_partitions_max=exact_partitions_max)
-    return GroupLeader(SimpleNamespace(client=SimpleNamespace(metadata=metadata), config=config))  # type: ignore[arg-type]  # no more is asked for
+    return GroupLeader(SimpleNamespace(client=SimpleNamespace(metadata=metadata), config=config))  # type: ignore[arg-type]  # it uses nothing else
 
 
 def members(*topics: tuple[str, ...]) -> tuple[GroupMember, ...]:

@@ -1,4 +1,4 @@
-"""What a member says when it joins, to the byte: Kafka's subscriptions with the user data of each strategy."""
+"""What a member sends when it joins, to the byte: Kafka's subscriptions with the user data of each strategy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_each_strategy_remembers_only_its_own_assignment() -> None:
 
 
 def test_claims_outlive_their_generation() -> None:
-    """After an expulsion it joins without a generation, and its strategy still wants the old partitions back."""
+    """After an expulsion it joins without a generation, and its strategy still claims the old partitions."""
     join_metadata = JoinMetadata(("sticky",)).after("sticky", {TopicPartition("t", 0)}, 4)
     subscription = decode_subscription(join_metadata.protocols(("t",), -1)["sticky"])
     assert subscription.generation is None

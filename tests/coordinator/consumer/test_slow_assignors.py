@@ -85,10 +85,13 @@ def test_leader_stays_in_the_group_while_its_strategy_computes_longer_than_the_s
                 await leader.begin({"u": 1})
             wanted = dict.fromkeys(DESIGNS, partitions_of("u", 4))
             await until(lambda: {d: m.owned for d, m in leaders.items()} == wanted, 60, "the assignments")
-            for leader in leaders.values():  # in the first generation: nobody has lost its place
+            for leader in leaders.values():  # in the first generation: no member was removed
                 assert [event["generation"] for event in leader.tracer.of("partitions_assigned")] == [1]
                 errors = {event.get("error") for event in leader.tracer.of("attempt_ended")}
-                assert errors <= {None, "COORDINATOR_LOAD_IN_PROGRESS"}  # the groups' partitions were new, too
+                assert errors <= {
+                    None,
+                    "COORDINATOR_LOAD_IN_PROGRESS",
+                }  # the groups' partitions had just been created, too
 
     asyncio.run(test())
 
@@ -140,7 +143,7 @@ def test_rebalance_that_begins_while_the_leader_computes_starts_a_new_computatio
             await shared_out(members, EVERYTHING)
             assert [len(group) for group in assignor.groups[:2]] == [1, 2]
             refused = [event.get("error") for event in members[0].tracer.of("attempt_ended")]
-            assert "REBALANCE_IN_PROGRESS" in refused  # its SyncGroup of the generation that was over
+            assert "REBALANCE_IN_PROGRESS" in refused  # its SyncGroup of the previous generation
 
     with blocked_assignor(monkeypatch, "coordinator.consumer.group_leader") as assignor:
         asyncio.run(test(assignor))
@@ -161,7 +164,7 @@ def test_consumer_closed_while_it_computes_leaves_at_once(
             assert not assignor.may_answer.is_set()
             assert [event["reason"] for event in tracer.of("group_member_left")] == ["leave"]
             assignor.may_answer.set()
-            async with AsyncExitStack() as stack:  # its answer, if it still comes, is nobody's
+            async with AsyncExitStack() as stack:  # its answer, if it still comes, is not used
                 other = eager(bootstrap_of(broker))
                 stack.push_async_callback(other.close)
                 await shared_out([await other.begin({"t": 1})], EVERYTHING)
@@ -184,7 +187,7 @@ def test_broker_serves_others_while_its_own_strategy_computes(
             stack.callback(bystander.close)
             answer = await bystander.send(Api.Metadata, 4, {"topics": []})
             assert len(answer.brokers) == 1
-            await members[1].begin({"t": 1})  # what is being decided is out of date now
+            await members[1].begin({"t": 1})  # the assignment that is being computed is out of date now
             await until(lambda: _joined(tracer) == 2, 20, "its id to be seen")
             assignor.may_answer.set()
             await shared_out(members, EVERYTHING)
@@ -195,7 +198,7 @@ def test_broker_serves_others_while_its_own_strategy_computes(
 
 
 class Odd(BaseException):
-    """What no strategy should raise."""
+    """An exception that no strategy should raise."""
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), Odd("no")])

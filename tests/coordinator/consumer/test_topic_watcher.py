@@ -1,4 +1,4 @@
-"""The watcher over fake brokers and members, in timings that a live test cannot arrange."""
+"""The watcher with fake brokers and members, in timings that a live test cannot arrange."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def config(**settings: str) -> CoordinatorConsumerConfig:
 
 
 class Brokers:
-    """What a `ClusterClient` is to the watcher. `down` makes them silent, `gate` lets them take their time."""
+    """What a `ClusterClient` is to the watcher. `down` makes them silent, and they answer only while `gate` is set."""
 
     def __init__(self, **sizes: int) -> None:
         self.metadata = ClusterMetadata()
@@ -160,7 +160,7 @@ def test_silent_brokers_are_retried_after_the_backoff() -> None:
             brokers.down = True
             asked = len(brokers.asked)
             await until(lambda: len(brokers.asked) >= asked + 3, 5, "further requests")
-            assert watcher.seen().sizes == {"t": 4}  # what was known stays known
+            assert watcher.seen().sizes == {"t": 4}  # it keeps what it knew
             brokers.sizes, brokers.down = {"t": 5}, False
             await until(lambda: watcher.seen().sizes == {"t": 5}, 5, "the answer")
             brokers.down = True
@@ -188,7 +188,7 @@ def test_join_with_a_pattern_waits_for_metadata_within_the_polls_timeout() -> No
             assert stream.calls == [frozenset({"t", "t2"})]
             stream.member.state = MemberState.STABLE
             await watcher.refresh_before_join(60)
-            assert len(brokers.asked) == 2  # nobody joins: nobody asks
+            assert len(brokers.asked) == 2  # no metadata is requested while no member joins
 
     asyncio.run(test())
 

@@ -89,7 +89,7 @@ def test_follower_that_sees_a_topic_grow_leaves_it_to_the_leader(places: Places)
             assert (generation_of(follower), follower.owned) == before
             assert follower.consumer.capabilities.resubscribe
             await leader.close()
-            # It leads now, and with the group's other topics in its hands the new partition is shared out.
+            # It leads now, and assigns the new partition with the group's other topics.
             await shared_out([follower], everything | partitions_of(t, 3))
 
     asyncio.run(test())
@@ -163,8 +163,9 @@ def test_pattern_follows_topics_that_are_created_and_deleted(places: Places) -> 
             assert "subscription-changed" in {triggers(first)[-1], triggers(second)[-1]}
             await place.topics.delete(a)
             await shared_out([first, second], partitions_of(b, 2))
-            # Whoever rejoins looks first, so that both say the same when the group comes together: mostly one
-            # rebalance for each change, and two when the second did not ask the brokers again so soon.
+            # A member refreshes metadata before it rejoins, so that both subscribe to the same when the group joins:
+            # mostly one rebalance for each change, and two when the second has asked the brokers too recently to ask
+            # again.
             after = generation_of(first)
             assert before + 2 <= after <= before + 4
 
@@ -172,7 +173,7 @@ def test_pattern_follows_topics_that_are_created_and_deleted(places: Places) -> 
 
 
 def test_member_with_a_pattern_refreshes_metadata_before_it_rejoins(places: Places) -> None:
-    """One topic, one rebalance: the second would not look for itself in the next ten minutes."""
+    """One topic, one rebalance: the second member would not refresh by itself in the next ten minutes."""
 
     async def test() -> None:
         async with places.place() as place:

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 AT_A_TIME = 24
-#: Settings of the recorded brokers that ours does not know, all about what it does not do.
+#: Settings of the recorded brokers that ours does not have, all for features that it does not have.
 FOREIGN = ("transaction.state.", "log.cleaner.")
 
 
 def test_recorded_conversations_are_answered_as_4_1_1_answered_them_over_tcp(chroot: str, tmp_path: Path) -> None:
     differing, problems = asyncio.run(_play_all(chroot, tmp_path))
     assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
-    assert len(differing) < 30, f"played again, all alike then: {differing}"
+    assert len(differing) < 30, f"they differed only at the first try: {differing}"
 
 
 async def _play_all(chroot: str, tmp_path: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """Names of what differed in the crowd, and what differed when played alone."""
+    """The names of those that differed when played together, and what differed when they were played alone."""
     recorded = recording("classic")
     names = list(recorded.conversations)
     assert len(names) == 120

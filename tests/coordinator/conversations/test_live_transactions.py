@@ -1,7 +1,7 @@
-"""Recorded conversations about transactions on data, played over TCP to one of our brokers, all at a time.
+"""Recorded conversations about transactions on data, played over TCP to one of our brokers, all at once.
 
 They hold what a 4.1.1 broker answered to producers and zombies, what it stored (markers byte for byte), and what
-readers of both isolation levels were given. `tests.support.record_transactions` has recorded them.
+readers of both isolation levels received. `tests.support.record_transactions` recorded them.
 """
 
 from __future__ import annotations

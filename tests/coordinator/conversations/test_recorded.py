@@ -1,6 +1,6 @@
 """The recorded conversations of a real Kafka 4.1.1, played to the coordinator's handlers under a clock that jumps.
 
-Everything is real but the broker around it: codec, handlers, machine, timers. `test_live.py` plays them over TCP.
+Everything but the broker around it is real: codec, handlers, machine, timers. `test_live.py` plays them over TCP.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Members and leaders that misbehave, over TCP to a broker of ours: each gets Kafka's answer, and its group lives on.
 
 What a real 4.1.1 answered is recorded (conversations/bad.json; most of it is also played without a broker in
-conversations/test_recorded.py). Other recordings have more of the kind: a leader that names strangers or nobody,
-members that never sync or fall silent, pending ids, changing types (classic), oversized subscriptions, assignments
-and commits (large), instance ids in every state (table, classic).
+conversations/test_recorded.py). Other recordings have similar cases: a leader that assigns to strangers or to no
+member, members that never sync or fall silent, pending ids, changing types (classic), oversized subscriptions,
+assignments and commits (large), instance ids in every state (table, classic).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDED = recording("bad")
-#: Of the recorded broker's, what ours does not have, all about what it does not do.
+#: Settings of the recorded broker that ours does not have, all for features that it does not have.
 SETTINGS = {k: v for k, v in RECORDED.settings.items() if not k.startswith(("transaction.state.", "log.cleaner."))}
 
-#: Kafka reads a name that is not UTF-8 with replacement characters, and leaves bytes behind a request alone; it answers
-#: both. Ours hangs up, so that a client that garbles its requests is not taken for another.
+#: Kafka reads a name that is not UTF-8 with replacement characters, and ignores bytes behind a request; it answers
+#: both. Ours closes the connection, so that a client that garbles its requests is not mistaken for another.
 FUSSIER = {"bad/join-not-utf8", "bad/heartbeat-trailing"}
 
 
 def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_path: Path) -> None:
-    """All at a time; one that differs is played once more, alone, before it counts: timers are real."""
+    """All at once; one that differs is played once more, alone, before it counts: timers are real."""
 
     async def test() -> None:
         async with running_broker(chroot, tmp_path, settings=SETTINGS, mount=(mount,), tracer=SilentTracer()) as broker:
@@ -61,9 +61,9 @@ def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_
 
 
 def test_protocol_named_twice_counts_once_and_the_group_goes_on() -> None:
-    """Not what 4.1.1 answers: it counts the name twice, finds no protocol that all members have, and never answers.
+    """4.1.1 behaves differently: it counts the name twice, finds no protocol that all members have, and never answers.
 
-    There the group stays in PreparingRebalance for ever, and its other members are refused with 23 when they rejoin.
+    Its group stays in PreparingRebalance, and the other members are refused with error 23 whenever they rejoin.
     """
     machine = Machine()
     first = machine.admit("a")

@@ -1,4 +1,4 @@
-"""Whatever clients send to a group, and whenever they hang up: it answers, and when they are gone it takes members."""
+"""Whatever clients send to a group, and whenever they disconnect: it answers, and afterwards accepts members."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKER = {
     "group.max.size": "4",
 }
 CONNECTIONS = ("w", "x", "y", "z")
-#: Which member is meant: nobody, one that never was, or one that was named in an answer, counted from the last.
+#: Which member is meant: none, one that never existed, or one that was named in an answer, counted from the last.
 MEMBERS = st.one_of(st.sampled_from(["", "nobody"]), st.integers(1, 5))
 INSTANCES = st.sampled_from([None, None, None, "", "i", "j"])
 GENERATIONS = st.sampled_from([-(2**31), -1, 0, 1, 2, 3, 4, 2**31 - 1])
@@ -81,8 +81,8 @@ STEPS = st.one_of(
         ),
     ),
     request(Api.OffsetCommit, **IDENTITY, generation_id_or_member_epoch=GENERATIONS, topics=st.just(COMMIT)),
-    st.sampled_from([1, 100, 400, 3_000]),  # milliseconds that pass
-    st.sampled_from(CONNECTIONS),  # hangs up
+    st.sampled_from([1, 100, 400, 3_000]),  # wait so many milliseconds
+    st.sampled_from(CONNECTIONS),  # disconnect this one
 )
 
 
@@ -140,7 +140,7 @@ class Crowd:
 
 
 async def joined_and_synced(coordinator: LoneCoordinator) -> Any:
-    """What a well-behaved member gets that comes to the group alone."""
+    """What a well-behaved member gets that joins the group alone."""
     connection = await coordinator.connect("good")
     identity = {"group_id": GROUP, "group_instance_id": None}
     joining = {
@@ -181,7 +181,7 @@ def test_group_accepts_a_member_after_all_misbehaving_ones_have_left(steps: list
             assert not crowd.failures()
             for name in CONNECTIONS:
                 crowd.hang_up(name)
-            await asyncio.sleep(4 * LONGEST_MS / 1000)  # a session, and rebalances that wait for whoever is gone
+            await asyncio.sleep(4 * LONGEST_MS / 1000)  # a session, and rebalances that wait for members that are gone
             synced = await joined_and_synced(coordinator)
             assert (synced.error_code, synced.assignment) == (ErrorCode.none, assignment("t", 0))
             assert not crowd.failures()
@@ -192,7 +192,7 @@ def test_group_accepts_a_member_after_all_misbehaving_ones_have_left(steps: list
 
 
 def test_random_clients_get_into_the_group() -> None:
-    """The property above is worth something only if some of what is sent is let in."""
+    """The property above is worth something only if some of the requests are accepted."""
     clock = ManualClock()
     identity = {"member_id": "", "group_instance_id": "i"}
     timeouts = {"session_timeout": 30_000, "rebalance_timeout": 2_000}

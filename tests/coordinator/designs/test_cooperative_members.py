@@ -1,4 +1,4 @@
-"""Cooperative members on a live broker: what moves stops, what stays is delivered all the time (KIP-429)."""
+"""Cooperative members on a live broker: partitions that move stop, the others are delivered all the time (KIP-429)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERYTHING = partitions_of("t", 12)
 
 
 class HeldListener(Listener):
-    """While it is held, whoever takes partitions over has to wait."""
+    """While it is held, a member that takes partitions over has to wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_b
             before = stopped(members)
 
             late, others = members[0], members[1:]
-            await late.pause()  # it has still to join: the others are parked
+            await late.pause()  # it has yet to join: the others' joins are parked
             joiner = await joined("e", Listener())
             await delivered_while_joining(others, producer)
             slow.free.clear()
@@ -106,7 +106,7 @@ def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_b
             assert stopped(members) == before
 
             await until(lambda: delivered(everyone) >= 120, 10, "the rest to be read")
-            assert delivered(everyone) == 120  # nothing twice: what moved was committed first
+            assert delivered(everyone) == 120  # nothing twice: partitions that moved were committed first
             assert not any(member.listener.of("lost") for member in everyone)
 
     asyncio.run(test())

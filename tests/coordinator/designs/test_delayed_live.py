@@ -1,4 +1,4 @@
-"""Seed 002's three rounds with a short delay: members of ours, a broker of ours, a real ZooKeeper."""
+"""Seed 002's three rounds with a short delay: our members, our broker, a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
     from tests.support.consuming import Owned, Running
 
-#: Long enough for somebody to return in it, on a busy machine too.
+#: Long enough for a member to return within it, on a busy machine too.
 DELAY_MS = 4_000
 EVERYTHING = partitions_of("t", 4)
 GONE = ("partitions_revoked", "partitions_lost")
@@ -29,7 +29,7 @@ GONE = ("partitions_revoked", "partitions_lost")
 
 @dataclass
 class Seed002:
-    """C1 leads and has led from the beginning; C2 has just left, and what it had waits for it."""
+    """C1 has led from the beginning; C2 has just left, and its partitions wait for it."""
 
     bootstrap: str
     c1: Running
@@ -44,11 +44,11 @@ class Seed002:
         return self.c1, self.c3
 
     def since(self, member: Running, *kinds: str) -> list[dict[str, object]]:
-        """What the member's trace says since C2 left."""
+        """The member's trace since C2 left."""
         return [e for e in member.tracer.events[self.before[name(member)] :] if e["kind"] in kinds]
 
     def rounds(self, member: Running) -> list[int]:
-        """When a rebalance ended well for the member, since C2 left; nanoseconds."""
+        """When rebalances succeeded for the member, since C2 left; nanoseconds."""
         return [int(str(e["ns"])) for e in self.since(member, "rebalance_ended") if e["outcome"] == "ok"]
 
     def described(self) -> str:
@@ -87,7 +87,7 @@ async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Seed002]:
         await create_topics(broker, {"t": 4})
         bootstrap = bootstrap_of(broker)
         producer = await stack.enter_async_context(producing(bootstrap))
-        sending = asyncio.create_task(send_for_ever(producer))
+        sending = asyncio.create_task(send_forever(producer))
         stack.callback(sending.cancel)
         members = []
         for _ in range(3):
@@ -104,21 +104,21 @@ async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Seed002]:
         yield story
 
 
-async def send_for_ever(producer) -> None:  # type: ignore[no-untyped-def]
+async def send_forever(producer) -> None:  # type: ignore[no-untyped-def]
     while True:
         await producer.send("t", 1)
         await asyncio.sleep(0.05)
 
 
 def goes_on(story: Seed002, member: Running, ended_ns: int) -> bool:
-    """Nothing that it had has stopped, and all of it was delivered between its first round and the last."""
+    """None of its partitions has stopped, and all of them were delivered between its first round and the last."""
     kept = story.kept[name(member)]
     delivered = story.delivered_between(member, story.rounds(member)[0], ended_ns)
     return not story.since(member, *GONE) and kept <= member.owned and delivered == numbers(kept)
 
 
 def assigned_at_ns(events: list[dict[str, object]], partitions: Owned) -> int:
-    """When the `partitions_assigned` events say for the first time that these came, all of them."""
+    """When `partitions_assigned` events have named all of these for the first time."""
 
     def came(event: dict[str, object]) -> set[tuple[str, int]]:
         return {(row["topic"], row["partition"]) for row in event["partitions"]}  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ def assigned_at_ns(events: list[dict[str, object]], partitions: Owned) -> int:
 
 
 def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(chroot: str, tmp_path: Path) -> None:
-    """Three rounds: it leaves, it returns, the delay is over. The others deliver through all of them."""
+    """Three rounds: it leaves, it returns, the delay ends. The others deliver during all of them."""
 
     async def test() -> None:
         async with AsyncExitStack() as stack:
@@ -148,7 +148,7 @@ def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(ch
             assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS
             await until(lambda: len(returned.tracer.of("rebalance_ended")) == 2, 10, "its two rounds to end")
             first, second = (int(str(e["ns"])) for e in returned.tracer.of("rebalance_ended"))
-            assert first < ended_ns < second, "it came back to nothing, and was given its partitions a round later"
+            assert first < ended_ns < second, "it returned without partitions, and got its own a round later"
             triggers = [str(e["trigger"]) for m in story.staying for e in story.since(m, "rebalance_started")]
             triggers += [str(e["trigger"]) for e in returned.tracer.of("rebalance_started")]
             assert "scheduled" in triggers
@@ -177,7 +177,7 @@ def test_partitions_of_a_member_that_stays_away_go_to_the_others_at_the_end_of_t
                 assigned_at_ns(story.since(member, "partitions_assigned"), member.owned & story.lost)
                 for member in takers
             )
-            assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS, "nobody has waited for C2"
+            assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS, "no member waited for C2"
             assert all(goes_on(story, member, ended_ns) for member in story.staying)
 
     asyncio.run(test())

@@ -49,7 +49,7 @@ def test_newcomer_with_two_megabytes_is_refused_and_the_group_goes_on(chroot: st
             before = [(member.owned, generation_of(member)) for member in members]
             newcomer = await WireConnection.open(broker.address.host, broker.address.port, "newcomer")
             stack.callback(newcomer.close)
-            for version in (3, 5):  # before version 4 a newcomer is admitted without being given an id first
+            for version in (3, 5):  # before version 4 a newcomer is admitted without receiving an id first
                 answer = await newcomer.send(Api.JoinGroup, version, joining)
                 assert (answer.error_code, answer.member_id) == (ErrorCode.message_too_large, "")
             (described,) = (await newcomer.send(Api.DescribeGroups, 1, {"groups": ["g"]})).groups

@@ -1,7 +1,7 @@
 """A rolling restart of five members with twelve partitions: what it costs in each design, counted exactly.
 
 The counts are those of librdkafka's members on Kafka 4.1.1. `make bench ARGS="--only rolling"` prints them with the
-seconds, which are no test.
+times, which are not tested.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def test_every_change_costs_as_much_as_in_kafka(tmp_path: Path, kind: str) -> No
 
 
 class CooperativeGroup:
-    """What the strategy alone makes of it: members own what it says, and rejoin when something was taken."""
+    """What the strategy alone gives: members own what it assigns, and rejoin when something was taken."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._ids: dict[str, str] = {}
         self._owned: dict[str, frozenset[TopicPartition]] = {}
-        self._since: dict[str, int] = {}  #: the generation of what a member owns
+        self._since: dict[str, int] = {}  #: {member: the generation of what it owns}
         self._last: dict[TopicPartition, str] = {}
         self.generations = self.stopped = self.moved = 0
 
@@ -79,7 +79,7 @@ class CooperativeGroup:
         )
 
     def _take_over(self, name: str, assigned: frozenset[TopicPartition]) -> int:
-        """How much was taken from it."""
+        """How many partitions were taken from the member."""
         taken = self._owned[name] - assigned
         for partition in assigned - self._owned[name]:
             self.moved += self._last.get(partition, name) != name

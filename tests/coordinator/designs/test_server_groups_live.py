@@ -1,4 +1,4 @@
-"""Groups of the server design with everything real: members, coordinator, ZooKeeper, and processes that die."""
+"""Groups of the server design with real members, coordinator, ZooKeeper, and processes that die."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def id_of(member: Running) -> str:
 
 
 def commits_of(broker: Broker, member_id: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """What the coordinator has written for it: (partition, offset) before it was forgotten, and after that."""
+    """What the coordinator has written for it: (partition, offset) before it was removed, and after that."""
     tracer = broker._tracer
     assert isinstance(tracer, ListTracer)
     kinds = ("offset_written", "group_member_left")
@@ -105,7 +105,7 @@ def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, 
             assert len(delivered) == len(set(delivered)) == 100
             for member in members:
                 await committed_all(member)
-                # Nobody but the coordinator watches, and nobody reads: each id is one create.
+                # Only the coordinator watches, and no member reads: each id is one create.
                 assert not member.tracer.of("zk_notified")
                 assert {event["op"] for event in member.tracer.of("zk_op")} == {"create"}
             assert [kind for kind, _, _ in joiner.listener.heard] == ["assigned", "revoked"]
@@ -125,8 +125,8 @@ def test_expired_member_is_removed_from_the_group_and_its_commit_is_refused(chro
             await expire(consumer.session)
             await until(lambda: dying.consumer.member_ids not in ((), (old,)), 10, "another id")
             await shared_out([dying, other], EVERYTHING)
-            # The coordinator may have commanded it to stop before it found its session expired: its id was
-            # gone. Either way it gave up its partitions once.
+            # The coordinator, which saw its id go, may have commanded it to stop before it noticed that its session
+            # expired. Either way it gave up its partitions once.
             what, _, partitions = dying.listener.heard[heard]
             assert (what in ("lost", "revoked"), partitions) == (True, given_up)
             stale = Identity(old, assigned["generation"])
@@ -153,17 +153,17 @@ def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_no
                 60,
                 lambda: f"two and two: {child.owned} {member.owned}",
             )
-            await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child's")
+            await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child")
             child.process.send_signal(signal.SIGSTOP)
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await shared_out([member], EVERYTHING)
             old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
             child.process.send_signal(signal.SIGCONT)
             await until(lambda: len(child.of("member_started")) == 2, 10, "the child under a new id")
-            await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two and two again")
+            await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two partitions each again")
             lost = child.of("partitions_lost")
             assert [event["member"] for event in lost] == [old]
-            # The answer to a commit that was under way when it was stopped may be read after that.
+            # It may read the answer to a commit that was in flight when it was stopped.
             written, written_later = commits_of(broker, old)
             late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
             accepted = [(event["partition"], event["offset"]) for event in late if event["outcome"] == "accepted"]
@@ -183,7 +183,7 @@ def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_no
 def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get_them(
     chroot: str, tmp_path: Path
 ) -> None:
-    """Only from ZooKeeper: the coordinator, which it reaches, sees its id go; its own clock may be first."""
+    """Only from ZooKeeper: the coordinator, which it still reaches, sees its id go; its own clock may be first."""
 
     async def test() -> None:
         async with AsyncExitStack() as stack:
@@ -211,7 +211,7 @@ def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get
 def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_timeout(
     chroot: str, tmp_path: Path
 ) -> None:
-    """The stall of this design: everybody else has stopped, and waits for the one that does not say so."""
+    """The stall of this design: all other members have stopped, and wait for the one that does not acknowledge."""
 
     async def test() -> None:
         timeout = {"group.server.rebalance.timeout.ms": "2000"}
@@ -228,11 +228,11 @@ def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_time
             held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
             ended, before_ns = len(other.tracer.of("rebalance_ended")), SystemClock().monotonic_ns()
             joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
-            await until(lambda: other.owned == frozenset(), 5, "the other to stop")
+            await until(lambda: other.owned == frozenset(), 5, "the other member to stop")
             assert stuck.owned == held
             await until(lambda: len(other.owned) == len(joiner.owned) == 2, 10, "the two to go on without it")
-            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 10, "the other to report it")
-            # The coordinator counts from the begin of the round, of which its members hear some time later.
+            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 10, "the other member to report it")
+            # The coordinator counts from the start of the round, which its members learn of some time later.
             assert other.tracer.of("rebalance_ended")[-1]["ns"] - before_ns >= 2_000_000_000
             late = await stuck.consumer.commit(dict.fromkeys(held, 1))
             assert set(late.refused) == held
@@ -264,7 +264,7 @@ def test_members_go_on_in_their_generation_when_the_coordinating_broker_is_kille
                 assert not outcome.refused
             assert [member.owned for member in members] == owned
             heard = [what for member in members for what, _, _ in member.listener.heard]
-            assert heard.count("assigned") == heard.count("revoked") + 2  # what came before the kill
+            assert heard.count("assigned") == heard.count("revoked") + 2  # the assignments before the kill
             assert "lost" not in heard
 
     asyncio.run(test())

@@ -1,4 +1,4 @@
-"""The server design's coordinator on real brokers and a real ZooKeeper, with members that know the codec alone."""
+"""The server design's coordinator on real brokers and a real ZooKeeper, with members that use only the codec."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def create_t(bootstrap: list[tuple[str, int]]) -> None:
 def watches(zookeeper: EmbeddedZooKeeper) -> tuple[int, list[str]]:
     """How many child watches the server holds, by its own counters, and the group's paths with data watches.
 
-    Its word `wchp` knows data watches only (DataTree.dumpWatches), its `mntr` counts both.
+    Its command `wchp` lists only data watches (DataTree.dumpWatches), its `mntr` counts both.
     """
     host, port = zookeeper.connect_string.split(":")
     by_path = four_letter(host, int(port), "wchp").split("\n")
@@ -144,7 +144,7 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
                 assert set((await b.commit(dict.fromkeys(b.offsets, 4))).values()) == {"NONE"}
                 assert (a.generation, b.generation, dict(a.offsets)) == (generation, generation, had)
                 assert {command for command, _ in a.commands[before[0] :] + b.commands[before[1] :]} == {"NOTHING"}
-                # What it stored before is what a newcomer's round starts from.
+                # A newcomer's round starts from what it stored before.
                 async with raw_member(chroot, bootstrap[:2], "c") as c:
                     await asyncio.gather(*(member.running(generation + 1) for member in (a, b, c)))
                     offsets = {**a.offsets, **b.offsets, **c.offsets}
@@ -181,13 +181,13 @@ def test_another_strategy_needs_a_restart_of_the_coordinator(chroot: str, tmp_pa
 
 @asynccontextmanager
 async def two_members(broker: Broker, session: ZooKeeperSession) -> AsyncIterator[tuple[RawMember, RawMember]]:
-    """Members a and b of two topics, whose ids stay when their talking ends."""
+    """Members a and b of two topics, whose ids stay when their connections end."""
     members = [RawMember(name, session, address(broker)) for name in "ab"]
     for member in members:
         member.topics = ("t", "u")
         if await session.exists(member.path) is None:
             await member.register("t", "u")
-    tasks = [asyncio.create_task(member.obey_for_ever(200)) for member in members]
+    tasks = [asyncio.create_task(member.obey_forever(200)) for member in members]
     try:
         yield members[0], members[1]
     finally:
@@ -232,11 +232,11 @@ def test_a_group_id_belongs_to_one_design_at_a_time(chroot: str, tmp_path: Path)
                 assert [member.member_id for member in row.members] == ["a"]
                 rows = (await connection.call(Api.ListGroups, {}, version=4)).groups
                 assert [(row.group_id, row.protocol_type) for row in rows] == [(GROUP, "server")]
-                # Grown while everybody runs: one more round, for all of it.
+                # The topic grows while all members run: one more round, for all of it.
                 body = {"topics": [{"name": "t", "count": 6}], "timeout": 10_000}
                 await connection.call(Api.CreatePartitions, body)
                 await until(lambda: len(a.offsets) == 6, 15, lambda: f"a to own the new partitions: {a.commands}")
-                # Nonsense costs its sender the connection, and nobody else anything.
+                # A garbled request costs its sender the connection, and affects no other member.
                 with pytest.raises(Disconnected):
                     await a.ask(wait_ms=-1)
             await until(lambda: join_works(join), 15, "the classic group to be accepted")

@@ -23,20 +23,20 @@ EVERYTHING = partitions_of("t", 4)
 
 
 def within(member: Running, since: int, until_ns: int) -> int:
-    """Records that it handed out in that time."""
+    """How many records it delivered in that time."""
     times = [(event["ns"], event["last"], event["first"]) for event in member.tracer.of("records_delivered")]
     return sum(int(str(last)) - int(str(first)) + 1 for ns, last, first in times if since < int(str(ns)) < until_ns)
 
 
 def traced_ns(member: Running, kind: str, **fields: object) -> int:
-    """When it last traced this."""
+    """When it last traced such an event."""
     found = [event for event in member.tracer.of(kind) if fields.items() <= event.items()]
     return int(str(found[-1]["ns"]))
 
 
 @pytest.mark.parametrize(("strategy", "keeps"), [("range", 0), ("cooperative-sticky", 2)])
 def test_group_waits_for_the_member_that_does_not_poll(chroot: str, tmp_path: Path, strategy: str, keeps: int) -> None:
-    """Eager members stop for it; cooperative ones wait for what is to be handed on, and read what they have."""
+    """Eager members stop for it; cooperative ones wait for the partitions that move, and read what they have."""
     settings = {"partition.assignment.strategy": strategy, "max.poll.interval.ms": "4000"}
 
     async def test() -> None:

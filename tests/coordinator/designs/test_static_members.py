@@ -1,4 +1,4 @@
-"""Static members on a live broker: who comes back under its instance id costs nobody anything (KIP-345, KIP-814)."""
+"""Static members on a live broker: one that returns under its instance id causes no rebalance (KIP-345, KIP-814)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_static_members_restart_without_a_rebalance_and_the_newer_duplicate_wins
             assert [member.owned for member in members] == had
             assert [(asked(m, "JoinGroup"), asked(m, "SyncGroup")) for m in members] == [(1, 1)] * 3
             assert len(rounds) == decided
-            # The leader knows that it leads, and what it has to watch; the assignment stands all the same.
+            # The leader learns that it leads, and what it has to watch; the assignment stays as it is.
             follower = ["join", "claim", "resume"]
             assert [phases(member) for member in members] == [["join", "decide", "claim", "resume"], follower, follower]
 

@@ -1,7 +1,7 @@
-"""Stock consumers in groups of our coordinator: among themselves, and beside ours, led by either.
+"""Stock consumers in groups of our coordinator: among themselves, and together with ours, led by either.
 
-Whoever comes first leads: it reads the others' subscriptions, and they its assignments. `make test` runs a part of
-what each kind of client has of Kafka's strategies, `make test-long` all of it.
+The first to join leads: it reads the others' subscriptions, and they read its assignments. `make test` runs some of
+Kafka's strategies that each kind of client has, `make test-long` all of them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 PARTITIONS = 6
 EVERYTHING = partitions_of("t", PARTITIONS)
-#: Where each understands what the other says that it had, so that everybody keeps what is possible. kafka-python 3.0.12
-#: puts a version in front of its data for `sticky`, which Kafka's own assignor does not write and cannot read.
+#: Strategies in which each understands the other's claims, so that all members keep what is possible. kafka-python
+#: 3.0.12 puts a version in front of its data for `sticky`, which Kafka's own assignor does not write and cannot read.
 UNDERSTOOD = {("aiokafka", "sticky"), ("kafka-python", "cooperative-sticky"), ("confluent", "cooperative-sticky")}
-#: What `make test` has of the whole: every strategy, every kind, either as leader.
+#: What `make test` runs: every strategy, every kind, either as leader.
 SOON = {
     ("kafka-python", "cooperative-sticky", "ours"),
     ("kafka-python", "roundrobin", "theirs"),
@@ -69,7 +69,7 @@ def bootstrap(chroot: str, tmp_path: Path) -> Iterator[str]:
 
 
 class Group:
-    """Members of both kinds with one strategy, which are closed in the end; and what was produced for them."""
+    """Members of both kinds with one strategy, which are closed at the end; and what was produced for them."""
 
     def __init__(self, bootstrap: str, strategy: str, producer: NumberedProducer, stack: AsyncExitStack) -> None:
         self.bootstrap, self.strategy = bootstrap, strategy
@@ -94,7 +94,7 @@ class Group:
         return member
 
     async def leave(self, member: Member) -> None:
-        """In its client's own order."""
+        """In the order in which its client closes."""
         self.members.remove(member)
         if hasattr(member, "stop"):
             await asyncio.to_thread(member.stop)
@@ -102,7 +102,7 @@ class Group:
             await member.close()
 
     async def shares(self, *sizes: int) -> None:
-        """Until the members own everything between them, in pieces of these sizes, and have read all there is."""
+        """Waits until the members own everything between them, so many partitions each, and have read every record."""
 
         def done() -> bool:
             for member in self.members:
@@ -119,7 +119,7 @@ class Group:
         await until(lambda: len(self._read()) == expected, 60, lambda: f"{expected} records: {len(self._read())}")
 
     def _read(self) -> set[tuple[int, int]]:
-        """(partition, offset) of all that anybody has read, also those who have left."""
+        """(partition, offset) of all records that any member has read, including members that have left."""
         return set().union(*(read_by(member) for member in self._everybody))
 
 
@@ -171,7 +171,7 @@ def test_two_stock_members_share_commit_and_take_over(bootstrap: str, kind: str)
         await group.leave(first)
         later = await group.join(kind)
         await group.shares(6)
-        # Where the others have committed, not where the log begins.
+        # From what the others committed, not from the beginning of the log.
         assert {offset for _, offset in read_by(later)} == {6, 7, 8}
 
     play(bootstrap, "range", story)
@@ -199,7 +199,7 @@ def test_members_of_ours_and_a_stock_one_share_a_group(bootstrap: str, kind: str
         else:
             assert decided(ours) == decided(third) == 0
         if strategy == "cooperative-sticky":
-            # It gives up what goes to another, and nothing else ever.
+            # It gives up what goes to another member, and never anything else.
             gone = [len(partitions) for partitions in ours.listener.of("revoked") if partitions]
             assert gone == ([3, 1] if leader == "ours" else [1])
         await group.leave(first)

@@ -1,4 +1,4 @@
-"""GroupLeader of the group's leader, on a live broker."""
+"""The leader's assignment on a live broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYTHING = partitions_of("t", 6)
 def test_members_keep_what_their_strategy_keeps_when_a_third_one_joins(
     chroot: str, tmp_path: Path, strategy: str, kept: int
 ) -> None:
-    """Range, beside it, keeps 0 and 1 with the first and 3 with the second. All are eager: everything stops."""
+    """Range, by contrast, keeps 0 and 1 with the first and 3 with the second. All are eager: everything stops."""
 
     async def test() -> None:
         async with AsyncExitStack() as stack:
@@ -42,11 +42,11 @@ def test_members_keep_what_their_strategy_keeps_when_a_third_one_joins(
             await create_topics(broker, {"t": 6})
             members = [await joined("a"), await joined("b")]
             await shared_out(members, EVERYTHING)
-            await until(lambda: [len(member.owned) for member in members] == [3, 3], 10, "three each")
+            await until(lambda: [len(member.owned) for member in members] == [3, 3], 10, "three partitions each")
             had = [member.owned for member in members]
             third = await joined("c")
             await shared_out([*members, third], EVERYTHING)
-            await until(lambda: len(third.owned) == 2, 10, "two for the third")
+            await until(lambda: len(third.owned) == 2, 10, "two partitions for the third member")
             assert sum(len(before & member.owned) for before, member in zip(had, members, strict=True)) == kept
             assert all(member.listener.of("revoked")[-1] == before for before, member in zip(had, members, strict=True))
 

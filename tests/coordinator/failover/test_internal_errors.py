@@ -1,4 +1,4 @@
-"""Exceptions that nobody raises on purpose, injected into a coordinator: its partition stops, the others go on."""
+"""Unexpected exceptions, injected into a coordinator: its partition stops, the others go on."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def join(group: str) -> dict[str, Any]:
 
 
 class Scene:
-    """A coordinator over logs in memory. What stops is given up as `kernel.broker.cluster.leading` would."""
+    """A coordinator over logs in memory. Partitions that stop are given up as by `kernel.broker.cluster.leading`."""
 
     def __init__(self, coordinator: LoneCoordinator) -> None:
         self.coordinator = coordinator
@@ -79,14 +79,14 @@ class Scene:
         return str(answer.topics[0].partitions[0].error_code.name)
 
     async def member(self, group: str) -> str:
-        """A group with one member, which never comes again; its id."""
+        """A group with one member, which never returns; its id."""
         connection = await self.coordinator.connect("m")
         member_id = (await connection.call(Api.JoinGroup, 5, **join(group))).member_id
         await connection.call(Api.JoinGroup, 5, **join(group), member_id=member_id)
         return str(member_id)
 
     async def parked(self, group: str) -> asyncio.Future[Any]:
-        """A JoinGroup that waits for a member which does not come."""
+        """A JoinGroup that waits for a member that never joins."""
         await self.member(group)
         connection = await self.coordinator.connect("p")
         waiting = connection.send(Api.JoinGroup, 3, join(group))
@@ -178,7 +178,7 @@ def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
 
 
 def test_timers_after_a_failing_one_still_fire():
-    """Whoever fires them stops a partition; the heap itself does not depend on that."""
+    """Their owner stops a partition on an error; the heap itself does not depend on that."""
 
     async def main() -> None:
         fired: list[str] = []
@@ -305,7 +305,7 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
 
         partition: Any = Partition()
         monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
-        watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # what it uses of them
+        watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # all that it uses of them
         watcher.watch(WatchIds(SICK), partition)
         await until(lambda: partition.met is not None, 5, "the partition to be stopped")
         assert isinstance(partition.met, AttributeError)
@@ -317,7 +317,7 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
         async def stop(self) -> None: ...
 
     class Services:
-        cluster = None  # which has no snapshot
+        cluster = None  # no snapshot
 
     asyncio.run(body())
 
@@ -352,7 +352,7 @@ def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
             assert await committed(near, NEAR) == "not_coordinator"
             assert await committed(sound, SOUND) == "none"
             await asyncio.wait_for(broker.cluster._leading.settled(), 10)  # no retry is pending
-            assert broker.cluster.leads(place) is None, "what it met once it would meet again"
+            assert broker.cluster.leads(place) is None, "it would fail again"
             with monkeypatch.context() as patch:
                 patch.setattr(Machine, "handle", failing(Machine.handle, KeyError("lost"), is_of(SOUND)))
                 with pytest.raises(ConnectionEnded):

@@ -1,9 +1,9 @@
-"""A coordinator is stopped (SIGSTOP) under pipelined commits, replaced and continued: which of its answers are late?
+"""A coordinator is stopped (SIGSTOP) during pipelined commits, replaced and continued: which of its answers are late?
 
-An acknowledgement may come after the successor's first: the process was stopped between its look at the publications
-and its socket. That is harmless as long as the commit had been stored before the successor read what it took over. So
-each round decides from what is stored, not from the order in which answers arrive: whatever the old coordinator has
-acknowledged, whenever that arrived, is among what its successor took over.
+An acknowledgement may arrive after the successor's first: the process was stopped between its check of the publications
+and its write to the socket. That is harmless as long as the commit had been stored before the successor read what it
+took over. So each round decides from what is stored, not from the order in which answers arrive: whatever the old
+coordinator has acknowledged, whenever that arrived, is among what its successor took over.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from tests.support.zookeeper import end_session
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
-#: Of the moments at which processes are stopped.
+#: Seed of the moments at which processes are stopped.
 SEED = 20121019
 PIPELINED = 300
 
 
 class Kept(NamedTuple):
-    """What a file has of a group's commit: its number (its offset), at which offset of the log, in which term."""
+    """A group's commit as stored in a file: its number (its offset), its offset in the log, and its term."""
 
     number: int
     at_offset: int
@@ -90,7 +90,7 @@ async def round_of_pipelined_commits(chroot: str, link: ZooKeeperProxy, folder: 
         await asyncio.to_thread(end_session, chroot, link.credentials())
         await until(lambda: coordinates(member, new), 20, "the successor to coordinate")
         taken_over = await member.committed(new)
-        # Of another group, so that what was taken over stays as it is.
+        # In another group, so that what was taken over stays as it is.
         other = Member(another_group_in_the_partition_of(group_id))
         answer = await new.send(Api.OffsetCommit, 8, commit(other.group["group_id"], {0: 1}))
         assert answer.topics[0].partitions[0].error_code.name == "none"
@@ -100,11 +100,11 @@ async def round_of_pipelined_commits(chroot: str, link: ZooKeeperProxy, folder: 
         errors = [answer.topics[0].partitions[0].error_code.name for answer in answers]
         acknowledged = {number for number, error in enumerate(errors) if error == "none"}
         successors, olds = kept(folder, 2, group_id), kept(folder, 1, group_id)
-        assert successors.at_offset < successors.term_start, "it was taken over, not written since"
+        assert successors.at_offset < successors.term_start, "it was taken over, and not written since"
         assert successors.number == taken_over
         assert max(acknowledged) <= successors.number <= olds.number, (SEED, sorted(acknowledged)[-3:])
         assert set(errors) <= {"none", "not_coordinator"}
-        assert acknowledged == set(range(len(acknowledged))), "they are stored in their order"
+        assert acknowledged == set(range(len(acknowledged))), "they are stored in order"
         assert await member.committed(new) == taken_over
         return len(acknowledged - before)
 
@@ -135,7 +135,7 @@ def test_successor_takes_over_every_commit_that_a_stopped_coordinator_acknowledg
 def test_successor_takes_over_a_commit_stored_by_a_coordinator_frozen_before_its_answer(
     chroot: str, tmp_path: Path, where: str, late_answer: str
 ) -> None:
-    """Behind the look at the publications the answer is late and true; before it, the look refuses it."""
+    """After the check of the publications the answer is late and true; before it, the check refuses it."""
 
     async def body(link: ZooKeeperProxy) -> None:
         async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):

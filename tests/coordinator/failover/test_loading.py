@@ -1,4 +1,4 @@
-"""A partition that has much in it is loaded in pieces: who asks meanwhile is answered, and finds everything then."""
+"""A large partition is loaded in pieces: requests in between are answered, and afterwards everything is found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFFSETS = len(GROUPS) * OFFSETS_EACH
 
 
 def filled() -> SharedLogs:
-    """A log with committed offsets of many groups beside what will be written into it."""
+    """A log with committed offsets of many groups, to which more will be written."""
     shared = SharedLogs()
     for group_id, number in itertools.product(GROUPS, range(OFFSETS_EACH)):
         key, value = encode((OffsetKey(group_id, "t", number), OffsetRecord(number, -1, "", 1_700_000_000_000)))
@@ -64,7 +64,7 @@ def test_requests_between_the_pieces_of_a_load_get_the_same_answers_as_during_th
             if responses[name, error] > 1
         }
         assert answered.keys() == {"fetch", "heartbeat", "sync", "commit", "describe"}, responses
-        # Nobody has to rejoin: the generation is as it was, and so is everything else that was stored.
+        # No member has to rejoin: the generation is as it was, and so is everything else that was stored.
         assert await b.heartbeat(member, 1) == "none"
         assert (await b.sync(member, 1)).assignment == b"everything"
         assert await b.commit(6, member, 1) == "none"

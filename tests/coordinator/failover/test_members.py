@@ -1,4 +1,4 @@
-"""Members of every kind while their coordinator is killed: they find the next one, and the group goes on as it was."""
+"""Members of every kind whose coordinator is killed: they find the next one, and the group goes on as it was."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PARTITIONS = 8
-#: Long enough for the slowest of them to find the next coordinator while it counts as alive.
+#: Long enough for the slowest of them to find the next coordinator before its session expires.
 SESSION_MS = 20_000
 
 
@@ -54,7 +54,7 @@ def test_members_of_every_kind_find_the_next_coordinator_and_keep_their_partitio
                 sent += 5
 
                 def missing() -> dict[str, int]:
-                    """By who has to read them."""
+                    """{member: how many records it has yet to read}."""
                     read = {(record.partition, record.offset) for record in ours.records}.union(
                         *(m.read for m in stock)
                     )

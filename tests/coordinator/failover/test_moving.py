@@ -79,8 +79,8 @@ def test_stale_view_leads_nothing_until_it_has_caught_up():
         await b.leads(3)
         assert await b.commit(2) == "none"
         await a.leads(2)
-        assert await a.committed() == "not_coordinator", "and not what it had at epoch 0"
-        assert await b.commit(3) == "none", "nobody has disturbed who leads"
+        assert await a.committed() == "not_coordinator", "not what it had at epoch 0"
+        assert await b.commit(3) == "none", "the leader is undisturbed"
         await a.leads(4)
         assert await a.committed() == 3
 
@@ -144,7 +144,7 @@ def test_write_in_flight_when_the_partition_is_given_up_is_acknowledged_only_if_
         await asyncio.sleep(0.01)
         b.sees(None)
         b.storage.gate.set()
-        assert await late == "none", "nobody had fenced this one"
+        assert await late == "none", "this one was not fenced"
         await a.leads(2)
         assert await a.committed() == 2
 
@@ -181,7 +181,7 @@ class Act:
         return f"{self.what} {'ab'[self.who]} {self.turns}"
 
 
-#: A take-over or a commit takes some turns: they may be over before the next act, or anywhere on their way.
+#: A take-over or a commit takes some turns: it may be done before the next act, or at any point of its work.
 ACTS = st.builds(
     Act,
     st.sampled_from(["move", "look", "look", "commit", "commit", "hold", "release", "break", "wait"]),
@@ -191,14 +191,14 @@ ACTS = st.builds(
 
 
 class Story:
-    """Leadership moves, each broker hears of it when it looks, clients commit at either."""
+    """Leadership moves, each broker notices when it looks, clients commit at either."""
 
     def __init__(self, clock: ManualClock) -> None:
         shared = SharedLogs()
         self.brokers = [MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)]
         self.leader, self.epoch = 0, 0
         self.sent = 0
-        self.acknowledged: set[int] = set()  #: numbers, each of a partition of its own
+        self.acknowledged: set[int] = set()  #: numbers of commits, each to another partition
         self.commits: list[asyncio.Task[None]] = []
 
     async def perform(self, act: Act) -> None:
@@ -229,7 +229,7 @@ class Story:
             self.acknowledged.add(number)
 
     async def end(self) -> None:
-        """Everybody looks, everything lands; who leads has each commit that was acknowledged."""
+        """Both brokers look, all writes end; the leader has each commit that was acknowledged."""
         for act in ("release", "look"):
             for who in (0, 1):
                 await self.perform(Act(act, who))

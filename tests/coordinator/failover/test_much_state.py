@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DOOMED, SUCCESSOR = 1, 2
-#: What is said of a partition that is led elsewhere, is being loaded, is loaded; each stage may be missed.
+#: The answers for a partition that is led elsewhere, is being loaded, is loaded; each stage may be missed.
 STAGES = {
     "fetch": ["not_coordinator", "coordinator_load_in_progress", "none"],
     "heartbeat": ["not_coordinator", "none"],

@@ -1,4 +1,4 @@
-"""Coordinating brokers that are killed one after the other under clients with many commits on their way."""
+"""Coordinating brokers that are killed one after the other while clients have many commits in flight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTITIONS = 4
 
 
 def groups_of(number: int) -> list[str]:
-    """So many group ids, which lie in different partitions as long as there are any."""
+    """So many group ids, in different partitions as long as there are enough."""
     names = (f"g{i}" for i in range(1000))
     found: dict[int, str] = {}
     for name in names:
@@ -31,7 +31,7 @@ def groups_of(number: int) -> list[str]:
 
 
 async def busy(clients: list[CommittingClient], commits: int = 50) -> None:
-    """Everybody has had so many commits acknowledged since now, and somebody waits for some."""
+    """Wait until each client has had so many more commits acknowledged, and some client waits for an answer."""
     since = {client.group_id: client.acknowledged for client in clients}
 
     def are() -> bool:

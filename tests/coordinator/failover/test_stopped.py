@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.broker import Broker
 
-#: Outlives every pause of a busy machine; the one that is stopped loses its session when the test says so.
+#: Outlives every pause of a busy machine; the stopped broker's session is expired by the test.
 SESSION_MS = 30_000
 PARTITIONS = 4
 DOOMED, SUCCESSOR = 1, 2
@@ -143,12 +143,12 @@ def test_stopped_and_replaced_coordinator_acknowledges_nothing(chroot: str, tmp_
             await half_way.join(old)
             assert await member.commit(old, 10) == "none"
             os.kill(process.pid, signal.SIGSTOP)
-            # What the zombie will read first when it goes on waits in its sockets.
+            # Requests that the zombie will read first when it goes on wait in its sockets.
             late_commit = asyncio.create_task(member.commit(old, 5))
             late_sync = asyncio.create_task(half_way.sync(old))
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await until(lambda: coordinates(member, new), 10, "the successor to coordinate")
-            assert await member.heartbeat(new) == "none", "the group is as it was: nobody has to rejoin"
+            assert await member.heartbeat(new) == "none", "the group is as it was: no member has to rejoin"
             assert await half_way.heartbeat(new) == "unknown_member_id", "nothing of its generation was stored"
             assert await member.committed(new) == 10
             assert await member.commit(new, 20) == "none"

@@ -1,4 +1,4 @@
-"""What a successor finds: the groups as they were last stored, whatever their members were in the middle of."""
+"""What a successor finds: the groups as they were last stored, whatever their members were doing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_group_that_was_completing_is_loaded_stable_at_the_stored_generation():
         assert (again.generation_id, (await newcomer).generation_id) == (2, 2)
         other = newcomer.result().member_id
         assert await doomed.describe() == ("CompletingRebalance", [leader, other])
-        # It dies here: nobody has synced, so nothing of generation 2 was stored.
+        # It dies here: no member has synced, so nothing of generation 2 was stored.
         await successor.leads(1)
         assert await successor.describe() == ("Stable", [leader])
         assert await successor.heartbeat(leader, 2) == "illegal_generation"
@@ -47,11 +47,11 @@ def test_group_that_was_completing_is_loaded_stable_at_the_stored_generation():
         assert await successor.commit(7, leader, 2) == "illegal_generation"
         assert await successor.heartbeat(other, 2) == "unknown_member_id"
         assert await successor.commit(7, other, 2) == "unknown_member_id"
-        # Of the generation that was stored everything is as it was, the assignment too.
+        # Everything of the stored generation is as it was, including the assignment.
         assert await successor.heartbeat(leader, 1) == "none"
         assert (await successor.sync(leader, 1)).assignment == b"everything"
         assert await successor.commit(7, leader, 1) == "none"
-        # What clients do then: the one keeps its id, the other comes as a new member; generation 2 comes once more.
+        # What clients do then: one keeps its id, the other joins as a new member; there is a generation 2 again.
         joining = asyncio.create_task(successor.join())
         await asyncio.sleep(0.1)
         back = await successor.join(leader)
@@ -76,7 +76,7 @@ def test_members_that_had_only_joined_are_unknown_and_may_rejoin():
 
 
 def test_sync_refused_by_the_fence_leaves_the_previous_generation():
-    """Between the fence and the news of it the old one still answers; it hands out nothing that is not stored."""
+    """Until it notices that it was fenced the old one still answers; it sends nothing that is not stored."""
 
     async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
         leader = await doomed.stable()
@@ -136,6 +136,6 @@ def test_group_that_became_empty_stays_so_with_its_offsets():
         assert await successor.describe() == ("Empty", [])
         assert await successor.heartbeat(member, 1) == "unknown_member_id"
         assert await successor.committed() == 5
-        assert (await successor.join()).generation_id == 3, "becoming empty was a generation of its own"
+        assert (await successor.join()).generation_id == 3, "becoming empty was another generation"
 
     play(scene)

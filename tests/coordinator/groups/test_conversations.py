@@ -25,7 +25,7 @@ def test_conversation_equals_the_recording(path: Path):
     if os.environ.get("REWRITE"):
         path.write_text(played, encoding="utf-8")
     else:
-        assert played == text, f"{path.name} goes differently now; REWRITE=1 records it"
+        assert played == text, f"{path.name} differs now; REWRITE=1 records it again"
 
 
 def test_conversations_exist():

@@ -1,6 +1,6 @@
-"""The error table, request by state: every cell of it (where versions differ, as 4.1.1).
+"""The error table, request by state: every cell (as in 4.1.1 where versions differ).
 
-The table is `error_table.txt`, its form and the groups of its columns are those of `tests.support.error_table`.
+The table is `error_table.txt`; `tests.support.error_table` describes its form and the groups of its columns.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def test_error_table_cell(cell):
     before = state_of(machine)
     assert happened(machine, REQUESTS[cell.request]) == cell.expected
     if cell.expected.isdigit() and cell.expected not in {"0", "79"}:
-        assert state_of(machine) == before, "a refused request has left a trace"
+        assert state_of(machine) == before, "a refused request had an effect"
 
 
 def test_error_table_has_every_request_in_every_state():
     assert [(cell.request, cell.state) for cell in TABLE] == [(r, column) for r in REQUESTS for column in COLUMNS]
 
 
-#: What is seen of a group: state, protocol, subscriptions, assignments, and the committed offset.
+#: What is visible of a group: state, protocol, subscriptions, assignments, and the committed offset.
 SEEN = {
     "absent": ("Dead", "", False, False, None),
     "Empty": ("Empty", "", False, False, 7),
@@ -72,7 +72,7 @@ def test_error_table_describe_list_and_offset_fetch(state):
     assert not list(machine.subject.list(types=["consumer"]))
 
 
-#: What a fetch gives of a partition with a pending offset: plainly, and if it asks for stable ones (KIP-447).
+#: The answers to a fetch of a partition with a pending offset: plain, and for stable offsets (KIP-447).
 PENDING = {
     "absent": (None, "UNSTABLE_OFFSET_COMMIT"),
     "Empty": (7, "UNSTABLE_OFFSET_COMMIT"),
@@ -94,7 +94,7 @@ def test_error_table_offset_fetch_while_a_transaction_is_open(state):
     assert other is None
 
 
-# -- OffsetDelete of groups that are not consumers' ---------------------------------------------------------------
+# -- OffsetDelete for groups of other protocol types --------------------------------------------------------------
 
 
 def _workers() -> Machine:
@@ -123,6 +123,6 @@ def test_error_table_subscriptions_that_cannot_be_read_count_as_subscribed_to_ev
 
 
 def _deleted(machine):
-    """The answer's error, then the partition's; only the former where the whole request is refused."""
+    """The response's error, then the partition's; only the former if the whole request is refused."""
     answer = machine.delete_offsets(("t", 0)).answer
     return [answer.error, *(part.error for part in answer.partitions)]

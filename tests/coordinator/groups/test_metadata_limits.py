@@ -1,4 +1,4 @@
-"""How much members may bring: one of them, and all of a group together; who brings more ends nobody else."""
+"""Limits on metadata: of one member, and of all of a group together; exceeding them affects no other member."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coordinator.service.limits import METADATA_BYTES_MIN, limits_of
 from kernel.broker.settings.configuration import BrokerConfig
 from tests.support.group_machine import LIMITS, RANGE, Machine, assignment, stable
 
-#: Room for three small members with all their ids, or for one that brings 500 bytes and another.
+#: Room for three small members with all their ids, or for one with 500 bytes and another one.
 TIGHT = dataclasses.replace(LIMITS, member_bytes_max=600, group_bytes_max=700)
 
 
@@ -41,7 +41,7 @@ def test_new_member_with_too_much_metadata_is_refused_before_it_gets_an_id(proto
 def test_pending_id_that_returns_with_too_much_metadata_is_removed_and_delays_no_rebalance():
     machine = stable("a", limits=TIGHT)
     machine.join("b")
-    waiting = machine.join("a", protocols=bringing(10, "range"))  # a rebalance, which waits for the id
+    waiting = machine.join("a", protocols=bringing(10, "range"))  # a rebalance that waits for the id
     assert waiting.answer is None
     assert machine.join("b", protocols=bringing(601, "range")).answer.error is Error.MESSAGE_TOO_LARGE
     assert (waiting.answer.error, machine.group.pending) == (Error.NONE, {})
@@ -86,7 +86,7 @@ def test_group_accepts_members_up_to_its_total_metadata_and_again_after_a_leave(
     assert [asked.answer.error for asked in (first, second)] == [Error.NONE] * 2
     machine.leave("a")
     machine.join("c", protocols=bringing(100, "range"))
-    assert machine.join("c", protocols=bringing(100, "range")).answer is None  # it is in, and waits for b
+    assert machine.join("c", protocols=bringing(100, "range")).answer is None  # it was admitted, and waits for b
     assert machine.join("b").answer.error is Error.NONE
     assert (set(machine.group.members), machine.group.size) == ({machine.ids["b"], machine.ids["c"]}, counted(machine))
 

@@ -1,4 +1,4 @@
-"""Where a group lives: vectors run on a JVM (reference: Kafka's GroupCoordinator.partitionFor and Utils.abs)."""
+"""The partition of a group: vectors computed on a JVM (Kafka's GroupCoordinator.partitionFor and Utils.abs)."""
 
 from __future__ import annotations
 

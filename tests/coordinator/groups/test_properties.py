@@ -1,4 +1,4 @@
-"""Whatever members, storage and time do to a group, in whatever order, these hold."""
+"""Invariants of a group, whatever members, storage and time do to it, in any order."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PROTOCOLS = st.sampled_from(
 
 
 class GroupUnderFire(RuleBasedStateMachine):
-    """Random members of which some are static, some vanish, some lie about their generation."""
+    """Random members; some are static, some vanish, some send a wrong generation."""
 
     def __init__(self) -> None:
         super().__init__()
         self.machine = Machine(LIMITS)
         self.generation = 0
-        self.missed_a_write = False  # the log is behind then, until the next rebalance, as in Kafka
+        self.missed_a_write = False  # the log is behind until the next rebalance then, as in Kafka
         self.instances: dict[str, str | None] = {}
         self.producers: dict[str, Producer] = {}
         self.seen: dict[int, Member] = {}  # by identity: a member id may come again
@@ -58,7 +58,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     @rule(who=st.lists(NAMES, min_size=1, max_size=4, unique=True), protocols=PROTOCOLS)
     def settle(self, who, protocols):
-        """Well-behaved members: they join, wait and sync as they should, which random requests seldom do."""
+        """Members that join, wait and sync correctly, which random requests seldom do."""
         for name in who:
             self.instances.setdefault(name, None)
             for _ in range(2):
@@ -81,7 +81,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     @rule(who=NAMES, ends=st.sampled_from([None, True, False]), anonymous=st.booleans(), raises=st.booleans())
     def commit_in_transaction(self, who, ends, anonymous, raises):
-        """A producer for each name; it sends an offset, then may end its transaction, or be replaced."""
+        """One producer for each name: it sends an offset, then may end its transaction, or be replaced."""
         producer = self.producers.get(who, Producer(ord(who), 0))
         fields = {} if anonymous else {"member_id": self.machine.ids.get(who, who), "generation": self.generation}
         self.machine.commit_in_transaction(producer, {"t-0": self.machine.now_ms}, **fields)
@@ -120,8 +120,11 @@ class GroupUnderFire(RuleBasedStateMachine):
             and before.state in {GroupState.STABLE, GroupState.EMPTY}
             and not self.missed_a_write
         )
-        # A group of which nothing is stored, as after an aborted transaction, is forgotten, as in Kafka.
+        # A group without stored records, as after an aborted transaction, is forgotten, as in Kafka.
         settled = settled and any(isinstance(key, GroupKey | OffsetKey | PendingKey) for key in self.machine.log)
+        # A static member that misses a rebalance keeps its place, so a group can outgrow group.max.size. When such a
+        # group is loaded, it rebalances, as in Kafka.
+        settled = settled and len(before.members) <= LIMITS.members_max
         offsets = self.committed()
         generation, leader = self.generation_and_leader()
         self.machine.unload()
@@ -143,7 +146,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         return (group.generation, group.leader) if group else (0, None)
 
     def committed(self):
-        """What is fetched, plain and stable."""
+        """What OffsetFetch answers, plain and stable."""
         fetch, group_id = self.machine.subject.offsets.fetch, self.machine.group_id
         return fetch(group_id, None), fetch(group_id, (T0,), stable=True)
 
@@ -191,7 +194,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     @invariant()
     def who_waits_is_known_to_wait(self):
-        """Every request without an answer is parked with a member or on its way to the log: none is forgotten."""
+        """Every request without an answer is parked with a member or being written to the log: none is lost."""
         machine = self.machine
         waiting = {token for token, asked in machine.asked.items() if asked.answer is None and not asked.abandoned}
         known = {
@@ -207,7 +210,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     @invariant()
     def something_will_end_every_wait(self):
-        """A timer, or a write on its way, stands behind every state that waits, and behind every silent member."""
+        """Every waiting state and every silent member has a timer or a write that will end the wait."""
         group = self.machine.group
         if group is None or group.state is GroupState.DEAD:
             return

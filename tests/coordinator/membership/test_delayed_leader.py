@@ -1,4 +1,4 @@
-"""The leader of a `delayed` group: seed 002's three rounds with partitions for units, and what holds for any group."""
+"""The leader of a `delayed` group: seed 002's three rounds with partitions as units, and invariants of any group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIVE_MINUTES = 300_000
 
 
 def partitions(text):
-    """'P0 P3' are partitions of the topic t; others are written out: 'u-0'."""
+    """'P0 P3' are partitions of topic t; others are written in full: 'u-0'."""
     named = [name.replace("P", "t-").rsplit("-", 1) for name in text.split()]
     return {TopicPartition(topic, int(number)) for topic, number in named}
 
@@ -30,11 +30,11 @@ def shown(owned):
 
 @dataclass
 class Group:
-    """Obedient members and a leader; `now` is the time of its clock."""
+    """Well-behaved members and a leader; `now` is the time of its clock."""
 
     owned: dict[str, set[TopicPartition]]
     sizes: dict[str, int] = field(default_factory=lambda: {"t": 4})
-    topics: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of members that want others than t
+    topics: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of members that do not subscribe to t alone
     max_delay_ms: int = FIVE_MINUTES
     now_ms: int = 1_000_000
     generation: int = 0
@@ -60,7 +60,7 @@ class Group:
         )
 
     def round(self, at_ms=None):
-        """One completed round, `at_ms` after the beginning: the delay, and what stopped with whom."""
+        """One completed round, `at_ms` after the start: the delay, and which members stopped what."""
         self.now_ms = self.now_ms if at_ms is None else 1_000_000 + at_ms
         leader, decision = self.decided()
         self.generation += 1
@@ -75,7 +75,7 @@ class Group:
 
 
 def seed_002(**changes):
-    """C1{P0,P3} C2{P1} C3{P2}, and C1 has led the round that made it so."""
+    """C1{P0,P3} C2{P1} C3{P2}, as assigned by C1 in the last round."""
     group = Group({"C1": partitions("P0 P3"), "C2": partitions("P1"), "C3": partitions("P2")}, **changes)
     assert group.round() == (0, {})
     return group
@@ -137,7 +137,7 @@ def test_new_leader_treats_lost_partitions_as_new():
 
 
 def test_leader_that_missed_a_round_has_no_memory_of_lost_partitions():
-    """C3 led a round in between: C1's memory is of another generation than the one that it completed last."""
+    """C3 led a round in between: C1 remembers another generation than the one that it completed last."""
     group = seed_002()
     group.generation += 1
     group.leader = group.leader.completed(group.generation)
@@ -216,7 +216,7 @@ def test_partition_claimed_by_a_former_subscriber_waits_until_it_is_revoked():
 
 
 def test_new_topic_does_not_affect_the_memory_of_others():
-    """C2's P1 is waited for though the group's subscription has changed meanwhile."""
+    """C2's P1 waits for it although the group's subscription has changed meanwhile."""
     group = seed_002()
     del group.owned["C2"]
     assert group.round(0) == (300_000, {})
@@ -280,7 +280,7 @@ def test_group_left_alone_owns_every_partition_once(max_delay_ms, life):
         assert 0 <= delay_ms <= max_delay_ms
         new = [tp for member, owned in group.owned.items() for tp in owned - before[member]]
         assert len(new) == len(set(new))
-        assert not set(new) & set(claimed), "given out before its owner has given it up"
+        assert not set(new) & set(claimed), "assigned before its owner has given it up"
         assert all(tp.topic in group.topics_of(member) for member, owned in group.owned.items() for tp in owned)
         if not max_delay_ms:
             assert delay_ms == 0
@@ -294,7 +294,7 @@ def test_group_left_alone_owns_every_partition_once(max_delay_ms, life):
 
 @given(st.sampled_from((1, 40, 10_000)), lives)
 def test_nothing_that_has_an_owner_moves_while_a_delay_runs(max_delay_ms, life):
-    """One subscription for all, one leader. New partitions are given out meanwhile: those that were just taken away."""
+    """All have one subscription and one leader. Only partitions that were just taken away are assigned meanwhile."""
     group, gone = Group({"w0": set()}, max_delay_ms=max_delay_ms), {}
     for kind, detail in life:
         if kind not in ("join", "leave", "return", "wait"):
@@ -315,7 +315,7 @@ def test_nothing_that_has_an_owner_moves_while_a_delay_runs(max_delay_ms, life):
     st.sampled_from((0, 10_000)),
 )
 def test_equal_subscriptions_are_assigned_like_connects_tasks(owned_tasks, first_topic, max_delay_ms):
-    """Six partitions as two topics, in order, and as Connect's assignor sees six tasks: the same goes to the same."""
+    """Six partitions of two topics, in order, are assigned as Connect's assignor assigns six tasks."""
     every = [
         TopicPartition(topic, n) for topic, size in (("t", first_topic), ("u", 6 - first_topic)) for n in range(size)
     ]
@@ -352,7 +352,7 @@ def test_leader_does_not_keep_deleted_partitions(size):
 
 
 def calls_of_a_round(size: int, partitions: int) -> int:
-    """Python functions called to decide once more for a group in which everybody lacks another topic."""
+    """How many Python functions another round calls in a group in which each member lacks another topic."""
     topics = [f"t{n:03d}" for n in range(size)]
     leader, owned, calls = DelayedLeader(), dict.fromkeys((f"m{n}" for n in range(size)), frozenset()), 0
 
@@ -387,6 +387,6 @@ def calls_of_a_round(size: int, partitions: int) -> int:
 
 
 def test_round_with_different_subscriptions_looks_at_each_claim_once():
-    """Not once for each set of topics that has subscribers of its own: there may be as many as topics."""
+    """Not once for each distinct set of topics: there may be as many sets as topics."""
     few, many = (calls_of_a_round(size, partitions=8_000 // size) for size in (4, 40))  # 8,000 claims
     assert many < 3 * few

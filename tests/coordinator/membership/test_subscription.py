@@ -1,4 +1,4 @@
-"""What is subscribed to, by name and by a pattern, and what each stream has of it."""
+"""Subscriptions by name and by pattern, and the part of each stream."""
 
 from __future__ import annotations
 

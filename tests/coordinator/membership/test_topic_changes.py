@@ -1,4 +1,4 @@
-"""When topics make a member rejoin: its own pattern's, and what the leader shared out."""
+"""When topics make a member rejoin: those that match its pattern, and those that the leader assigned."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def seen(**sizes: int) -> TopicsSeen:
         ({"t": 4}, {"t": 4}, ()),
         ({"t": 4}, {"t": 4, "others": 9}, ()),
         ({"t": 4}, {"t": 6}, ("t",)),
-        ({"t": 4}, {"t": 2}, ("t",)),  # deleted and made again, smaller
+        ({"t": 4}, {"t": 2}, ("t",)),  # deleted and created again, smaller
         ({"t": 4}, {}, ("t",)),
         ({"t": 0}, {}, ()),
-        ({"t": 0}, {"t": 1}, ("t",)),  # was not there when it was assigned
+        ({"t": 0}, {"t": 1}, ("t",)),  # did not exist when partitions were assigned
         ({"t": 4, "of-a-follower": 2, "z": 1}, {"t": 4, "of-a-follower": 3}, ("of-a-follower", "z")),
     ],
 )

@@ -1,4 +1,4 @@
-"""The bytes of the consumer protocol: against kafka-python's, there and back, and from members that send nonsense."""
+"""The bytes of the consumer protocol: compared with kafka-python's, round trips, and garbled input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # kafka-python reads its schemas by a deprecated function while it is imported
+    warnings.simplefilter("ignore")  # kafka-python calls a deprecated function while it is imported
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 VERSIONS = range(NEWEST_VERSION + 1)
@@ -31,7 +31,7 @@ SUBSCRIPTION = MemberSubscription(topics=("a", "bé"), owned=OWNED, generation=7
 
 
 def theirs(version: int) -> bytes:
-    """kafka-python's encoding of SUBSCRIPTION, its version in front."""
+    """kafka-python's encoding of SUBSCRIPTION, with its version in front."""
     owned = []
     if version >= 1:
         owned = [
@@ -50,7 +50,7 @@ def theirs(version: int) -> bytes:
 
 
 def known_to(version: int) -> MemberSubscription:
-    """What of SUBSCRIPTION a version can say."""
+    """The part of SUBSCRIPTION that a version can express."""
     return MemberSubscription(
         topics=SUBSCRIPTION.topics,
         owned=OWNED if version >= 1 else (),

@@ -1,4 +1,4 @@
-"""The two APIs of the server design as bytes: the page's example, there and back, and what is refused."""
+"""The two APIs of the server design as bytes: the page's example, round trips, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteTopics of `__consumer_offsets` is allowed, as by real 3.9.1 and 4.1.1 brokers: offsets go, groups go on."""
+"""DeleteTopics of `__consumer_offsets` is allowed, as by real 3.9.1 and 4.1.1: groups lose their offsets and go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JoinGroup and SyncGroup read by hand: whatever was read before, a request means what kio reads in it."""
+"""JoinGroup and SyncGroup read by hand: whatever was read before, a request is read as by kio."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ versions = pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda valu
 
 
 def who(api: Api) -> st.SearchStrategy[dict[str, Any]]:
-    """What differs from member to member."""
+    """The fields that differ between members."""
     ids: dict[str, Any] = {"group_id": IDS, "member_id": IDS, "group_instance_id": st.none() | IDS}
     if api is Api.SyncGroup:
         ids["generation_id"] = st.integers(-1, 2**31 - 1)
@@ -36,7 +36,7 @@ def who(api: Api) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def read(reader: Any, frame: bytes) -> object:
-    """The body, or that it is refused."""
+    """The body, or a mark that it was refused."""
     key = (int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big"))
     try:
         return codec.decode_request(frame, {key: reader}).body
@@ -85,7 +85,7 @@ def join_frame(metadata: bytes, member_id: str = "m") -> bytes:
 
 
 def by_kio(reader: Any, frame: bytes) -> bool:
-    """Whether kio was asked."""
+    """Whether kio read the frame."""
     asked = []
     body = codec.decode_request(frame).body
     reader(frame, 16, lambda *_: asked.append(1) or body)

@@ -1,4 +1,4 @@
-"""The short way of heartbeats answers as the usual one does, or not at all, whatever has become of the group."""
+"""The fast path of heartbeats answers like the usual one, or not at all, whatever has happened to the group."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Scene:
         return self.connections[-1]
 
     async def joined(self, instance_id: str | None = None, member_id: str = "", *, syncs: bool = True) -> str:
-        """A member that leads its generation; static ones need not come twice."""
+        """A member that leads its generation; static ones need not join twice."""
         connection = await self.connect()
         answer = await connection.call(Api.JoinGroup, 5, **JOIN, member_id=member_id, group_instance_id=instance_id)
         if answer.error_code.value == 79:
@@ -75,7 +75,7 @@ class Scene:
         await (await self.connect()).call(Api.LeaveGroup, 1, group_id=GROUP, member_id=member_id)
 
     async def joins_later(self) -> None:
-        """Somebody new, whose JoinGroup stays parked."""
+        """A new member, whose JoinGroup stays parked."""
         connection = await self.connect()
         answer = await connection.call(Api.JoinGroup, 5, **JOIN)
         connection.send(Api.JoinGroup, 5, {**JOIN, "member_id": answer.member_id})
@@ -90,7 +90,7 @@ class Scene:
 
 @dataclass
 class Heartbeat:
-    """One, answered in both ways."""
+    """A heartbeat that is answered on both paths."""
 
     handler: Any
     context: RequestContext
@@ -141,7 +141,7 @@ def test_fast_path_gives_the_same_answers_while_the_generation_lasts(version: in
         assert (again(), heartbeat.usual()) == (0, 0), "stable"
         await stage.joins_later()
         assert (again(), heartbeat.usual()) == (27, 27), "preparing"
-        assert heartbeat.handler.repeat(heartbeat.context, heartbeat.body) is None, "what comes next is a JoinGroup"
+        assert heartbeat.handler.repeat(heartbeat.context, heartbeat.body) is None, "the next request is a JoinGroup"
 
     play(scene)
 
@@ -185,7 +185,7 @@ async def _stops(stage: Scene, member: str) -> None:
 
 
 async def _grows(stage: Scene, member: str) -> None:
-    """`__consumer_offsets` gets so many partitions that the group is another one's."""
+    """`__consumer_offsets` gets so many partitions that the group belongs to another one."""
     cluster = stage.coordinator.cluster
     topic = cluster.snapshot.topics[GROUP_METADATA_TOPIC]
     count = next(n for n in range(5, 100) if partition_of(GROUP, n) >= 4)
@@ -251,7 +251,7 @@ def test_session_restarts_with_each_heartbeat_on_the_fast_path() -> None:
         for _ in range(20):
             await asyncio.sleep(0.7 * SESSION_MS / 1000)
             assert again() in (0, None)
-            if again() is None:  # the timer had to be set anew
+            if again() is None:  # the timer had to be set again
                 assert heartbeat.usual() == 0
         assert heartbeat.usual() == again() == 0
         connection = await stage.connect()

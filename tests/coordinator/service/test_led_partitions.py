@@ -1,4 +1,4 @@
-"""The coordinator around its machine: loading, moving, fencing, stopping, and what is acknowledged when."""
+"""The coordinator around its machine: loading, moving, fencing, stopping, and when it acknowledges."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def named(code: ErrorCode) -> str:
 
 
 def error_of(api: Api, body: Any) -> str:
-    """The error of an answer, wherever that API has it."""
+    """The error in a response, wherever that API has it."""
     match api:
         case Api.OffsetCommit:
             return named(body.topics[0].partitions[0].error_code)
@@ -168,7 +168,7 @@ def test_group_and_offsets_are_loaded_when_the_partition_returns():
         assert named(beat.error_code) == "NONE"
         fetched = await connection.call(Api.OffsetFetch, 7, **FETCH)
         assert fetched.topics[0].partitions[0].committed_offset == 5
-        # Sessions began anew with the load, and end if nobody is heard of.
+        # Sessions restarted with the load, and expire without heartbeats.
         await asyncio.sleep(11)
         described = await connection.call(Api.DescribeGroups, 5, groups=[GROUP])
         assert described.groups[0].group_state == "Empty"
@@ -205,7 +205,7 @@ def test_fenced_write_is_refused_and_ends_the_coordination_at_once():
         assert error_of(Api.OffsetCommit, answer) == "NOT_COORDINATOR"
         (refused,) = coordinator.tracer.of("offset_refused")
         assert refused["error"] == "NOT_COORDINATOR"
-        # Everybody else learns of it as well, before the cluster's view has changed.
+        # Other clients learn of it as well, before the cluster's view has changed.
         assert named((await parked).error_code) == "NOT_COORDINATOR"
         beat = await connection.call(Api.Heartbeat, 3, group_id=GROUP, generation_id=1, member_id=member_id)
         assert named(beat.error_code) == "NOT_COORDINATOR"
@@ -276,7 +276,7 @@ def test_damaged_log_is_not_led():
 
 
 def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
-    """Its timers would be at work otherwise, of groups that nobody leads."""
+    """Otherwise its timers would fire for groups that no broker leads."""
     begun: list[LedPartition] = []
 
     def fails(partition: LedPartition, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Requests that take long to answer: a bystander's heartbeats are answered while they are at work."""
+"""Requests that take long to answer: a bystander's heartbeats are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-#: Heartbeats that a bystander gets answered at least while a long request is at work; in one turn it would be one.
+#: The least number of heartbeats answered to a bystander during a long request; in one turn it would be one.
 HEARTBEATS_MIN = 10
-#: Groups that are listed and described: in CI, and as many as an adversary made.
+#: Groups that are listed and described: in CI, and as many as an attacker created.
 GROUPS, GROUPS_LONG = 5_000, 100_000
-#: Names of one request: in CI, and as many as it may have.
+#: Names in one request: in CI, and as many as are allowed.
 NAMES, NAMES_LONG = 15_000, REQUEST_ELEMENTS_MAX - 10
 
 
 def long_requests(number: int) -> dict[str, tuple[Api, int, Mapping[str, Any]]]:
-    """By what they are, with so many names in each."""
+    """{description: request with so many names}."""
     return {
         "DescribeGroups of empty names": (Api.DescribeGroups, 5, {"groups": [""] * number}),
         "FindCoordinator of empty names": (Api.FindCoordinator, 4, {"coordinator_keys": [""] * number}),
@@ -60,7 +60,7 @@ def long_requests(number: int) -> dict[str, tuple[Api, int, Mapping[str, Any]]]:
 
 
 class Bystander:
-    """Asks the next heartbeat when the last one is answered."""
+    """Sends the next heartbeat when the last one is answered."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self._connection = connection
@@ -92,7 +92,7 @@ async def coordinating(connection: BrokerConnection) -> None:
 
 
 async def created(connection: BrokerConnection, name: str) -> None:
-    """Have the topic created by asking for it, and wait until it can be committed to."""
+    """Let a metadata request create the topic, and wait until its offsets can be committed."""
 
     async def is_led() -> bool:
         answer = await connection.call(Api.Metadata, {"topics": [{"name": name}]}, version=1)
@@ -102,7 +102,7 @@ async def created(connection: BrokerConnection, name: str) -> None:
 
 
 async def observed(broker: LimitedBroker, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:
-    """The answer to a long request, during which the bystander was served; neither is encoded or decoded meanwhile."""
+    """The answer to a long request, after a check that the bystander was served. Coding the messages is not timed."""
     request = encode_request(api, version, 1, "c", body)
     beating = await connect(broker)
     bystander = Bystander(beating)

@@ -28,7 +28,7 @@ def asked(version: int, body: dict[str, Any], *, before: dict[str, int], create:
         assert name == "__consumer_offsets"
         create(cluster)
 
-    lookup = Lookup(SimpleNamespace(cluster=cluster, create_internal_topic=create_internal_topic))  # type: ignore[arg-type]  # what it looks at
+    lookup = Lookup(SimpleNamespace(cluster=cluster, create_internal_topic=create_internal_topic))  # type: ignore[arg-type]  # all that it uses
     request = decode_request(encode_request(Api.FindCoordinator, version, 1, "c", body)[SIZE:])
     context = RequestContext(0, "c", "127.0.0.1", Api.FindCoordinator, version, 1)
 

@@ -50,7 +50,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
         watching = Watching(chroot)
         async with opened(chroot) as member:
             watching.watch(WatchIds(GROUP))
-            await watching.reported({})  # nothing there, not even the folder
+            await watching.reported({})  # there is nothing, not even the parent
             a, b, foreign = (paths.member_id(GROUP, name) for name in ("a", "b", "foreign"))
             await member.create(a, registration_payload(("t",), 0), ephemeral=True, makepath=True)
             await watching.reported({"a": ("t",)})
@@ -58,7 +58,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
             await member.create(b, registration_payload(("u", "t"), 0), ephemeral=True)
             await watching.reported({"a": ("t",), "b": ("t", "u")})
             assert sorted(watching.reads("getData")) == ["a", "b", "foreign"]
-            # Data is not watched: it is read again when somebody says so.
+            # Data is not watched: it is read again on request.
             await member.set(a, registration_payload(("u",), 0))
             watching.watch(ReadAgain(GROUP, "a"))
             await watching.reported({"a": ("u",), "b": ("t", "u")})
@@ -73,7 +73,7 @@ def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) 
             assert len({event["session"] for event in watching.tracer.of("session_changed")}) == 2
             await member.delete(a)
             await watching.reported({})
-            # Nobody wants to see any more: nothing is read.
+            # No group watches now: nothing is read.
             watching.watch(ForgetIds(GROUP))
             reads = len(watching.reads("getChildren"))
             await member.create(b, registration_payload(("t",), 0), ephemeral=True)
@@ -110,7 +110,7 @@ def test_group_that_comes_and_goes_keeps_one_watch(chroot: str) -> None:
             watching.watch(ForgetIds(GROUP))
         assert watching.watches._opening is not None
         assert len(watching.watches._opening.result()._watches) == 1
-        # And it shows in every later read.
+        # Every later read finds it.
         watching.watch(WatchIds(GROUP))
         await until(lambda: len(watching.reports) == 4, 10, "the ids to be read")
         async with opened(chroot) as member:
@@ -124,7 +124,7 @@ def test_group_that_comes_and_goes_keeps_one_watch(chroot: str) -> None:
 
 
 def readable(chroot: str, path: str, *, by_all: bool) -> None:
-    """Let everybody read a znode, or only who knows the password."""
+    """Make a znode readable by all clients, or only with the password."""
     admin = KazooClient(chroot, auth_data=[("digest", "admin:secret")])
     admin.start()
     admin.set_acls(path, OPEN_ACL_UNSAFE if by_all else [make_digest_acl("admin", "secret", all=True)])
@@ -139,7 +139,7 @@ def test_ids_without_permission_are_seen_once_readable(chroot: str) -> None:
             await member.create(paths.member_id(GROUP, "a"), registration_payload(("t",), 0), makepath=True)
             await asyncio.to_thread(readable, chroot, ids, by_all=False)
             watching.watch(WatchIds(GROUP))
-            await until(lambda: "ids" in watching.reads("getChildren"), 10, "the ids to be read in vain")
+            await until(lambda: "ids" in watching.reads("getChildren"), 10, "the ids to be read without permission")
             assert not watching.reports
             await asyncio.to_thread(readable, chroot, ids, by_all=True)
             await watching.reported({"a": ("t",)})

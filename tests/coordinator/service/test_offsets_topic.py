@@ -1,4 +1,4 @@
-"""`__consumer_offsets` read over the wire: what is in it, at which offsets, and by which clients."""
+"""`__consumer_offsets` read over the wire: its records, their offsets, and which clients can read it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_topic_has_the_keys_and_values_that_4_1_1_writes_in_the_same_conversatio
     async def body() -> None:
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
             await create_topics(broker, {"t": 2})
-            # As it was recorded: the client's id is in what is stored.
+            # As recorded: what is stored includes the client's id.
             connection = await WireConnection.open("127.0.0.1", broker.address.port, "log")
             written = await converse(connection)
             connection.close()
@@ -51,16 +51,18 @@ def test_topic_has_the_keys_and_values_that_4_1_1_writes_in_the_same_conversatio
 
 
 def test_offsets_grow_with_every_write_and_stay_when_the_coordinator_moves(chroot: str, tmp_path: Path) -> None:
-    """Whoever reads along goes on at the next coordinator where it was, and misses no write."""
+    """A reader continues at the next coordinator where it was, and misses no write."""
     place = TopicPartition(TOPIC, NUMBER)
 
     async def body() -> None:
         async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
             await create_topics(brokers[0], {"t": 2})
             connections = [await connected(broker) for broker in brokers]
-            # Either broker may come to lead it; the first question creates the topic.
+            # Either broker may become its leader; the first lookup creates the topic.
             await connections[0].send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": [GROUP]})
-            await until(lambda: any(broker.cluster.leads(place) for broker in brokers), 20, "one of them to lead")
+            await until(
+                lambda: any(broker.cluster.leads(place) for broker in brokers), 20, "one of the brokers to lead"
+            )
             (first,) = [n for n in (0, 1) if brokers[n].cluster.leads(place)]
             old, new = connections[first], connections[1 - first]
             await wait_for_coordinator(old, GROUP)
@@ -81,7 +83,7 @@ def test_offsets_grow_with_every_write_and_stay_when_the_coordinator_moves(chroo
             before.positions = {NUMBER: 0}
             kept = await before.new()
             await brokers[first].stop()
-            await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 20, "the other one to lead")
+            await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 20, "the other broker to lead")
             await wait_for_coordinator(new, GROUP)
             reader.connection = before.connection = new
             before.positions = {NUMBER: 0}

@@ -1,4 +1,4 @@
-"""What brokers ask each other: connections are kept, and opened again when they are gone."""
+"""Requests between brokers: connections are kept, and reopened when they are lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_concurrent_calls_share_a_connection_and_a_closed_one_is_reopened(
             assert await metadata_of(peers, at) is not None
             assert len(opened) == 2
         await until(lambda: opened[1].closed, 10, "the broker to close the connection")
-        assert await metadata_of(peers, at) is None, "nobody listens there any more"
+        assert await metadata_of(peers, at) is None, "no broker listens there now"
         async with running_broker(chroot, tmp_path) as broker:
             assert await metadata_of(peers, broker.address) is not None, "at its new address"
             await peers.close()
@@ -64,7 +64,9 @@ def test_calls_at_once_to_a_frozen_broker_share_the_wait_for_it(monkeypatch: pyt
 
     async def test() -> None:
         peers = Peers()
-        with socket.create_server(("127.0.0.1", 0)) as frozen:  # the system accepts for it, and nothing answers
+        with socket.create_server(
+            ("127.0.0.1", 0)
+        ) as frozen:  # the operating system accepts connections, and nothing answers
             at = BrokerAddress(1, *frozen.getsockname())
             assert await asyncio.gather(*(metadata_of(peers, at) for _ in range(20))) == [None] * 20
             assert len(attempts) == 1

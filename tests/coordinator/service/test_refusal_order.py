@@ -26,7 +26,7 @@ CIRCUMSTANCES = ("no id, stopping", "no id", "stopping, loading", "loading", "el
 
 Row = tuple[int, int, int, int, int, int]
 
-#: What is answered in each circumstance; `no id` is the empty group id, sent to a coordinator that leads everything.
+#: The answer in each circumstance; `no id` is the empty group id, sent to a coordinator that leads everything.
 ANSWERS: dict[tuple[Api, int], Row] = {
     (Api.JoinGroup, 9): (24, 24, 15, 14, 16, 79),
     (Api.SyncGroup, 3): (24, 24, 15, 27, 16, 25),
@@ -105,7 +105,7 @@ async def _ask(connection: HandlerConnection, api: Api, version: int, group_id: 
     match api:
         case Api.JoinGroup:
             body |= JOIN
-        case Api.SyncGroup if version >= 5:  # without them it is refused before anything is looked at
+        case Api.SyncGroup if version >= 5:  # without them it is refused before any check
             body |= {"protocol_type": "consumer", "protocol_name": "range"}
         case Api.OffsetCommit:
             body |= {"generation_id_or_member_epoch": -1, "topics": OFFSETS}
@@ -125,7 +125,7 @@ async def _ask(connection: HandlerConnection, api: Api, version: int, group_id: 
 
 
 def _error(api: Api, answer: Any) -> int:
-    """The error, wherever that API has it."""
+    """The error in the response, wherever that API has it."""
     if api in {Api.OffsetCommit, Api.TxnOffsetCommit} or not hasattr(answer, "error_code"):
         topics = getattr(answer, "topics", None)
         (part,) = topics[0].partitions if topics else getattr(answer, "groups", None) or answer.results

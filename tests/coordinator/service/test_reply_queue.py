@@ -1,4 +1,4 @@
-"""Answers go out in turns, and the machine is ahead of them: what clients get is the same, in the same order."""
+"""Answers are sent in turns, later than the machine gives them: clients get the same answers in the same order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WHO = ("a", "b", "c", "d")
 
 
 class TurnsByHand(Turns):
-    """One piece at each `step`. A piece that fails ends its work, as in the real ones."""
+    """One piece at each `step`. A piece that fails ends its work, as in `Turns`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def test_sent_answer_allows_the_next_request():
 
         def go_on(answer: bytes) -> None:
             seen.append(answer)
-            reply_queue.put([reply(2)])  # the connection's next request completes something
+            reply_queue.put([reply(2)])  # the connection's next request is answered at once
 
         reply_queue.expect(0, lambda answer: answer.assignment).on_complete(go_on)
         for token in (1, 2):
@@ -136,7 +136,7 @@ def test_sent_answer_allows_the_next_request():
 
 
 class Play:
-    """One partition whose answers are given as the script says."""
+    """One partition whose answers are sent as scripted."""
 
     def __init__(self, *, at_once: bool) -> None:
         self.turns = TurnsByHand()
@@ -154,7 +154,7 @@ class Play:
         machine = Machine(Limits(members_max=3, session_timeout_ms_min=1), assignment_settings(config), lambda _: 0)
         self.partition = LedPartition(machine, self.log, services, deliver=_never, watch=_never, decide=_never)
         self.answers: dict[int, Any] = {}
-        self.order: list[int] = []  # of the answers that were waited for
+        self.order: list[int] = []  # the tokens of the parked requests, in the order of their answers
         self.ids: dict[str, str] = {}
         self._at_once = at_once
         self._numbers = itertools.count()
@@ -258,7 +258,7 @@ ACTIONS = st.lists(
     ),
     max_size=40,
 )
-#: Two members form a group, then a third one comes; answers are left to wait.
+#: Two members form a group, then a third one joins; answers are delayed.
 FORMED = [
     *(("join", who) for who in "aabb"),
     ("timer", TimerKind.JOIN),

@@ -1,4 +1,4 @@
-"""Old offsets by the broker's settings: seen to each interval from the load on, gone from the log too."""
+"""Offsets expire by the broker's settings: checked at each interval from the load on, and removed from the log too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may commit in a group of the server design, who may use its group id, and what administrators see and do."""
+"""Which members of a server group may commit, which clients may use its id, and what administrators see and do."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_commit_of_a_moving_partition_is_refused_once_the_next_generation_is_bei
     world.holding = True
     in_time = world.commit("a", {"t-0": 1})
     world.register("b")
-    world.pass_ms(REBALANCE_TIMEOUT_MS)  # a is dropped, generation 2 is on its way
+    world.pass_ms(REBALANCE_TIMEOUT_MS)  # a is dropped, generation 2 is being stored
     too_late = world.commit("a", {"t-0": 2})
     world.write_all()
     assert (world.errors(in_time), world.errors(too_late)) == ({"t-0": "NONE"}, {"t-0": "ILLEGAL_GENERATION"})
@@ -112,7 +112,7 @@ def test_group_id_belongs_to_the_design_that_has_members() -> None:
 def test_offsets_of_a_group_with_members_are_not_deleted_and_do_not_expire() -> None:
     world = stable("a")
     world.commit("a", {"t-0": 1})
-    world.reload()  # which begins to look for old offsets
+    world.reload()  # from then on it looks for expired offsets
     world.settle("a")
     world.now_ms += world.machine.limits.retention_ms + 1
     (key,) = (key for key in world.timers if not key.group_id)
@@ -125,13 +125,13 @@ def test_offsets_of_a_group_with_members_are_not_deleted_and_do_not_expire() -> 
     world.unregister("a")
     world.obey("a")
     world.pass_ms(60_000)
-    # Old as they are, the group has only just become empty: it may be a restart (KIP-211).
+    # They are old, but the group has only just become empty: it may be a restart (KIP-211).
     world._perform(world.machine.timer_fired(key, world.now))
     assert world.committed() == {"t-0": 1}
     world.now_ms += world.machine.limits.retention_ms
     world._perform(world.machine.timer_fired(key, world.now))
     assert world.committed() == {}
-    # With nothing left it is forgotten, and whoever comes later begins anew.
+    # With nothing left it is forgotten, and members that join later start a new group.
     assert world.machine.knows(GROUP)
     world._perform(world.machine.timer_fired(key, world.now))
     assert (world.log, world.machine.knows(GROUP)) == ({}, False)

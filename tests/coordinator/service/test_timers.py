@@ -1,4 +1,4 @@
-"""The coordinator's timers on the loop: due ones in order, moved and cancelled ones not."""
+"""The coordinator's timers on the loop: they fire in order when they are due, unless moved or cancelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def key(name: str) -> TimerKey:
 
 
 def fired(*actions: tuple[str, int | None], wait_ms: int = 1_000) -> list[tuple[str, int]]:
-    """Set (or, with None, cancel) timers in this order; who fired, and when in milliseconds."""
+    """Set (or, with None, cancel) timers in this order; returns which fired, and when in milliseconds."""
     clock = ManualClock()
     seen: list[tuple[str, int]] = []
 

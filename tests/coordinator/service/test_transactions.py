@@ -32,7 +32,7 @@ GROUP, TRANSACTION = "g", "x"
 
 
 class Client:
-    """What a producer and a fetching member send."""
+    """Requests of a producer and of a member that fetches offsets."""
 
     def __init__(self, call: Callable[..., Awaitable[Any]], group_id: str = GROUP) -> None:
         self._call = call
@@ -65,7 +65,7 @@ class Client:
         return answer.error_code
 
     async def fetch(self, *, version: int = 8) -> tuple[int, ErrorCode]:
-        """Of t-0, and not what may change."""
+        """The stable offset of t-0, and the error."""
         topics = [{"name": "t", "partition_indexes": [0]}]
         groups = [{"group_id": self._group_id, "topics": topics}]
         one = {"group_id": self._group_id, "topics": topics} if version < 8 else {"groups": groups}
@@ -193,7 +193,7 @@ def test_commit_in_a_transaction_for_a_nonexistent_topic_is_refused_and_creates_
 
 @pytest.mark.kafka("testVerificationErrorsForTxnOffsetCommits")
 def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
-    """KIP-890: nothing is to stay pending that no EndTxn would end."""
+    """KIP-890: otherwise an offset would stay pending that no EndTxn ends."""
 
     async def play(_: LoneCoordinator, client: Client) -> None:
         client.producer = {"transactional_id": TRANSACTION, "producer_id": 9, "producer_epoch": 0}

@@ -29,14 +29,14 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @asynccontextmanager
 async def broker_at(chroot: str, data_dir: Path) -> AsyncIterator[str]:
-    """Its bootstrap address; topic t has two partitions."""
+    """The bootstrap address of a broker whose topic t has two partitions."""
     async with running_broker(chroot, data_dir, mount=(mount,)) as broker:
         await create_topics(broker, {"t": 2})
         yield bootstrap_of(broker)
 
 
 async def settled(bootstrap: str, *partitions: TopicPartition) -> None:
-    """Until the markers have come."""
+    """Wait until the markers have been written."""
 
     async def stable() -> bool:
         return all([len(set(await stable_and_end(bootstrap, tp))) == 1 for tp in partitions])
@@ -166,7 +166,7 @@ def test_markers_and_verification_use_persistent_connections_between_brokers(
         async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
             await create_topics(brokers[0], {"t": 2})
             bootstrap = bootstrap_of(*brokers)
-            for number in range(4):  # of both brokers' transactional ids
+            for number in range(4):  # so that both brokers coordinate some transactional id
                 async with transactional(bootstrap, f"x{number}") as producer:
                     await producer.init()
                     await producer.send(T0, f"a{number}")
@@ -233,7 +233,7 @@ def test_member_with_read_committed_gets_committed_records_and_no_markers(chroot
 def test_client_older_than_transactions_waits_at_a_marker_for_the_next_record(
     version: int, chroot: str, tmp_path: Path
 ):
-    """It is given nothing of the marker, so an answer at once would have it ask again and again."""
+    """It is given nothing of the marker, so with an immediate answer it would ask again and again."""
 
     async def test() -> None:
         async with (

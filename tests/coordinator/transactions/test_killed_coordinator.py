@@ -1,4 +1,4 @@
-"""`kill -9` of a transaction's coordinator: what it has decided is carried out, and nothing is done by halves."""
+"""`kill -9` of a transaction's coordinator: what it decided is carried out, and no transaction is applied in part."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONS = [TopicPartition("u", number) for number in range(4)]
 
 
 async def settled(brokers: Brokers) -> None:
-    """Until no transaction is open anywhere."""
+    """Wait until no transaction is open on any broker."""
 
     async def stable() -> bool:
         try:
@@ -47,7 +47,7 @@ def stopped(brokers: Brokers, node_id: int) -> None:
 def test_successor_completes_a_transaction_whose_coordinator_was_killed_after_prepare(
     commits: bool, chroot: str, tmp_path: Path
 ):
-    """The other broker stands still, so no marker can reach its partitions before the coordinator is killed."""
+    """The other broker is stopped, so no marker can reach its partitions before the coordinator is killed."""
 
     async def test() -> None:
         async with cluster(chroot, tmp_path, 2) as brokers:
@@ -79,7 +79,7 @@ def test_successor_completes_a_transaction_whose_coordinator_was_killed_after_pr
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_transactions_are_whole_whenever_their_coordinator_is_killed(rounds: int, chroot: str, tmp_path: Path):
-    """A SIGKILL at a random moment around EndTxn; the producer asks again until somebody has an answer."""
+    """A SIGKILL at a random moment around EndTxn; the producer asks again until some broker answers."""
 
     async def test() -> None:
         moments = random.Random(7)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: What each client calls it when a later incarnation has taken its transactional id.
+#: Each client's error after a later incarnation has taken its transactional id.
 FENCED = {"confluent-kafka": "_FENCED", "kafka-python": "ProducerFencedError", "aiokafka": "ProducerFenced"}
 WRITTEN = {"read_committed": ["a", "b", "d", "end"], "read_uncommitted": ["a", "b", "c", "d", "end"]}
 FENCING = {

@@ -18,7 +18,7 @@ TINY, SMALL = (300, 25, 12), (3_000, 70, 30)
 
 @st.composite
 def groups(draw):
-    """Any group, with any owners: some that may not have what they have, some that have nothing of anything."""
+    """Any group, with any owners: some own what they do not subscribe to, some own nothing."""
     sizes = draw(st.lists(st.integers(0, 9), max_size=6))
     members = draw(st.integers(0, 7))
     subscribed = draw(st.lists(st.booleans(), min_size=members * len(sizes), max_size=members * len(sizes)))
@@ -48,7 +48,7 @@ def test_balancing_of_large_groups_is_as_fair(asked):
 @pytest.mark.parametrize("kind", kinds(*TINY, seed=0))
 @pytest.mark.parametrize("size", [TINY, SMALL])
 def test_group_is_fair_after_every_leave_and_join(kind, size):
-    """One, a tenth and half of the members leave and come back; then a tenth of them want something else."""
+    """One, a tenth and half of the members leave and come back; then a tenth of them subscribe to other topics."""
     asked = kinds(*size, seed=1)[kind].balanced()
     assert fault_of(asked, asked.owner) == ""
     members = len(asked.subscribed)

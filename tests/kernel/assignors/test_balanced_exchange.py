@@ -1,4 +1,4 @@
-"""The arithmetic of evening out says at once what would come of moving one partition after the other."""
+"""The arithmetic of balancing gives at once the result of moving one partition after the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def columns(rows):
 
 
 def one_by_one(loads, stock, others):
-    """Loads of givers and takers when nothing can go from one to another that has two or more less."""
+    """Loads of givers and takers once no partition can move to a member with at least two fewer."""
     loads, stock, others = list(loads), list(stock), list(others)
     while True:
         giver = max((at for at in range(len(loads)) if stock[at]), key=loads.__getitem__, default=None)
@@ -42,7 +42,7 @@ def test_exchange_ends_like_single_moves(giving, taking):
 
 
 def test_exchange_takes_from_members_in_the_given_order():
-    """Three have 3, one has 1: one partition has to go, and it is the third's."""
+    """Three have 3, one has 1: one partition has to move, and it is the third member's."""
     alike = np.zeros(1, bool)
     givers = Givers(np.array([3, 3, 3]), np.array([3, 3, 3]), np.array([False, False, True]))
     give, take = exchange(givers, Takers(np.array([1]), alike))

@@ -60,7 +60,7 @@ def owned_by_one(rng):
     [(joined, 1.0), (left, 0.98), (changed, 0.98), (owned_by_anybody, 0.98), (owned_by_one, 0.95)],
 )
 def test_small_group_rarely_moves_more_than_the_minimum(change, least_in):
-    """All fair assignments are looked at; the lower bound is held against the same."""
+    """All fair assignments are enumerated; the lower bound is compared with their minimum."""
     at_the_least = 0
     for seed in range(CASES):
         asked = change(np.random.default_rng(seed))
@@ -89,7 +89,7 @@ def test_large_group_moves_only_released_partitions_at_a_leave_and_little_above_
 
 @pytest.mark.parametrize(("kind", "times"), [("ten random topics", 1.6), ("pairs of topics", 1.6), ("chain", 2.1)])
 def test_group_with_few_topics_per_member_moves_little_above_the_bound(kind, times):
-    """In a chain partitions really go from member to member; the bound counts only who must have more in the end."""
+    """In a chain partitions move from member to member; the bound counts only what members must gain in the end."""
     asked = kinds(10_000, 200, 50, seed=2)[kind].balanced()
     for gone in ([60], np.arange(0, 200, 10), np.arange(0, 200, 2)):
         smaller = asked.without(gone)
@@ -131,7 +131,7 @@ def is_fair(answer, subscriptions):
 
 
 def test_recorded_unequal_groups_are_as_complete_and_fair_as_kafkas():
-    """What Kafka's class kept and what is kept here are counted over all: nearly as much."""
+    """Over all groups, nearly as many partitions are kept as by Kafka's class."""
     steps, kept, kept_by_kafka = 0, 0, 0
     for step in unequal_steps("sticky"):
         subscriptions = subscriptions_of(step)

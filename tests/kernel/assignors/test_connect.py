@@ -1,4 +1,4 @@
-"""Connect's incremental assignor: seed 002's three rounds and their variants, and what holds for any cluster."""
+"""Connect's incremental assignor: seed 002's three rounds and their variants, and invariants of any cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cluster:
     memory: Memory = field(default_factory=Memory)
 
     def round(self, now_ms=None):
-        """One completed round; what was decided, and the workers have done it."""
+        """One completed round: the decision, which the workers have carried out."""
         self.now_ms = self.now_ms if now_ms is None else now_ms
         self.memory, decided = assign_incrementally(
             self.memory,
@@ -55,7 +55,7 @@ def moved(decided):
 
 
 def seed_002(**settings):
-    """C1{P0,P3} C2{P1} C3{P2}, and the leader knows it."""
+    """C1{P0,P3} C2{P1} C3{P2}, known to the leader."""
     units = {"C1": "P0 P3", "C2": "P1", "C3": "P2"}
     cluster = Cluster({worker: set(map(Unit, text.split())) for worker, text in units.items()}, **settings)
     decided = cluster.round()

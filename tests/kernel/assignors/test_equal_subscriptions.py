@@ -1,4 +1,4 @@
-"""Equal subscriptions: what the arrays say is what Kafka's algorithm says, walked through one partition at a time."""
+"""Equal subscriptions: the arrays give the same as Kafka's algorithm, which takes one partition at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 
 @st.composite
 def groups(draw):
-    """(sizes, members): some carry on from an answer, some contradict, some know a generation from user data only."""
+    """(sizes, members): some keep an answer, some contradict, some have a generation in the user data only."""
     sizes = draw(st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9)))
     claimed = st.builds(TopicPartition, st.sampled_from([*TOPICS, "gone"]), st.integers(-1, 10))
     group = {}
@@ -63,7 +63,7 @@ def rejoining(answer, generation):
 @BOTH
 @pytest.mark.parametrize("seed", range(3))
 def test_arrays_give_the_walks_answer_over_the_rounds_of_a_large_group(strategy, seed):
-    """Some two thousand partitions; members come, go and come back with what they had long ago."""
+    """About two thousand partitions; members join, leave and return with what they had long ago."""
     drawn = random.Random(seed)
     sizes = {topic: drawn.randrange(1, 900) for topic in TOPICS}
     names = [*OF_ONE_HASH, *(f"member-{n}" for n in range(drawn.randrange(150)))]

@@ -45,7 +45,7 @@ def test_members_are_numbered_in_hash_order_and_ranked_in_java_order():
     ),
 )
 def test_claims_are_settled_as_one_by_one(sizes, said):
-    """Members that claim a partition twice, name two generations, or none, are among them."""
+    """Some members claim a partition twice, some name two generations, or none."""
     group = {m: MemberSubscription(topics=("t", "u"), generation=subscribed) for m, (_, _, subscribed) in said.items()}
     claim = {
         id(group[m]): Claim(tuple(TopicPartition(*tp) for tp in had), generation)

@@ -1,4 +1,4 @@
-"""Java's hash order, against what java.util.HashMap and HashSet of a JVM gave."""
+"""Java's hash order, compared with java.util.HashMap and HashSet on a JVM."""
 
 from __future__ import annotations
 

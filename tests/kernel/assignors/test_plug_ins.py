@@ -1,4 +1,4 @@
-"""Strategies that users plug in: found by entry point, loaded with clear errors, their answers looked at."""
+"""Strategies that users plug in: found by entry point, loaded with clear errors, their answers checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP = {"b": MemberSubscription(topics=("t",)), "a": MemberSubscription(topics=
 
 @pytest.fixture(autouse=True)
 def _forgotten():
-    """What one test has plugged in is unknown to the next."""
+    """Forget after each test what it has plugged in."""
     plugged_in.cache_clear()
     yield
     plugged_in.cache_clear()
@@ -48,7 +48,7 @@ def install(tmp_path, monkeypatch):
 
 
 def answering(install, answer):
-    """Plugs in a strategy that always answers this."""
+    """Plug in a strategy that always gives this answer."""
     install("wrong_answer", f"def assign(sizes, group):\n    return {answer!r}\n", {"wrong": "wrong_answer:assign"})
     return assignor("wrong")
 
@@ -61,7 +61,7 @@ def test_strategy_of_an_installed_package_is_found_by_its_name(install):
 
 
 def test_page_on_writing_an_assignor_is_correct(install):
-    """Its package is installed as it stands there, and its last example prints what it says."""
+    """The page's package is installed as printed, and its last example prints what the page says."""
     page = (ROOT / "docs" / "writing-an-assignor.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
     (source, trial), (project,) = ([text for kind, text in blocks if kind == wanted] for wanted in ("python", "toml"))

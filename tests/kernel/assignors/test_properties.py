@@ -1,4 +1,4 @@
-"""What must hold for any group: every partition exactly once, to a subscriber, and as evenly as promised."""
+"""Invariants for any group: every partition exactly once, to a subscriber, and as evenly as documented."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def plain(topics, instance_id, owned, generation):
 
 
 def eager(topics, instance_id, owned, generation):
-    """The subscription of a sticky member: it owns nothing now, and its claim is in the user data."""
+    """The subscription of a sticky member: it has no owned partitions, and its claim is in the user data."""
     user_data = encode_sticky(owned, generation) if owned or generation is not None else None
     return MemberSubscription(topics=topics, instance_id=instance_id, generation=generation, user_data=user_data)
 
@@ -57,15 +57,15 @@ def answers_of(strategy, steps, subscription):
         yield step, ASSIGNORS[strategy](step["partitions"], subscriptions)
 
 
-def held_against_kafka(strategy, steps, subscription=plain):
+def assert_equals_kafka(strategy, steps, subscription=plain):
     for step, answer in answers_of(strategy, steps, subscription):
         assert {member: set(partitions) for member, partitions in answer.items()} == expected_sets(step)
         assert sum(map(len, answer.values())) == sum(map(len, expected_sets(step).values()))
 
 
-def held_against_kafka_in_order(strategy, steps, subscription=plain):
-    """As before; of members that subscribe alike, also the order in which each of them got its partitions."""
-    held_against_kafka(strategy, steps, subscription)
+def assert_equals_kafka_in_order(strategy, steps, subscription=plain):
+    """As above; where all subscribe alike, also the order in which each member got its partitions."""
+    assert_equals_kafka(strategy, steps, subscription)
     for step, answer in answers_of(strategy, steps, subscription):
         if len({frozenset(topics) for _, topics, *_ in step["members"]}) == 1:
             assert answer == {m: [(t, p) for t, ps in runs for p in ps] for m, runs in step["expect"].items()}
@@ -73,23 +73,23 @@ def held_against_kafka_in_order(strategy, steps, subscription=plain):
 
 @pytest.mark.parametrize("steps", recorded("range"))
 def test_range_answers_as_kafkas_class(steps):
-    held_against_kafka("range", steps)
+    assert_equals_kafka("range", steps)
 
 
 @pytest.mark.parametrize("steps", recorded("roundrobin"))
 def test_roundrobin_answers_as_kafkas_class(steps):
-    held_against_kafka("roundrobin", steps)
+    assert_equals_kafka("roundrobin", steps)
 
 
 @pytest.mark.parametrize("subscription", [plain, eager])
 @pytest.mark.parametrize("steps", recorded("sticky"))
 def test_sticky_answers_as_kafkas_class(steps, subscription):
-    held_against_kafka_in_order("sticky", steps, subscription)
+    assert_equals_kafka_in_order("sticky", steps, subscription)
 
 
 @pytest.mark.parametrize("steps", recorded("cooperative-sticky"))
 def test_cooperative_sticky_answers_as_kafkas_class(steps):
-    held_against_kafka_in_order("cooperative-sticky", steps)
+    assert_equals_kafka_in_order("cooperative-sticky", steps)
 
 
 @pytest.mark.parametrize("steps", recorded("cooperative-sticky"))
@@ -152,26 +152,26 @@ def test_thread_range_answers_as_the_zookeeper_consumers_class(steps):
         assert answer == expected_sets(step)
 
 
-def held_against_the_old_class(deal, steps):
+def assert_equals_the_old_class(assign, steps):
     for step in steps:
         threads, partitions, every = threads_of(step)
         if "error" in step["expect"]:
             with pytest.raises(UnequalSubscriptions, match="same topics and numbers of streams"):
-                deal(partitions, threads)
+                assign(partitions, threads)
         else:
-            answer = deal(partitions, threads)
+            answer = assign(partitions, threads)
             assert answer.keys() == every
             assert {thread: set(part) for thread, part in answer.items()} == expected_sets(step)
 
 
 @pytest.mark.parametrize("steps", recorded("roundrobin-0.8.2"))
 def test_thread_roundrobin_answers_as_the_class_of_0_8_2(steps):
-    held_against_the_old_class(roundrobin_0_8_2, steps)
+    assert_equals_the_old_class(roundrobin_0_8_2, steps)
 
 
 @pytest.mark.parametrize("steps", recorded("roundrobin-1.1"))
 def test_thread_roundrobin_answers_as_the_class_of_1_1(steps):
-    held_against_the_old_class(roundrobin_1_1, steps)
+    assert_equals_the_old_class(roundrobin_1_1, steps)
 
 
 def test_recorded_cases_are_all_here():

@@ -1,7 +1,7 @@
 """Answers of Kafka 4.1.1's own classes at the edges that recorded.jsonl.gz does not reach.
 
 Groups at the sizes where Java's hash tables double, odd and long member ids, ids that crowd one bucket, doubled
-instance ids, and user data of every age: without a generation, with one only there, with another one than the
+instance ids, and user data of every age: without a generation, with the only generation, with another one than the
 subscription, cut short, overwritten. Claims of partitions that do not exist are left out (claims.py says why).
 """
 

@@ -30,7 +30,7 @@ def assigned(strategy, sizes, group):
 
 
 def after(strategy, sizes, group, generation=1):
-    """The same members in their next rebalance, owning what they were given now."""
+    """The same members in their next rebalance, owning what they were just assigned."""
     answer = ASSIGNORS[strategy](sizes, group)
     return {
         name: MemberSubscription(topics=subscription.topics, owned=tuple(answer[name]), generation=generation)
@@ -59,7 +59,7 @@ def test_first_assignment_of_equal_subscriptions_is_round_robins(strategy):
 
 @BOTH
 def test_partitions_of_a_departed_member_are_reassigned_and_the_rest_stays(strategy):
-    """000-n, as Kafka has it since 2.5.1; seed 000 and the Javadoc have the general algorithm's answer."""
+    """000-n, as in Kafka since 2.5.1; seed 000 and the Javadoc give the general algorithm's answer."""
     group = without(after(strategy, FOUR_TOPICS, THREE_ALIKE), "C1")
     assert assigned(strategy, FOUR_TOPICS, group) == {"C0": "t0p0 t0p1 t1p1 t3p0", "C2": "t1p0 t2p0 t2p1 t3p1"}
 
@@ -86,7 +86,7 @@ def test_subscriptions_in_a_ring_are_assigned_to_the_least_loaded_member(strateg
 
 
 def test_cooperative_member_that_joins_waits_a_round_for_what_it_gets():
-    """Section 4.1: two rounds, and a member that keeps a partition never stops reading it."""
+    """Section 4.1: two rounds; partitions that stay are read all the time."""
     strategy, sizes = "cooperative-sticky", {"t": 6}
     group = after(strategy, sizes, {"A": member("t"), "B": member("t")})
     assert assigned(strategy, sizes, group) == {"A": "tp0 tp2 tp4", "B": "tp1 tp3 tp5"}
@@ -118,7 +118,7 @@ def test_claim_of_the_higher_generation_wins(strategy):
 
 @BOTH
 def test_partition_claimed_twice_in_one_generation_is_lost_to_both(strategy):
-    """KAFKA-12984: cooperatively it is withheld for a round, for both may be reading it."""
+    """KAFKA-12984: cooperatively it is withheld for a round, because both may be reading it."""
     group = {"A": member("t", "tp0 tp1", 3), "B": member("t", "tp0 tp2", 3), "C": member("t", "", 3)}
     answer = assigned(strategy, {"t": 3}, group)
     assert (answer["A"], answer["B"]) == ("tp1", "tp2")
@@ -127,7 +127,7 @@ def test_partition_claimed_twice_in_one_generation_is_lost_to_both(strategy):
 
 @BOTH
 def test_claim_of_an_unsubscribed_member_can_cancel_anothers(strategy):
-    """Contradictions are settled before anybody asks who still subscribes: A's claim was as good as B's."""
+    """Contradictions are settled before subscriptions are checked: A's claim was as good as B's."""
     group = {"A": member("u", "", 3), "B": member("t", "", 3), "C": member("t", "tp0", 3)}
     sizes = {"t": 2, "u": 1}
     assert assigned(strategy, sizes, group) == {"A": "up0", "B": "tp1", "C": "tp0"}
@@ -153,7 +153,8 @@ def test_claims_on_deleted_topics_are_dropped(strategy):
 @pytest.mark.parametrize("topics", ["t", "t u"])
 def test_claims_on_partitions_that_do_not_exist_are_dropped(strategy, topics):
     """A topic recreated with fewer partitions. Kafka's leader fails here with equal subscriptions, and with
-    others deals out what is not there."""
+    different ones assigns what does not exist.
+    """
     group = {"A": member(topics, "tp0 tp3", 1), "B": member("t", "tp1 tp2", 1)}
     answer = assigned(strategy, {"t": 3}, group)
     assert answer == {"A": "tp0", "B": "tp1 tp2"}
@@ -170,14 +171,14 @@ EVERY_T = " ".join(f"tp{n}" for n in range(6))
 
 
 def test_former_owner_without_topics_is_skipped():
-    """Kafka's leader fails here (a NullPointerException): A had two of them once, and its only topic is gone."""
+    """Kafka's leader fails here (NullPointerException): A once had two of them, and its only topic is gone."""
     group = {"A": member("gone", "tp0 tp1", 1), "B": member("t", EVERY_T, 3), "C": member("t u", "", 3)}
     answer = assigned("sticky", {"t": 6, "u": 1}, group)
     assert answer == {"A": "", "B": "tp2 tp3 tp4 tp5", "C": "tp0 tp1 up0"}
 
 
 def test_former_owner_gets_back_a_partition_of_an_unsubscribed_topic():
-    """An oddity of Kafka's: A shares v with D, so it takes part, and once had two of what B has too many of."""
+    """An oddity of Kafka's: A shares v with D, so it takes part, and it once had two of B's surplus partitions."""
     group = {
         "A": member("v", "tp0 tp1", 1),
         "B": member("t", EVERY_T, 3),
@@ -189,9 +190,9 @@ def test_former_owner_gets_back_a_partition_of_an_unsubscribed_topic():
 
 
 def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answer(monkeypatch):
-    """Kafka 4.1.1 does not come back from this one: moves back to former owners, and what moves in their place.
+    """Kafka 4.1.1 does not return from this one: it moves partitions back to former owners, and others in their place.
 
-    The circle is noticed, long before the walks are over: each of them moves something.
+    We notice the circle long before the walks are over: each of them moves something.
     """
     monkeypatch.setattr(sticky_general, "PASSES_MAX", 1_000)
     move, moves = GeneralAssignment._move, []
@@ -217,7 +218,7 @@ def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answ
 
 
 def test_partitions_move_along_a_chain_of_members_until_neighbours_are_balanced():
-    """Each shares one topic with the next, and the last link is walked first: it takes more than 100 walks."""
+    """Each member shares one topic with the next, and the last link is walked first: it takes more than 100 walks."""
     links, names = 22, [f"m{number:02d}" for number in range(23)]
     topics = [f"t{links - number:02d}" for number in range(links)]
     sizes = {topic: 480 if topic == topics[0] else 240 for topic in topics}
@@ -240,7 +241,7 @@ def test_empty_group_and_empty_subscriptions(strategy):
 
 
 def test_sticky_prefers_user_data_to_the_subscription():
-    """An eager member owns nothing when it joins; what it says of itself there is its strategy's business."""
+    """An eager member owns nothing when it joins; the owned partitions in its subscription do not count."""
     user_data = {"A": encode_sticky(partitions("tp1"), 2), "B": encode_sticky(partitions("tp0"), 2)}
     group = {
         name: MemberSubscription(topics=("t",), owned=partitions("tp0 tp1"), generation=2, user_data=data)
@@ -250,7 +251,7 @@ def test_sticky_prefers_user_data_to_the_subscription():
 
 
 def test_generation_of_the_first_claimant_is_read_from_its_subscription():
-    """A says 5 in its user data and 1 in its subscription: B's 3 is held against the 1, and wins."""
+    """A has 5 in its user data and 1 in its subscription: B's 3 is compared with the 1, and wins."""
     group = {
         "A": MemberSubscription(topics=("t",), generation=1, user_data=encode_sticky(partitions("tp0"), 5)),
         "B": MemberSubscription(topics=("t",), generation=3, user_data=encode_sticky(partitions("tp0"), 3)),
@@ -259,7 +260,7 @@ def test_generation_of_the_first_claimant_is_read_from_its_subscription():
 
 
 def test_cooperative_generation_of_before_3_4_is_user_data():
-    """So a stale claim is still found out."""
+    """So a stale claim is still detected."""
     group = {
         "A": MemberSubscription(topics=("t",), owned=partitions("tp0"), generation=7),
         "B": MemberSubscription(topics=("t",), owned=partitions("tp0 tp1"), user_data=encode_cooperative(6)),
@@ -268,7 +269,7 @@ def test_cooperative_generation_of_before_3_4_is_user_data():
 
 
 def test_cooperative_withholds_by_raw_claims_when_subscriptions_differ():
-    """B's claim on t1 is stale and its subscription gone; C still has to wait a round for it."""
+    """B's claim on t1 is stale, and B no longer subscribes to it; C still has to wait a round for it."""
     group = {"B": member("u", "tp1", 1), "C": member("t", "tp0", 3)}
     answer = assigned("cooperative-sticky", {"t": 2, "u": 1}, group)
     assert answer == {"B": "up0", "C": "tp0"}

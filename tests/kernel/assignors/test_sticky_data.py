@@ -1,4 +1,4 @@
-"""User data of the sticky strategies: Kafka's bytes, older ones, and nonsense."""
+"""User data of the sticky strategies: Kafka's bytes, older ones, and garbled ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sticky strategies promise any group: complete, even, and as little moved as that allows."""
+"""Guarantees of the sticky strategies for any group: complete, even, and as few moves as that allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 
 
 def group_of(topics_of, answer=None, generation=None):
-    """Members as they come back after an answer; a new one has nothing."""
+    """Members as they rejoin after an answer; a new one has nothing."""
     had = answer or {}
     return {
         name: MemberSubscription(
@@ -42,8 +42,8 @@ def group_of(topics_of, answer=None, generation=None):
 def settled(strategy, sizes, group):
     """The answer once nothing is withheld: one round, cooperatively mostly two.
 
-    With different subscriptions the second round may find a better way to share what the first one freed, and take
-    something else away for a third; Kafka's class does the same.
+    With different subscriptions the second round may find a better way to distribute what the first one freed, and
+    revoke something else for a third; Kafka's class does the same.
     """
     topics_of = {name: subscription.topics for name, subscription in group.items()}
     for generation in range(100, 100 + ROUNDS[strategy]):
@@ -66,7 +66,7 @@ def assert_complete(answer, sizes, topics_of):
 
 
 def assert_even(answer, topics_of):
-    """Of two members that differ by two or more, nothing of the fuller one could go to the other."""
+    """If two members differ by two or more, no partition of the larger one could move to the other."""
     for fuller, partitions in answer.items():
         for other in answer:
             if len(partitions) >= len(answer[other]) + 2:
@@ -75,7 +75,7 @@ def assert_even(answer, topics_of):
 
 @st.composite
 def changes(draw, memberships=subscribed):
-    """(sizes, topics a member) before and after something has happened to the group."""
+    """(sizes, topics per member) before and after a change of the group."""
     before, topics_of = draw(sizes), draw(memberships)
     after = {**before, **draw(st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 12), max_size=2))}
     for topic, size in before.items():
@@ -109,7 +109,7 @@ def test_unchanged_group_moves_nothing(strategy, sizes, topics_of):
 
 @given(changes())
 def test_changed_large_groups_are_complete_and_balanced_again(change):
-    """Those whose members subscribe to different topics, from a size on, here from nothing on."""
+    """Groups with different subscriptions count as large from some size on, here from zero."""
     before, topics_of, after, later = change
     first = assign_sticky(before, group_of(topics_of), exact_up_to=0)
     group = group_of(later, first, 1)

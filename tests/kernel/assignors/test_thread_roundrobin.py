@@ -1,4 +1,4 @@
-"""The old consumer's round robins: the vectors of the reference, Java's hash, and what holds for every group."""
+"""The old consumer's round robins: the vectors of the reference, Java's hash, and invariants of every group."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ THREADS = [f"g_c{member}-{n}" for member in (1, 10, 2) for n in range(3)]
 GROUPS = st.dictionaries(st.sampled_from(TOPICS), st.lists(st.sampled_from(THREADS), unique=True, min_size=1))
 
 
-def dealt(deal, sizes, threads):
-    """{thread: "t0/1 t1/0"}: in the order in which they were dealt."""
-    answer = deal({topic: range(size) for topic, size in sizes.items()}, threads)
+def assigned(assign, sizes, threads):
+    """{thread: "t0/1 t1/0"}, in the order of assignment."""
+    answer = assign({topic: range(size) for topic, size in sizes.items()}, threads)
     return {thread: " ".join(f"{tp.topic}/{tp.partition}" for tp in part) for thread, part in answer.items()}
 
 
@@ -31,7 +31,7 @@ def dealt(deal, sizes, threads):
         ("[a,0]", 86974003),
         ("[t0,0]", -1581112286),
         ("", 0),
-        ("\U0001f600", 1772899),  # two units: 31 * 0xD83D + 0xDE00
+        ("\U0001f600", 1772899),  # two code units: 31 * 0xD83D + 0xDE00
     ],
 )
 def test_hash_is_javas(text, expected):
@@ -68,7 +68,7 @@ def test_hash_is_javas(text, expected):
     ],
 )
 def test_roundrobin_of_0_8_2_equals_the_references_vector(sizes, threads, expected):
-    assert dealt(roundrobin_0_8_2, sizes, dict.fromkeys(sizes, threads)) == expected
+    assert assigned(roundrobin_0_8_2, sizes, dict.fromkeys(sizes, threads)) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_refusal_names_both_topics_and_a_few_threads():
 
 def test_roundrobin_of_1_1_accepts_unequal_subscriptions():
     threads = {"a": ["c1-0", "c2-0"], "b": ["c2-0"]}
-    assert dealt(roundrobin_1_1, {"a": 2, "b": 2}, threads) == {"c1-0": "a/0", "c2-0": "a/1 b/0 b/1"}
+    assert assigned(roundrobin_1_1, {"a": 2, "b": 2}, threads) == {"c1-0": "a/0", "c2-0": "a/1 b/0 b/1"}
 
 
 def test_roundrobin_of_1_1_assigns_nothing_without_subscriptions():
@@ -110,8 +110,8 @@ def test_members_of_both_releases_in_one_group_are_incompatible():
 
 @given(SIZES, st.sets(st.sampled_from(THREADS), min_size=1))
 def test_equal_subscriptions_get_everything_once_and_evenly(sizes, threads):
-    for deal in (roundrobin_0_8_2, roundrobin_1_1):
-        answer = deal({t: range(n) for t, n in sizes.items()}, dict.fromkeys(sizes, sorted(threads)))
+    for assign in (roundrobin_0_8_2, roundrobin_1_1):
+        answer = assign({t: range(n) for t, n in sizes.items()}, dict.fromkeys(sizes, sorted(threads)))
         loads = [len(part) for part in answer.values()]
         assert max(loads) - min(loads) <= 1
         every = sorted(tp for part in answer.values() for tp in part)

@@ -12,7 +12,7 @@ from kernel.assignors.hash_order import bucket, table_size, texts_in_hash_order
 from kernel.assignors.tree_bins import has_full_bucket, iteration_order, spreads
 from kernel.java_hash import java_hash
 
-#: Sixteen texts of one hash.
+#: Sixteen texts with the same hash.
 ONE_HASH = ["".join(text) for text in itertools.product(("Aa", "BB"), repeat=4)]
 
 #: m2, m18, ...: one bucket of 16, and of 64.

@@ -11,7 +11,7 @@ from kernel.errors import ConfigurationError
 
 
 def assigned(strategy, sizes, topics_of, instances=None):
-    """Answers as {member: "t0p0 t0p1"}: the tables read like the texts they come from."""
+    """Answers as {member: "t0p0 t0p1"}, so that the tables read like the texts that they come from."""
     subscriptions = {
         member: MemberSubscription(topics=tuple(topics.split()), instance_id=(instances or {}).get(member))
         for member, topics in topics_of.items()
@@ -20,7 +20,7 @@ def assigned(strategy, sizes, topics_of, instances=None):
     return {member: " ".join(f"{tp.topic}p{tp.partition}" for tp in sorted(answer[member])) for member in answer}
 
 
-#: (the reference's name, strategy, partitions a topic, topics a member, expected)
+#: (the reference's name, strategy, partitions per topic, topics per member, expected)
 VECTORS = [
     (
         "000-a",

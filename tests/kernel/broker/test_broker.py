@@ -1,4 +1,4 @@
-"""The composition: starts that fail leave nothing behind, mounted parts live between subscription and stop."""
+"""The whole broker: failed starts leave nothing behind, mounted parts run from subscription to stop."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_mounted_part_is_served_and_stops_while_the_cluster_is_still_there(chroo
             handled.append(f"stopped with {len(topic.partitions)} partitions")
 
         services.on_stop(stop)
-        assert services.cluster.snapshot.brokers == {}, "not joined yet: the moment to subscribe"
+        assert services.cluster.snapshot.brokers == {}, "it has not joined yet: parts can subscribe"
         return {Api.Heartbeat: heartbeat}
 
     async def test() -> None:

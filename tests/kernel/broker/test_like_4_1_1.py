@@ -1,6 +1,6 @@
-"""Administration, and where refusals differ: what a 4.1.1 broker answered, asked of ours (`tests.support.admin_cases`).
+"""Administration and refusals: ours must answer like a 4.1.1 broker (`tests.support.admin_cases`).
 
-What ours answers differently on purpose is taken out by name below; messages are compared where they speak of settings.
+Intended differences are excluded by name below; messages are compared if they are about settings.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tests.support.brokers import running_broker
 
 RECORDED = json.loads((Path(__file__).parent / "admin-4.1.1.json").read_text(encoding="utf-8"))
 
-#: {what is asked: where the answer differs, and why}
+#: {request: where the answer differs, and why}
 DIFFERENT = {
     "create: validate only": "4.1.1 makes up the id of a topic that it does not create; ours answers none",
     "metadata: null name, no id": "4.1.1 fails inside and says UNKNOWN_SERVER_ERROR; ours says INVALID_REQUEST",
 }
-#: A cluster with a quorum keeps this one as altered for all brokers (KIP-966); without one it is a default, as in 3.9.
+#: A cluster with a quorum has this setting altered for all brokers (KIP-966); without one it is a default, as in 3.9.
 OF_THE_QUORUM = "min.insync.replicas"
 ALL_BROKERS, DEFAULT = 3, 5
 
@@ -31,7 +31,7 @@ def test_answers_equal_those_of_4_1_1(chroot: str, tmp_path: Path) -> None:
             return await answers(broker.address.host, broker.address.port)
 
     ours = asyncio.run(asyncio.wait_for(run(), 120))
-    assert ours.keys() == RECORDED.keys(), "recorded from other questions: record again"
+    assert ours.keys() == RECORDED.keys(), "recorded with other requests: record again"
     wrong = {}
     for label, theirs in RECORDED.items():
         expected, found = _without_the_quorum(theirs), ours[label]
@@ -43,7 +43,7 @@ def test_answers_equal_those_of_4_1_1(chroot: str, tmp_path: Path) -> None:
 
 
 def _explained_less(found: Any, expected: Any) -> Any:
-    """`found` without the messages that only ours has: a refusal that explains itself is not worse for it."""
+    """`found` without the messages that only ours has: more explanation is no difference."""
     if isinstance(found, dict) and isinstance(expected, dict):
         same = {name: _explained_less(value, expected.get(name)) for name, value in found.items()}
         if same.get("error_code") != 0 and same.get("error_message") and expected.get("error_message") is None:
@@ -55,7 +55,7 @@ def _explained_less(found: Any, expected: Any) -> Any:
 
 
 def _without_the_quorum(theirs: Any) -> Any:
-    """What 4.1.1 would say if its cluster had no quorum."""
+    """What 4.1.1 would answer if its cluster had no quorum."""
     if isinstance(theirs, list):
         plain = [_without_the_quorum(one) for one in theirs]
         return sorted(plain, key=lambda item: json.dumps(item, sort_keys=True))

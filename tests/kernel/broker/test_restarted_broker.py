@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TP = TopicPartition("t", 0)
 NO_ID = {"broker.id": "-1"}
-#: No test waits for it to time out: whoever does, fails.
+#: So long that a test that waits for the session to time out fails.
 SESSION_MS = 60_000
 WAIT_MS = 10_000
 
@@ -48,7 +48,7 @@ async def broker_on(port: int, chroot: str, folder: Path) -> AsyncIterator[Broke
 
 @asynccontextmanager
 async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterator[Process]:
-    """A broker that is a process, to be killed."""
+    """A broker in another process, which can be killed."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.support.broker_child", chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
         stdin=asyncio.subprocess.PIPE,
@@ -57,7 +57,7 @@ async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterato
     )
     try:
         assert process.stdout is not None
-        assert await process.stdout.readline(), "it did not start"
+        assert await process.stdout.readline(), "the broker did not start"
         yield process
     finally:
         if process.returncode is None:
@@ -82,7 +82,7 @@ def test_restarted_brokers_without_an_id_keep_their_ids_and_lead_their_topics(ch
             await two.cluster.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[ids[1]]])
             await led(two)
             await send_values(two, TP, [b"first"])
-        # In the other order, and one alone.
+        # In the other order, and one of them alone.
         async with broker_on(ports[1], chroot, tmp_path) as two:
             assert two.address.node_id == ids[1]
             await led(two)
@@ -203,7 +203,9 @@ def test_session_ends_once_and_for_all_and_only_with_its_password(chroot: str) -
             assert await session.exists("/mine") is not None, "a wrong password ends nothing"
             assert await end_session(chroot, SessionCredentials(session_id, password), timeout_s=5)
             assert await session.exists("/mine") is None
-            assert await end_session(chroot, SessionCredentials(session_id, password), timeout_s=5), "it is over"
+            assert await end_session(chroot, SessionCredentials(session_id, password), timeout_s=5), (
+                "the session is over"
+            )
 
     asyncio.run(body())
 
@@ -216,7 +218,7 @@ def test_ending_a_session_is_given_up_if_no_server_answers(unused_port: int) -> 
 def test_cluster_that_another_broker_of_the_folder_has_just_made_is_no_other_one(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two brokers start on an empty ZooKeeper; the second asks it before the first has made the cluster."""
+    """Two brokers start on an empty ZooKeeper; the second one reads it before the first has created the cluster."""
     answers: list[str | None] = [None]
 
     async def find_cluster(session: ZooKeeperSession) -> str | None:

@@ -1,6 +1,6 @@
 """Stock admin clients against a live broker: each creates a topic, alters, describes, empties and deletes it.
 
-What is expected is what each of them saw of a real 4.1.1 broker (`tests.support.stock_admins`).
+Each must see what it saw of a real 4.1.1 broker (`tests.support.stock_admins`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def bootstrap(chroot: str, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Api, set[int]]:
-    """The versions in which Fetch and ListOffsets came; ask for it before `bootstrap`."""
+    """The versions of the Fetch and ListOffsets requests; request this fixture before `bootstrap`."""
     seen: dict[Api, set[int]] = {Api.Fetch: set(), Api.ListOffsets: set()}
     for handlers, name, api in (
         (FetchHandlers, "fetch", Api.Fetch),
@@ -90,7 +90,7 @@ def test_every_stock_client_reads_what_all_of_them_wrote(versions: dict[Api, set
             for codec in CODECS:
                 mine = [value for value in values if value.startswith(f"{client} {codec} ")]
                 assert mine in ([], [value.decode() for value in values_of(client, codec)]), "in order"
-    # What is there for the originals misleads nobody: it costs a conversion, headers and times.
+    # No client uses the old versions, which are for the originals: they cost a conversion, headers and times.
     assert min(versions[Api.Fetch]) >= 4
     assert min(versions[Api.ListOffsets]) >= 1
 

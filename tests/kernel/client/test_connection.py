@@ -1,4 +1,4 @@
-"""Our own connections: negotiation, pipelining, and what happens when the other side is late, gone or strange."""
+"""Our connections: negotiation, pipelining, and what happens when the other side is late, gone or garbled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Reply = Callable[[bytes], bytes | None]
 
 @asynccontextmanager
 async def replying(reply: Reply) -> AsyncIterator[int]:
-    """A server that answers each frame with `reply(frame)`, or closes for None; gives its port."""
+    """A server that answers each frame with `reply(frame)`, or closes on None; yields its port."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

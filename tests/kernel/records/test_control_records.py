@@ -12,7 +12,7 @@ from kernel.values import TopicPartition
 
 TP = TopicPartition("t", 0)
 
-#: From a Fetch of a 4.1.1 broker's: an abort of producer 1 at offset 2, and a commit by a coordinator at epoch 99.
+#: From a 4.1.1 broker's Fetch response: an abort of producer 1 at offset 2, and a commit by a coordinator at epoch 99.
 RECORDED = [
     (
         EndMarker(commits=False, coordinator_epoch=0),
@@ -98,4 +98,4 @@ def test_both_aborts_of_a_producer_are_skipped():
     log.write("z", producer_id=1)
     log.end_transaction(1, commits=True)
     assert log.values(((1, 0), (1, 2))) == ["z"]
-    assert log.values(((1, 2), (1, 0))) == ["z"]  # in whatever order they are listed
+    assert log.values(((1, 2), (1, 0))) == ["z"]  # in any order of the list

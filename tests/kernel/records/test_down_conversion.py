@@ -1,4 +1,4 @@
-"""Batches as messages of before 0.11: what a broker of 1.1.1 answered, and that nothing is lost on the way."""
+"""Batches as messages from before 0.11: as a broker of 1.1.1 answered, and without a loss."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kernel.records.records import CorruptRecords, NewRecord, build_batch, decod
 from kernel.values import TopicPartition
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that is deprecated
+    warnings.simplefilter("ignore")  # kafka-python calls a deprecated function while it is imported
     from kafka.record.legacy_records import LegacyRecordBatch
 
 TP = TopicPartition("t", 0)
 RECORDED = json.loads((Path(__file__).parent / "old-formats-1.1.1.json").read_text())["answers"]
 OLD_CODECS = ("none", "gzip", "snappy", "lz4")
 
-#: Offset, size, checksum, format and attributes stand before anything else, in format 1 a time follows.
+#: Offset, size, checksum, format and attributes come first; in format 1 a time follows.
 HEAD_BYTES = {0: 18, 1: 26}
 
 
@@ -39,7 +39,7 @@ def at_offset(batch: bytes, offset: int) -> bytes:
 
 
 def with_attributes(batch: bytes, bits: int) -> bytes:
-    """The batch with more bits set, and no checksum to match: only those of the old formats are looked at here."""
+    """The batch with more bits set, without a new checksum: only checksums of the old formats are checked here."""
     changed = bytearray(batch)
     struct.pack_into(">h", changed, 21, struct.unpack_from(">h", batch, 21)[0] | bits)
     struct.pack_into(">I", changed, 17, calc_crc32c(bytes(changed[21:])))
@@ -47,7 +47,7 @@ def with_attributes(batch: bytes, bits: int) -> bytes:
 
 
 def messages_of(data: bytes) -> list[bytes]:
-    """Cut apart by the sizes that they say."""
+    """The messages, split by their size fields."""
     found = []
     while data:
         (size,) = struct.unpack_from(">i", data, 8)
@@ -57,7 +57,7 @@ def messages_of(data: bytes) -> list[bytes]:
 
 
 def unwrapped(message: bytes, magic: int) -> tuple[int, bytes]:
-    """(codec, what the value of a wrapper holds), unpacked by hand: no library reads format 0 with lz4."""
+    """(codec, content of a wrapper's value), unpacked by hand: no library reads format 0 with lz4."""
     attributes = message[17]
     key_size, value_size = struct.unpack_from(">ii", message, HEAD_BYTES[magic])
     assert key_size == -1, "a wrapper has no key"
@@ -71,7 +71,7 @@ def unwrapped(message: bytes, magic: int) -> tuple[int, bytes]:
             return 2, b"".join(bytes(cramjam.snappy.decompress_raw(block)) for block in _blocks(value[16:], ">i"))
         case 3:
             assert value[:7] == b"\x04\x22\x4d\x18\x60\x40" + (b"\x82" if magic else b"\x1a")
-            right = value[:6] + b"\x82" + value[7:]  # with the checksum that LZ4's own specification wants
+            right = value[:6] + b"\x82" + value[7:]  # with the checksum of LZ4's specification
             return 3, bytes(cramjam.lz4.decompress(right))
     raise AssertionError(f"codec {attributes & 7}")
 
@@ -106,7 +106,7 @@ def read(data: bytes, magic: int) -> list[tuple[int, int | None, bytes | None, b
 
 
 def same_messages(one: bytes, other: bytes, magic: int) -> bool:
-    """Equal, but for how gzip names the machine that packed it."""
+    """Equal, except for the operating system in gzip's header."""
 
     def same(a: bytes, b: bytes) -> bool:
         if a == b:
@@ -199,7 +199,7 @@ def test_time_of_the_append_goes_to_the_wrapper_and_every_message(codec: str) ->
     for message in (*made, *plain):
         assert message[17] & 0x08
         assert struct.unpack_from(">q", message, 18) == (9,)
-    assert not down_converted(TP, batch, 0, 0)[17] & 0x08, "format 0 knows no times"
+    assert not down_converted(TP, batch, 0, 0)[17] & 0x08, "format 0 has no times"
 
 
 def test_wrapper_has_the_last_offset_and_the_newest_time() -> None:
@@ -222,7 +222,9 @@ def test_data_without_a_whole_batch_comes_back_as_it_is() -> None:
     batch = build_batch([NewRecord(b"a", None, 0)])
     for cut in range(len(batch)):
         assert down_converted(TP, batch[:cut], 0, 0) == batch[:cut]
-    assert down_converted(TP, batch + batch[:30], 0, 0) == down_converted(TP, batch, 0, 0), "a cut end is left out"
+    assert down_converted(TP, batch + batch[:30], 0, 0) == down_converted(TP, batch, 0, 0), (
+        "a truncated end is left out"
+    )
 
 
 def test_zstd_and_nonsense_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Records are looked at before they are stored; what unpacks to too much is refused before there is room for it."""
+"""Records are checked before they are stored; what unpacks to too much is refused before memory is taken for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BAD, ODD = bad_batches(), odd_batches()
 
 
 def store_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Produced batches are stored as they were before records were checked."""
+    """Store produced batches without checking their records."""
 
     async def as_it_is(batch: AppendBatch, _: UnpackingTurn) -> AppendBatch:
         return batch
@@ -85,7 +85,7 @@ def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroot: str
 
 
 def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
-    """In a process of its own under a limit, because what slips through may abort it."""
+    """In a separate process under a limit, because what slips through may abort it."""
     command = [sys.executable, "-m", "tests.support.bombs"]
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert child.returncode == 0, child.stderr[-2000:]
@@ -101,7 +101,7 @@ def test_batch_may_unpack_to_eight_times_its_size_if_that_is_more_than_16_mebiby
 def test_batch_beyond_the_bound_is_answered_with_an_error_and_its_connection_goes_on(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where such a batch is in a log already, and ListOffsets looks into it."""
+    """Also when such a batch is in a log already, and ListOffsets reads it."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         large = build_batch([NewRecord(bytes(UNPACKED_BYTES_MIN), None, TIME_MS)], codec="zstd")
@@ -136,7 +136,7 @@ def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
         for task in tasks[:3]:
             task.cancel()
         await asyncio.gather(*tasks[:3], return_exceptions=True)
-        assert running == [0], "cancelled, and at work nevertheless"
+        assert running == [0], "cancelled, but still at work"
         go_on.set()
         await asyncio.gather(*tasks[3:])
 

@@ -1,4 +1,4 @@
-"""Record batches: there and back, with every codec, and what is refused or called corrupt."""
+"""Record batches: round trips with every codec, and what is refused or corrupt."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_mutated_batch_is_corrupt_by_our_own_errors(data: st.DataObject, codec: 
     batch = bytearray(build_batch([NewRecord(b"value" * 9, b"k", 1)] * 3, codec=codec))
     for _ in range(data.draw(st.integers(1, 3))):
         batch[data.draw(st.integers(0, len(batch) - 1))] = data.draw(st.integers(0, 255))
-    if data.draw(st.booleans()):  # with a checksum that fits, the bytes inside are all there is to notice
+    if data.draw(st.booleans()):  # with a valid checksum, only the bytes inside can show the change
         batch[17:21] = struct.pack(">I", calc_crc32c(bytes(batch[21:])))
     with contextlib.suppress(RefusedBatch):
         accepted(bytes(batch), max_bytes=1000)

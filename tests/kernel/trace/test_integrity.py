@@ -29,7 +29,7 @@ EVENTS = 140
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
-    """The trace of a process that ended in good order: a header, 140 events a millisecond apart, an end marker."""
+    """The trace of a process that ended normally: a header, 140 events a millisecond apart, an end marker."""
     path, clock = tmp_path / "m1.jsonl", ManualClock()
     writer = TraceWriter(path, IDENTITY, clock=clock)
     for _ in range(EVENTS):
@@ -50,7 +50,7 @@ def trace_integrity(trace: Trace) -> FileIntegrity:
         after_end=trace.after_end,
     )
     header = HeaderLine(trace.header)
-    if trace.header is None and trace.quarantined:  # then each line has the header's reason
+    if trace.header is None and trace.quarantined:  # each line has the header's reason
         header = HeaderLine(None, trace.quarantined[0].reason, trace.quarantined[0].detail)
     return file_integrity(trace.path.name, header, known)
 
@@ -200,7 +200,7 @@ def part(lines: list[Line]) -> Integrity:
 
 
 def shown(known: Integrity) -> dict[str, object]:
-    """All that is known; equal for equal parts."""
+    """All that is known, as plain values: equal for equal parts."""
     names = (
         "lines events first_ns last_ns earliest_ns latest_ns backwards backwards_ns announced after_end seq_distinct "
         "seq_doubled seq_missing first_missing"

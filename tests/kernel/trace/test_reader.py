@@ -1,4 +1,4 @@
-"""The reader: what cannot be used is set aside with its reason, and what was written comes back."""
+"""The reader: what cannot be used is set aside with its reason, and what was written is read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integrity of a run: files that are lost, doubled or foreign, and end markers that should be there."""
+"""Integrity of a run: files that are lost, duplicated or foreign, and missing end markers."""
 
 from __future__ import annotations
 

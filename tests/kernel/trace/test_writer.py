@@ -1,4 +1,4 @@
-"""The writer: nothing that was emitted is lost, nothing malformed is written, threads do not tear lines."""
+"""The writer: no emitted event is lost, nothing malformed is written, and threads do not tear lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 IDENTITY = TraceIdentity(run="r", scenario="crash", design="eager", role=Role.MEMBER, process="m0", seed=7)
 
-#: Emits without end and says on stdout, after each event, how many it has emitted.
+#: Emits forever, and after each event prints how many it has emitted.
 _ENDLESS = """
 import sys
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_malformed_event_raises_and_writes_nothing(tmp_path: Path) -> None:
     writer.emit("member_started", member="a", group="g")
     writer.close()
     (event,) = read_trace(tmp_path / "t").events
-    assert event["seq"] == 0  # the refused one took no number
+    assert event["seq"] == 0  # the refused event took no number
 
 
 def test_trace_file_is_never_overwritten(tmp_path: Path) -> None:

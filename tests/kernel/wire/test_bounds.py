@@ -1,4 +1,4 @@
-"""Counts are checked before room is made for them, in every version of every message; what is checked costs little."""
+"""Counts are checked before memory is taken for them, in every version of every message; checking costs little."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TWENTY_BYTES = bytes.fromhex("0003000900000001ffff00ffffffff0f")
 
 
 def test_absurd_counts_are_refused_in_every_version_of_every_message_within_little_memory() -> None:
-    """In a process of its own under a limit, because a count that slips through aborts it."""
+    """In a separate process under a limit, because a count that slips through aborts it."""
     child = subprocess.run(
         [sys.executable, "-m", "tests.support.absurd_counts"], capture_output=True, text=True, timeout=300, check=False
     )
     assert child.returncode == 0, child.stderr[-2000:]
     with_counts = sum(1 for message in MESSAGES if check_of(message.entity, elements_max=1) is not None)
     assert child.stdout.startswith(f"{len(MESSAGES)} messages, {with_counts} with counts, ")
-    assert int(child.stdout.split()[5]) >= 16 * with_counts, "each count was attacked in eight ways or more, twice"
+    assert int(child.stdout.split()[5]) >= 16 * with_counts, "each count was attacked twice, in at least eight ways"
 
 
 def test_twenty_bytes_that_announce_four_billion_topics_are_refused() -> None:
@@ -47,7 +47,7 @@ def test_twenty_bytes_that_announce_four_billion_topics_are_refused() -> None:
 
 
 def test_count_without_room_for_the_smallest_elements_is_refused() -> None:
-    """An empty name takes one byte; behind the names stand an option and the tags, of one byte each."""
+    """An empty name takes one byte; after the names come an option and the tags, of one byte each."""
     header = struct.pack(">hhih", Api.DescribeGroups, 5, 1, -1) + b"\0"
     request = codec.decode_request(header + uvarint(11) + b"\1" * 10 + b"\0\0")
     assert request.body.groups == ("",) * 10
@@ -99,7 +99,7 @@ def test_message_without_arrays_is_not_walked() -> None:
 
 
 def test_walk_ends_before_the_elements_of_the_only_array() -> None:
-    """What makes it cheap: an OffsetCommit for one topic is looked at up to its partitions' count."""
+    """What makes it cheap: an OffsetCommit for one topic is read only up to its partitions' count."""
     message = Message(Api.OffsetCommit, 8, is_request=True)
     body = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"committed_metadata": "m"}] * 3}]}
     frame = message.encoded(body)

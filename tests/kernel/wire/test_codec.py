@@ -1,4 +1,4 @@
-"""Every message of the version table there and back, and what is refused on the way."""
+"""Round trips of every message in the version table, and what is refused."""
 
 from __future__ import annotations
 
@@ -170,4 +170,4 @@ def test_plain_values_are_converted() -> None:
 def test_api_versions_response_has_header_version_zero_in_every_version() -> None:
     for version in range(SERVED[Api.ApiVersions][1] + 1):
         frame = codec.encode_response(Api.ApiVersions, version, 5, {"error_code": 35})
-        assert frame[4:10] == b"\0\0\0\x05\0\x23", "the error code follows the correlation id at once"
+        assert frame[4:10] == b"\0\0\0\x05\0\x23", "the error code directly follows the correlation id"

@@ -1,4 +1,4 @@
-"""Answers to OffsetCommit that are written by hand are those that kio writes."""
+"""Responses to OffsetCommit written by our own encoder equal those that kio writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch 0 to 3 and ListOffsets 0, byte for byte, by hand from the protocol's description."""
+"""Fetch 0 to 3 and ListOffsets 0, byte for byte, written by hand from the protocol's description."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_fetch_response(version: int, throttled: str) -> None:
     frame = framed("00000007" + throttled + topics)
     body = {
         "throttle_time": 9,
-        "error_code": ErrorCode.none,  # what later versions have is left out
+        "error_code": ErrorCode.none,  # fields of later versions are left out
         "session_id": 0,
         "responses": [
             {

@@ -1,4 +1,4 @@
-"""Answers written by hand are what kio writes, in every version that is served."""
+"""Responses written by our own encoder equal kio's, in every version that is served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernel.wire.group_answers import JOIN_FORMS, SYNC_FORMS
 from kernel.wire.versions import SERVED, Api
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-#: Lengths on both sides of where a varint grows, and of what the old versions can say.
+#: Lengths on both sides of where a varint grows, and of what the old versions can express.
 LENGTHS = st.sampled_from([0, 1, 125, 126, 127, 128, 16_382, 16_383, 32_767])
 TEXTS = st.text(max_size=8) | LENGTHS.map(lambda n: "x" * n) | st.sampled_from(["\0", "ü" * 63, "ü" * 64, "𝄞"])
 BLOBS = st.binary(max_size=8) | (LENGTHS | st.just(2_097_151)).map(bytes)
@@ -27,7 +27,7 @@ syncs = pytest.mark.parametrize("version", SYNC_FORMS)
 
 
 def by_kio(api: Api, version: int, body: dict[str, object]) -> bytes:
-    """Behind size and correlation id."""
+    """kio's encoding, after size and correlation id."""
     return encode_response(api, version, 7, body)[8:]
 
 
@@ -104,7 +104,7 @@ def test_a_sync_answer_is_what_kio_writes(version, error, protocol_type, protoco
 @joins
 def test_a_member_id_of_any_length_is_repeated_where_the_version_can_say_it(version):
     form = JOIN_FORMS[version]
-    long_id = "x" * 40_000  # a refusal repeats what the member came with
+    long_id = "x" * 40_000  # a refusal repeats the member's id
     head = form.head(error=24, generation=-1, protocol_type=None, protocol_name=None, leader="")
     if version < 6:
         with pytest.raises(struct.error):

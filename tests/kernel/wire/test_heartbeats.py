@@ -1,4 +1,4 @@
-"""Heartbeat's answers by hand beside kio, byte for byte."""
+"""Heartbeat responses of our own encoder compared with kio's, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses that are encoded by rows have the bytes that kio gives them as a whole."""
+"""Responses that are encoded by rows have the same bytes as those that kio encodes as a whole."""
 
 from __future__ import annotations
 

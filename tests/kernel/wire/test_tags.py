@@ -1,4 +1,4 @@
-"""Unknown tagged fields are skipped wherever they stand (KIP-482); the rest of the message is what it was."""
+"""Unknown tagged fields are skipped at any place (KIP-482); the rest of the message is unchanged."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_message_with_foreign_tags_everywhere_decodes_as_without(data: st.DataOb
         head, content = plain[:size], plain[size:]
         expected = codec.decode_response(api, version, plain)[1]
     tagged = Tagger(content).entity(entity)
-    with pytest.raises(KeyError):  # the reason for all this: when kio learns to skip them, tags.py can go
+    with pytest.raises(KeyError):  # the reason for tags.py: when kio learns to skip them, it can go
         entity_reader(entity)(tagged, 0)
     assert without_unknown_tags(entity, tagged) == content
     frame = head + tagged

@@ -27,7 +27,7 @@ IMAGE = "rebalance-lab/zookeeper:test"
 
 @pytest.fixture(scope="module")
 def engine():
-    """A client of the engine; without one the test is skipped, and says so."""
+    """A client of the Docker engine; without one the test is skipped with a reason."""
     try:
         client = container.engine()
     except EnvironmentFault as fault:

@@ -1,4 +1,4 @@
-"""Embedded servers: ready, stopped, never left behind; and what they say when they cannot start."""
+"""Embedded servers: ready, stopped, never left behind; and their errors when they cannot start."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_run_folder_that_cannot_be_written_is_named(tmp_path):
         EmbeddedZooKeeper(tmp_path / "file").start()
 
 
-#: Runs with a limit on the size of files, as on a full disk, and writes until that fails; prints what it got.
+#: Runs with a limit on the size of files, as on a full disk, and writes until that fails; prints its result.
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tests' way to end a session is repeated until the server has ended it."""
+"""The tests' helper that ends a session repeats until the server has ended it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLOSED = struct.pack(">iiqi", 16, 1, 9, 0)
         [connected(10_000) + CLOSED],
         [connected(0)],
         [b"", connected(10_000) + CLOSED],
-        [connected(10_000), connected(0)],  # the first client has come back before its session was closed
+        [connected(10_000), connected(0)],  # the first client has reconnected before its session was closed
     ],
 )
 def test_session_counts_as_ended_when_a_server_says_so(answers: list[bytes]) -> None:
@@ -45,4 +45,4 @@ def test_session_counts_as_ended_when_a_server_says_so(answers: list[bytes]) -> 
         serving.start()
         end_session(f"127.0.0.1:{server.getsockname()[1]}", (SESSION_ID, PASSWORD), timeout_s=10)
         serving.join(10)
-        assert not serving.is_alive(), "every answer was asked for"
+        assert not serving.is_alive(), "every answer was used"

@@ -1,4 +1,4 @@
-"""Kafka's paths, and the way back from a path to what it is about; chroots."""
+"""Kafka's paths, parsing them, and chroots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that are for one session only: done in it, or not at all, however late anybody hears of its end."""
+"""Operations for one session only: done in it, or not at all, however late its end is noticed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_operations_of_an_ended_session_are_not_sent_in_the_next_one(chroot):
             old = session.session_id
             ender = threading.Thread(target=end_session, args=(chroot, session.credentials))
             ender.start()
-            # Blocks the loop on purpose, until kazoo's own thread stands in the next session.
+            # Blocks the loop on purpose, until kazoo's thread is in the next session.
             wait_until(lambda: session.credentials[0] not in (0, old), 10, "a new session")
             assert (session.session_id, session.state) == (old, SessionState.CONNECTED)
             with pytest.raises(errors.SessionExpired):

@@ -1,4 +1,4 @@
-"""Watches, states and retries against a real server that is stopped, killed and made to expire sessions."""
+"""Watches, states and retries on a real server that is stopped, killed, and expires sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.zookeeper import Watched, become, expire, opened
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """A server that these tests may stop and kill; it runs again after each."""
+    """A server that these tests may stop and kill; it is restarted after each test."""
     with EmbeddedZooKeeper(tmp_path_factory.mktemp("own"), tick_ms=100) as zookeeper:
         yield zookeeper
 
@@ -41,7 +41,7 @@ def test_a_watch_fires_once_with_the_zxid_of_the_change_and_is_traced_once(chroo
         async with opened(chroot) as other, opened(chroot, tracer) as session:
             await session.create("/ids")
             watched = Watched()
-            # As 0.8 does: both reads arm, the children watch twice; one notification is one call.
+            # As 0.8 does: both reads set a watch, so the children are watched twice; one notification is one call.
             await session.exists("/ids", watch=watched)
             await session.children("/ids", watch=watched)
             await session.children("/ids", watch=watched)
@@ -79,7 +79,7 @@ def test_deletion_calls_a_callback_of_both_kinds_once_and_exists_notices_a_creat
             await session.sync("/")
             assert (created.events, deleted.events) == ([WatchEvent.CREATED], [WatchEvent.DELETED])
             with pytest.raises(errors.NoNode):
-                await session.get("/n", watch=deleted)  # a failed read arms nothing
+                await session.get("/n", watch=deleted)  # a failed read sets no watch
             await session.create("/n")
             await session.sync("/")
             assert deleted.events == [WatchEvent.DELETED]
@@ -239,7 +239,7 @@ def test_with_retries_an_operation_begins_in_one_session_and_ends_in_the_next(ch
                 writes += 1
             await expiring
             stat = await session.exists("/n")
-            # Every one of them was done, some perhaps twice: a lost reply is repeated.
+            # All of them were done, some perhaps twice, because an operation without a reply is repeated.
             assert writes <= stat.version <= writes + 2
 
     asyncio.run(conversation())

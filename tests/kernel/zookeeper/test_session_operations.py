@@ -1,4 +1,4 @@
-"""The session's operations against a real server, and that the trace holds what the server counted."""
+"""The session's operations on a real server, and the trace compared with the server's counters."""
 
 from __future__ import annotations
 

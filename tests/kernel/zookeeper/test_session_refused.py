@@ -1,7 +1,7 @@
-"""A server that keeps the connection of a session which is over: it answers reads and refuses every write.
+"""A server that keeps the connection of an expired session: it answers reads and refuses every write.
 
-Seen on an ensemble, when a member reconnected to a follower in the moment in which the leader ended its session: the
-follower never broke the connection, and the write was repeated 700,000 times. Here a proxy refuses in its place.
+Seen on an ensemble, when a member reconnected to a follower just as the leader ended its session: the follower never
+broke the connection, and the write was repeated 700,000 times. Here a proxy refuses instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SET_DATA, _SESSION_EXPIRED = 5, -112
 
 
 class RefusingProxy:
-    """Between one client and a server; the first connection's writes are refused as those of a session that is over."""
+    """Between one client and a server; the first connection's writes are refused as if its session had expired."""
 
     def __init__(self, host: str, port: int) -> None:
         self._server = (host, port)
@@ -35,7 +35,7 @@ class RefusingProxy:
 async def _pass(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, refused_to: asyncio.StreamWriter | None
 ) -> None:
-    """One direction, frame by frame; a setData goes no further where it is to be refused."""
+    """Forward one direction, frame by frame; a setData that is refused is not forwarded."""
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             size = await reader.readexactly(4)
@@ -64,7 +64,7 @@ def test_write_refused_for_an_expired_session_makes_the_session_reconnect(chroot
                 before = session.session_id
                 await asyncio.wait_for(session.set("/a", b"2"), 10)
                 assert (await session.get("/a"))[0] == b"2"
-                # The server has said that the session lives, so it is the same one.
+                # The server has answered that the session is alive, so it is the same one.
                 assert (session.session_id, proxy.connections) == (before, 2)
 
     asyncio.run(story())

@@ -1,4 +1,4 @@
-"""The loop reads and writes, kazoo's thread connects and pings: what could go wrong between the two."""
+"""The loop reads and writes, kazoo's thread connects and pings: what could go wrong between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that takes a connection and never greets, as ZooKeeper 3.9 does to who comes in the middle of its start."""
+"""A server that accepts a connection and never answers, as ZooKeeper 3.9 does in the middle of its start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.zookeeper import become, opened
 
 
 class SilentOnce:
-    """Between one client and a server; the client's second connection is taken, and nothing is said on it."""
+    """Between one client and a server; the client's second connection is accepted, and nothing is sent on it."""
 
     def __init__(self, host: str, port: int) -> None:
         self._server = (host, port)

@@ -1,4 +1,4 @@
-"""`--zookeeper`: what is understood, what is refused, and a ZooKeeper that runs already."""
+"""`--zookeeper`: what is accepted, what is refused, and a ZooKeeper that is already running."""
 
 from __future__ import annotations
 

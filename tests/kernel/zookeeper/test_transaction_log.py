@@ -1,4 +1,4 @@
-"""The transaction log as we read it, against what was done and against ZooKeeper's own toolkit."""
+"""Our reading of the transaction log, compared with what was done and with ZooKeeper's toolkit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def some_changes(connect_string, tracer):
 
 
 def writes_by_namespace(transactions):
-    """What `mntr` counts after these. Anything beyond would be a change that nobody requested."""
+    """The counts in `mntr` after these. Anything beyond would be an unrequested change."""
     counted = Counter()
     for transaction in transactions:
         paths = (transaction.path,) if transaction.op in ("create", "delete", "setData") else transaction.removed_paths
@@ -89,7 +89,7 @@ def test_every_change_is_read_with_path_data_and_session(stopped):
 def test_zxids_are_those_that_the_trace_has_for_the_writes(stopped):
     data_dir, session_id, tracer = stopped
     logged = sorted({txn.zxid for txn in read_transactions(data_dir) if txn.session == session_id})
-    assert [op["zxid"] for op in tracer.of("zk_op")] == logged[1:-1]  # without the session's begin and end
+    assert [op["zxid"] for op in tracer.of("zk_op")] == logged[1:-1]  # without the session's start and end
 
 
 def test_log_as_we_read_it_equals_the_output_of_zookeepers_toolkit(stopped):

@@ -34,7 +34,7 @@ ERRORS = {
 
 
 class Zookeeper:
-    """A fake session and watcher in one, over the model; the next request raises `refuses`."""
+    """A fake session and watcher over the model; the next request raises `refuses`."""
 
     def __init__(self) -> None:
         self.model = ModelZooKeeper()
@@ -44,7 +44,7 @@ class Zookeeper:
         self.session_id = SESSION
         self.asked: list[Request] = []
         self.closed = False
-        self.renewed_behind_a_claim = 0  #: another session stands before the executor learns of its claim
+        self.renewed_behind_a_claim = 0  #: another session begins before the executor learns of its claim
 
     def _answer(self, operation: Operation, path: str, data: bytes = b"", **more: int) -> effects.Response:
         request = Request(operation, path, data, **more)
@@ -124,7 +124,7 @@ class Listener:
 
 
 class Bench:
-    """An executor with fakes for its parts; `run` plays a script beside it."""
+    """An executor with fakes for its parts; `play` runs a script with it."""
 
     def __init__(self, **options: object) -> None:
         self.zookeeper, self.fetchers, self.offsets, self.listener = Zookeeper(), Fetchers(), Offsets(), Listener()
@@ -158,7 +158,7 @@ class Bench:
 
 
 def play(script, **options: object) -> None:
-    """`script(bench)` beside a running executor, which is shut down at the end and must not have crashed."""
+    """Run `script(bench)` with an executor, which is shut down at the end and must not have crashed."""
 
     async def run() -> None:
         bench = Bench(**options)
@@ -214,7 +214,7 @@ def test_claims_made_before_1_1s_listener_raised_are_released_by_the_next_rebala
         bench.listener.raises = None
         bench.zookeeper.model.put("/consumers/g/ids/g_c0", registration_payload({"t": 1}, 1), SESSION + 1)
         assert await bench.executor.demand("start") is None
-        assert bench.zookeeper.model.owners() == {}, "the partition is the other member's now, and was not left claimed"
+        assert bench.zookeeper.model.owners() == {}, "the other member owns the partition now: no claim was left behind"
 
     play(script, listener_in_attempt=True)
 
@@ -303,7 +303,7 @@ def test_lost_connection_stops_at_once_and_resumes_after_the_delivered_records()
         bench.executor.post(effects.Reconnected())
         await bench.idle()
         assert bench.fetchers.did[-1] == "start t-0@30"
-        assert not info.started  # so the trace says again where delivery starts
+        assert not info.started  # so the trace records again where delivery starts
         assert bench.listener.calls == ["assigned 0 ['t-0']", "revoked 0 ['t-0']", "assigned 0 ['t-0']"]
 
     play(script, stop_on_disconnect=True)

@@ -1,4 +1,4 @@
-"""Sessions that break, move, expire and return: what is read again, and which changes are notified."""
+"""Sessions that break, move, expire and return: what is read again, and which changes members are notified of."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ async def armed_again(who: Member, since: int) -> None:
 
 
 def test_change_that_a_rebalance_has_read_is_not_notified_again_after_a_reconnect(chroot):
-    """The second visitor comes between the two reads that answer the first: seen, though no read that armed a watch
-    before it knew of it. Java's setWatches compares zxids and so do we.
+    """The second visitor arrives between the two reads that answer the first: the rebalance sees it, though no read
+    that set a watch did. Java's setWatches compares zxids, and so do we.
     """
 
     async def story():
@@ -74,7 +74,7 @@ def test_change_that_a_rebalance_has_read_is_not_notified_again_after_a_reconnec
 
 
 async def prepare(connect_string: str) -> None:
-    """A topic of two partitions and a broker, for groups that only own."""
+    """A topic of two partitions and a broker, for groups that own but do not read."""
     async with opened(connect_string) as session:
         await add_broker(session)
         await add_topic(session, "t", 2)
@@ -174,7 +174,7 @@ def test_expiry_before_the_subscription_is_ignored(chroot):
 
 
 def test_member_expired_again_while_it_returns_still_returns(chroot):
-    """Between the registration in the second session and its rebalance, where the original waits for its own end."""
+    """Between the registration in the second session and its rebalance, where the original waits for its own expiry."""
 
     async def story():
         async with (

@@ -1,4 +1,4 @@
-"""Subscriptions on a real ZooKeeper: several topics, patterns, and topics that come, go and grow while members run."""
+"""Subscriptions on a real ZooKeeper: several topics, patterns, and topics that are created, deleted and grown."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_wildcard_and_static_members_share_a_topic_by_one_rule(chroot):
 
 
 def test_wildcard_joiner_and_new_topic_cost_the_same_as_in_the_original(chroot):
-    """N members by a pattern: N + 2 reads more an attempt, 6 more a joiner; a new topic: N notifications, and each
+    """N members with a pattern: N + 2 more reads per attempt, 6 more per joiner; a new topic: N notifications, and each
     member reads r + (N + 2) + 6 + T'. B = 1; the leader finder's reads are left out of r and of the count.
     """
     members = 2
@@ -183,7 +183,7 @@ def test_wildcard_joiner_and_new_topic_cost_the_same_as_in_the_original(chroot):
 
 
 def test_no_other_change_is_handled_during_a_new_topics_rebalance(chroot):
-    """The original handles the topic event on the thread that delivers everything (KAFKA-1139 left this one there)."""
+    """The original handles the topic event on the thread that delivers all events (KAFKA-1139 did not change it)."""
 
     async def story():
         async with opened(chroot) as session:
@@ -204,7 +204,7 @@ def test_no_other_change_is_handled_during_a_new_topics_rebalance(chroot):
                 failed = next(i for i, e in enumerate(w.tracer.events) if e.get("outcome") == "failed")
                 answered = [e for e in w.tracer.events[since:failed] if e.get("step") == "delivery"]
                 assert answered == []
-                # And then it is, with the obstacle gone for good.
+                # Then it is handled, and the obstacle is gone for good.
                 await session.delete(paths.owner("g", "u", 0))
                 await settled(session, {**shared("t", ("g_w-0", [0])), **shared("u", ("g_w-0", [0]))})
 
@@ -223,12 +223,13 @@ def test_pattern_whose_first_rebalance_fails_never_reads_the_topics_again(chroot
                     await w.consumer.subscribe_pattern(TopicFilter.white(".*"), 1)
                 await session.delete(paths.member_id("g", "g_broken"))
                 await rebalanced(w, 1)
-                assert await session.exists(paths.BROKER_TOPICS) is None  # what listens would have made it
+                assert await session.exists(paths.BROKER_TOPICS) is None  # a listener would have created it
                 await add_topic(session, "t", 1)
                 await session.create(
                     paths.member_id("g", "g_other"), b'{"pattern":"static","subscription":{}}', ephemeral=True
                 )
-                # A member's change makes it read the topics in its rebalance, as the original: the stream is there.
+                # A change of the members makes it read the topics in its rebalance, like the original: the stream
+                # exists.
                 await settled(session, shared("t", ("g_w-0", [0])))
                 assert not [e for e in w.tracer.of("rebalance_started") if e["trigger"] == "topics"]
             finally:
@@ -249,12 +250,12 @@ def test_expired_wildcard_member_watches_the_topics_again(chroot):
                 notified = "delivery getData /brokers/topics/t"
                 await until(lambda: notified in operations(w, since), 15, lambda: f"{operations(w, since)}")
                 lines = operations(w, since)
-                # While another client has the session and has not closed it yet, the member may come back to it once.
+                # While another client has the session and has not closed it yet, the member may reconnect to it once.
                 new = [line for line in lines if not line.startswith("re-arm")]
                 assert new[0] == "register create /consumers/g/ids/g_w"
                 own = [line for line in lines if line.startswith(("subscribe", "delivery"))]
                 assert own == [
-                    # The topic watcher's own answer to a new session, then all listeners: children before data.
+                    # The topic watcher's reaction to a new session, then all listeners: children before data.
                     "subscribe exists /brokers/topics",
                     "subscribe getChildren /brokers/topics",
                     "delivery exists /consumers/g/ids",
@@ -302,14 +303,14 @@ def test_streams_are_created_once_by_name_or_by_pattern(chroot):
 
 
 def test_all_requests_to_zookeeper_are_traced_even_for_a_chroot(chroot):
-    """kazoo's own start would read the chroot, its makepath and ensure_path every parent."""
+    """kazoo's start would read the chroot, its makepath and ensure_path every parent."""
 
     async def story():
         async with opened(chroot) as session:
             await add_broker(session)
             await add_topic(session, "t", 1)
         async with wildcard(link.connect_string, "w", TopicFilter.white("t")) as w:
-            # The leader finder goes on and on: its broker cannot be reached. So the proxy may be ahead.
+            # The leader finder never stops, because its broker cannot be reached. So the proxy may be ahead.
             traced = [(e["op"], e["path"], e["error"] or "ok") for e in w.tracer.of("zk_op")]
             passed = [(op.op, op.path, op.result) for op in link.operations()]
             assert passed[: 1 + len(traced)] == [("connect", "", "ok"), *traced]

@@ -1,4 +1,4 @@
-"""Offsets in ZooKeeper: which requests a commit makes, in the original's order, and when it makes none."""
+"""Offsets in ZooKeeper: the requests of a commit, in the original's order, and when there are none."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_position_is_written_once_and_an_unresolved_one_never(chroot):
             one.move(-1, 5, 9)
             since = len(one.requests())
             outcome = await one.commit()
-            assert outcome.accepted == {t(1): 5, t(2): 9}  # what ZooKeeper has, whoever wrote it
+            assert outcome.accepted == {t(1): 5, t(2): 9}  # ZooKeeper's offsets, whichever member wrote them
             first = [f"setData {OFFSETS}/t/2 NoNode", f"create {OFFSETS}/t NodeExists", f"create {OFFSETS}/t/2 ok"]
             assert one.requests()[since:] == first
             await one.commit()
@@ -63,7 +63,7 @@ def test_a_position_is_written_once_and_an_unresolved_one_never(chroot):
 
 
 def test_slow_commit_writes_the_positions_at_its_start(chroot):
-    """So a member that was cut off writes positions as old as the cut, as the original does."""
+    """So a member that was cut off writes positions as old as the cut, like the original."""
 
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
@@ -111,7 +111,7 @@ def test_commit_overwrites_another_owners_offset(chroot):
             await other.set(f"{OFFSETS}/t/0", b"99")
             one.move(4)
             await one.commit()
-            assert await stored(other) == 4  # setData of any version: nothing fences
+            assert await stored(other) == 4  # setData with any version: there is no fence
 
     asyncio.run(conversation())
 
@@ -132,7 +132,7 @@ def test_refused_commit_raises_and_keeps_earlier_writes(chroot):
     async def conversation():
         async with opened(chroot) as other, keeper(chroot) as one:
             await other.create(f"{OFFSETS}/a/0", makepath=True)
-            await other.create(f"{OFFSETS}/t", ephemeral=True)  # has no room for children
+            await other.create(f"{OFFSETS}/t", ephemeral=True)  # an ephemeral node cannot have children
             one.own(1, topic="a")
             one.own(1)
             one.move(2, 2)
@@ -171,7 +171,7 @@ def test_failed_commit_of_the_timer_is_only_logged(chroot, tmp_path, caplog):
 @pytest.mark.parametrize(("reset", "start"), [("smallest", 0), ("largest", 10)])
 @pytest.mark.parametrize("committed", [None, 99])
 def test_a_reset_sets_both_positions_and_is_committed(chroot, tmp_path, reset, start, committed):
-    """Without an offset, and with one that is out of range."""
+    """Both without an offset and with one that is out of range."""
 
     async def conversation():
         async with running_broker(chroot, tmp_path, {"t": 1}) as broker, opened(chroot) as other:
@@ -182,10 +182,10 @@ def test_a_reset_sets_both_positions_and_is_committed(chroot, tmp_path, reset, s
                 await until(lambda: c1.tracer.of("position_reset"), 10, "the reset")
                 (event,) = c1.tracer.of("position_reset")
                 assert (event["offset"], event["reset"]) == (start, reset)
-                assert c1.consumer.position(t(0)) == start  # consumed, before anything is handed out
+                assert c1.consumer.position(t(0)) == start  # the consumed position, before anything is delivered
                 assert (await c1.consumer.commit()).accepted == {t(0): start}
                 assert await stored(other) == start
-                if reset == "smallest":  # fetched from there as well
+                if reset == "smallest":  # fetching starts there as well
                     await c1.read_until(10)
                     assert c1.records[t(0)] == list(range(10))
 
@@ -206,6 +206,9 @@ def test_shutdown_does_not_interrupt_the_timers_last_commit(chroot, tmp_path):
                     pause.release()
                     await closing
                 written = [op for op in proxy.operations() if op.path == f"{OFFSETS}/t/0" and op.op != "getData"]
-                assert [op.op for op in written] == ["setData", "create"]  # by the timer; the shutdown writes no second
+                assert [op.op for op in written] == [
+                    "setData",
+                    "create",
+                ]  # by the timer; the shutdown does not commit again
 
     asyncio.run(conversation())

@@ -18,7 +18,7 @@ REFUSAL = {"session": "SessionExpired", "epoch": "BadVersion"}
 
 
 async def claimed(one: Keeper, offset: int) -> None:
-    """As a rebalance claims t-0: each owner bumps the epoch's version and remembers it."""
+    """Claim t-0 as a rebalance does: each owner bumps the epoch's version and remembers it."""
     await one.session.ensure_path(EPOCH)
     one.own(offset, epoch=(await one.session.set(EPOCH, b"")).version)
 
@@ -60,7 +60,7 @@ def test_commit_interrupted_by_an_expiry_moves_the_offset_back_unless_fenced(chr
 
 @pytest.mark.parametrize("fence", ["none", "session", "epoch"])
 def test_disconnected_member_moves_the_offset_back_unless_fenced(chroot, tmp_path, fence):
-    """The same with members: the one that is cut off commits as soon as it has a session again."""
+    """The same with members: the one that was cut off commits as soon as it has a session again."""
 
     async def conversation():
         topics = {"t": 1}
@@ -89,7 +89,7 @@ def test_disconnected_member_moves_the_offset_back_unless_fenced(chroot, tmp_pat
 
 @pytest.mark.parametrize(("fence", "requests"), [("none", 1), ("session", 0), ("epoch", 1)])
 def test_a_commit_called_in_the_next_session_is_stopped_by_either_fence(chroot, fence, requests):
-    """What a fence refuses costs a transaction (epoch) or nothing (session), every time."""
+    """Each refused commit costs a transaction (epoch) or no request (session)."""
 
     async def conversation():
         async with keeper(chroot, fix_commit_fence=fence) as frozen, keeper(chroot, fix_commit_fence=fence) as heir:

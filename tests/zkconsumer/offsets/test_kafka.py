@@ -15,7 +15,7 @@ from tests.support.offset_keepers import Keeper, keeper, stored, t
 from tests.support.scripted_coordinator import SILENT, scripted
 from tests.support.zookeeper import opened
 
-#: No pause that a test would have to wait for, unless it is about the pause.
+#: Pauses are short, except in tests of a pause.
 KAFKA = {"offsets_storage": "kafka", "offsets_channel_backoff_ms": "20", "offsets_channel_socket_timeout_ms": "5000"}
 ONLY_KAFKA = {**KAFKA, "dual_commit_enabled": "false"}
 
@@ -26,7 +26,7 @@ def fetched(one: Keeper, *partitions: int) -> asyncio.Future[object]:
 
 
 def test_a_commit_names_everything_in_the_registry_as_a_simple_consumer(chroot):
-    """Versions are those of Kafka 1.1's consumer; nothing of it reaches ZooKeeper."""
+    """The versions are those of Kafka 1.1's consumer; nothing is written to ZooKeeper."""
 
     async def conversation():
         async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
@@ -38,7 +38,7 @@ def test_a_commit_names_everything_in_the_registry_as_a_simple_consumer(chroot):
             (body,) = coordinator.commits
             assert (body.group_id, body.generation_id_or_member_epoch, body.member_id) == ("g", -1, "")
             assert coordinator.offsets == {t(0): NO_OFFSET, t(1): 5, t(2): 9}
-            await one.commit()  # nothing has changed, and yet
+            await one.commit()  # commits although nothing has changed
             assert coordinator.count(Api.OffsetCommit) == 2
             assert one.answered()[:3] == [
                 ("kafka", 0, NO_OFFSET, "accepted"),
@@ -112,7 +112,7 @@ def test_moved_coordinator_is_looked_up_again(chroot):
 @pytest.mark.parametrize(
     ("error", "commits_again_on", "fetches"),
     [
-        ("COORDINATOR_NOT_AVAILABLE", 2, None),  # a fetch takes it for "no offset", as the original
+        ("COORDINATOR_NOT_AVAILABLE", 2, None),  # a fetch treats it as "no offset", like the original
         ("COORDINATOR_LOAD_IN_PROGRESS", 1, 30),
         ("GROUP_AUTHORIZATION_FAILED", 1, None),
     ],

@@ -1,4 +1,4 @@
-"""Offsets in Kafka against our own coordinator: members that start from them, dual commit, a coordinator that moves."""
+"""Offsets in Kafka, on our coordinator: members that start from them, dual commit, a coordinator that moves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONLY_KAFKA = {**KAFKA, "dual_commit_enabled": "false"}
 
 
 async def in_kafka(broker: Broker, *partitions: int) -> list[int]:
-    """What the coordinator has of the group's t-0, t-1, ..."""
+    """The coordinator's offsets of the group for t-0, t-1, ..."""
     async with client_of(broker) as client:
         await client.refresh()
         connection = await client.any_connection()
@@ -38,7 +38,7 @@ async def in_kafka(broker: Broker, *partitions: int) -> list[int]:
 
 
 async def committed(one: Keeper, expected: dict[TopicPartition, int]) -> None:
-    """A coordinator that has just been named may load, or not know it yet."""
+    """Commit, with retries: a new coordinator may still be loading, or not know of its role yet."""
 
     async def accepted() -> bool:
         return (await one.commit()).accepted == expected
@@ -57,7 +57,7 @@ async def keep_in_kafka(chroot: str, offset: int) -> None:
     [(30, 20, True, 30), (5, 20, True, 20), (30, 20, False, 20), (30, None, True, 30), (None, None, True, 0)],
 )
 def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, kafka, dual, start):
-    """With dual commit from the larger of both, as 0.8.2.2 does against a 1.1.1 broker (30/20: 30, 5/20: 20)."""
+    """With dual commit from the larger of both, like 0.8.2.2 on a 1.1.1 broker (30/20: 30, 5/20: 20)."""
 
     async def conversation():
         async with (
@@ -77,7 +77,7 @@ def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, 
                 reads = [op for op in c1.operations() if op[2] == paths.offset("g", "t", 0)]
                 assert reads == ([("R8", "getData", paths.offset("g", "t", 0))] if dual else [])
                 await c1.read_until(40 - start)
-            # The last commit was made by the shutdown, to where it belongs.
+            # The last commit was made by the shutdown, to the right store.
             assert await in_kafka(broker, 0) == [40]
             if dual:
                 assert await stored(other) == 40

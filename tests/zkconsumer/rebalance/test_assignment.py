@@ -1,4 +1,4 @@
-"""One member's own part: the vectors of the reference, and what holds for every group, by each strategy."""
+"""One member's part: the vectors of the reference, and invariants of every group, with each strategy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = st.fixed_dictionaries({topic: st.integers(0, 30) for topic in ("t0", "t1
 def whole_group(
     group: dict[str, dict[str, int]], sizes: dict[str, int], strategy: str = "range"
 ) -> dict[str, list[TopicPartition]]:
-    """The parts of all members, as each computes its own."""
+    """The parts of all members, each computed by its member."""
     threads = threads_per_topic(group)
     decided: dict[str, list[TopicPartition]] = {}
     for consumer, topics in group.items():

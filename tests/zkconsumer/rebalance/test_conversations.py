@@ -1,7 +1,7 @@
-"""Conversations with the deciding table: what a member requests from ZooKeeper, gets, and does, line by line.
+"""Conversations with the rebalance table: a member's requests to ZooKeeper, the answers, and its actions, line by line.
 
-Each file in `conversations/` holds prose, commands (`> ...`) and, below each command, what the table wanted and what
-the model of ZooKeeper answered. `REWRITE_CONVERSATIONS=1` records the answers again: read the diff. The commands are
+Each file in `conversations/` holds prose, commands (`> ...`) and, below each command, the table's effects and the
+answers of the model of ZooKeeper. `REWRITE_CONVERSATIONS=1` records the answers again: read the diff. The commands are
 in `tests/support/rebalance_conversations.py`.
 """
 

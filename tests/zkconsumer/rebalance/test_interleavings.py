@@ -1,7 +1,7 @@
 """Random interleavings of several members over a model of ZooKeeper, one state machine for each set of faults.
 
-Invariants are checked after every step (`tests.support.model_invariants`). What must hold once everything has healed
-and no member has anything left to do is checked at the end of each run.
+Invariants are checked after every step (`tests.support.model_invariants`). At the end of each run everything heals, and
+once no member has anything left to do, final invariants are checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.model_invariants import Invariants
 from tests.support.model_zookeeper import ModelZooKeeper
 from zkconsumer.rebalance.state import RebalanceState
 
-#: RebalanceConfig that are on or off.
+#: Fields of RebalanceConfig that are on or off.
 SWITCHES = (
     "listener_in_attempt",
     "claim_before_offsets",
@@ -32,7 +32,7 @@ STORES = (("zookeeper",), ("kafka",), ("zookeeper", "kafka"))
 
 
 class Calm(RuleBasedStateMachine):
-    """Members join, leave and crash, lose connections and answers; topics grow and brokers come and go."""
+    """Members join, leave, crash, and lose connections and answers; topics grow, brokers start and stop."""
 
     ACTIONS: tuple[str, ...] = CALM
     SERVERS = 1
@@ -116,7 +116,7 @@ class Stale(Calm):
 
 
 class Unreadable(Calm):
-    """In addition, an unreadable id node comes and goes, and listeners raise inside attempts."""
+    """In addition, an unreadable id node is created and deleted, and listeners raise inside attempts."""
 
     ACTIONS = (*CALM, *GARBAGE)
 
@@ -128,7 +128,7 @@ class Expiries(Stale):
 
 
 class Varied(Stale):
-    """In addition, members want several topics, or what matches a pattern, and topics come and go."""
+    """In addition, members subscribe to several topics or to a pattern, and topics are created and deleted."""
 
     ACTIONS = (*CALM, *STALE, *TOPICS)
     VARIED = True

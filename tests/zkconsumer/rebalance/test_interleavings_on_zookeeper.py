@@ -1,4 +1,4 @@
-"""The model of ZooKeeper is honest: random interleavings of members on the model and on a real server at once."""
+"""The model of ZooKeeper is faithful: random interleavings of members on the model and on a real server at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.model_invariants import Invariants
 
 ACTIONS = (*CALM, *EXPIRIES, *GARBAGE)
 STEPS = 120
-#: Those that send what the original does not: sync, transactions, deletes of one version.
+#: Options with requests that the original does not send: sync, transactions, deletes of one version.
 OPTIONS = {"sync_before_reads": True, "fence_epochs": True, "checked_release": True, "checked_claim": True}
 
 
@@ -28,7 +28,7 @@ def test_real_responses_and_notifications_equal_the_models_under_more_seeds(chro
 
 
 def play(chroot: str, seed: int) -> None:
-    """Members decide by the real answers; each one, and each notification, is compared with the model's."""
+    """Members act on the real answers; each answer and each notification is compared with the model's."""
     chosen = random.Random(seed)
     with mirrored(chroot) as zookeeper:
         group = beginning(zookeeper)

@@ -1,6 +1,6 @@
 """Each option that removes a weakness, under the same random interleavings with and without it.
 
-Without the option some of the seeds must show the fault: an invariant that cannot break proves nothing.
+Without the option some seeds must show the fault: an invariant that never breaks proves nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.support.model_group import ModelGroup
 
 SEEDS = range(40)
-#: Members that join and are held back, while others go on and commit.
+#: Joining members are held back while others go on and commit.
 MOVES = ("join", "go_on", "go_on_everybody", "hold", "let_go", "grow", "consume", "commit")
 ORDERLY = Plan(actions=MOVES)
 LAGGING = Plan(actions=(*MOVES, *STALE))
@@ -91,7 +91,7 @@ def test_members_that_skip_an_unreadable_one_go_on() -> None:
 
 def test_quiet_time_merges_many_changes_into_one_rebalance() -> None:
     assert rebalances_of_the_first_member() > 2
-    assert rebalances_of_the_first_member(quiet_ms=500) == 2  # its own, and one for all four
+    assert rebalances_of_the_first_member(quiet_ms=500) == 2  # one for itself, and one for all four
 
 
 def holds(plan: Plan, check: Check, **options: Any) -> bool:
@@ -103,13 +103,13 @@ def holds(plan: Plan, check: Check, **options: Any) -> bool:
 
 
 def rebalances_of_the_first_member(**options: int) -> int:
-    """One has joined; four more join at once."""
+    """How many rebalances the first member makes when four more join at once."""
     group = beginning(ModelZooKeeper())
     first = group.join("c0", {"t": 1}, **options)
     group.settle()
     for number in range(1, 5):
         joins = group.join(f"c{number}", {"t": 1}, **options)
-        # Each join is noticed before the next one, and nobody waits for anything that takes time.
+        # Each join is noticed before the next one, and no member waits for anything that takes time.
         while moves := [(member, name) for member in (joins, first) for name in member.ready_now()]:
             group.go_on(*moves[0])
     group.settle()

@@ -38,7 +38,7 @@ BETWEEN_ATTEMPTS = {
     RebalanceState.CLOSED,
 }
 
-#: Each option that changes the table: what it puts in, what it leaves out, and the rows that it enters or leaves anew.
+#: Each option that changes the table: the rows that it adds, removes, and replaces.
 OPTIONS = [
     ({"strategy": "roundrobin-0.8.2"}, "", "", ""),
     ({"strategy": "roundrobin-1.1"}, "LISTING_MEMBERS READING_GROUP_TOPICS", "READING_TOPICS", ""),
@@ -132,7 +132,7 @@ def test_table_without_options_is_the_originals():
 
 
 def documented_states():
-    """{state: its documentation}: the line behind it, or the lines above it."""
+    """{state: its comment}: on the same line, or on the lines above."""
     source = Path(zkconsumer.rebalance.state.__file__).read_text(encoding="utf-8")
     found = {}
     for above, name, behind in re.findall(
@@ -163,7 +163,7 @@ def test_every_state_says_what_it_waits_for():
     documented = documented_states()
     assert set(documented) == set(RebalanceState)
     for state, text in documented.items():
-        assert text, f"{state.name} has no line that says what it is"
+        assert text, f"{state.name} has no documentation"
         named = set(re.findall(r"\b[A-Z_]{4,}\b", text))
         assert named <= set(RebalanceState.__members__), named
 
@@ -183,7 +183,7 @@ def test_every_step_documents_exactly_the_states_that_can_follow_it():
 
 
 def jumps_in(exit_function):
-    """The states that a function can jump to by its source, with the functions of its module that it calls."""
+    """The states that a function, with those of its module that it calls, can jump to according to its source."""
     module = ast.parse(Path(inspect.getfile(exit_function)).read_text(encoding="utf-8"))
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     waiting, seen, jumps = [exit_function.__name__], set(), set()
@@ -197,7 +197,7 @@ def jumps_in(exit_function):
                 waiting.append(call.func.id)
                 if call.func.id == "Jump":
                     target = call.args[1]
-                    assert isinstance(target, ast.Attribute), f"{name} jumps to a state that it computes"
+                    assert isinstance(target, ast.Attribute), f"{name} computes the state that it jumps to"
                     jumps.add(RebalanceState[target.attr])
     return jumps
 
@@ -213,7 +213,7 @@ def test_a_step_states_the_jumps_that_its_exit_can_make_and_no_others(config):
 
 
 def test_the_conversations_take_every_jump_that_a_table_states(monkeypatch):
-    """`attempt` refuses a jump that is not stated; here is the other direction."""
+    """`attempt` refuses jumps that are not stated; this is the other direction."""
     taken = set()
     go_on = attempt._next_state
 

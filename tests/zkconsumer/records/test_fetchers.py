@@ -1,6 +1,6 @@
 """One fetcher, and the leader finder, against a scripted broker.
 
-Kafka's own tests, under their names, are in `test_fetching_live.py` on a live broker.
+Kafka's tests, under their names, are in `test_fetching_live.py` on a live broker.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def info(tp: TopicPartition, into: Stream, offset: int = 0) -> PartitionInfo:
 
 
 async def records_of(into: Stream, number: int) -> list[tuple[int, int]]:
-    """[(partition, offset)] of the next so many records."""
+    """[(partition, offset)] of the next `number` records."""
     got: list[tuple[int, int]] = []
 
     def enough() -> bool:
@@ -63,7 +63,7 @@ async def records_of(into: Stream, number: int) -> list[tuple[int, int]]:
 
 
 class Fetching:
-    """A running fetcher and what it gave back."""
+    """A running fetcher and the partitions that it gave back."""
 
     def __init__(self, broker: ScriptedBroker, **settings: str) -> None:
         self.tracer = ListTracer()
@@ -136,7 +136,7 @@ def test_partition_added_twice_keeps_its_offset():
 
 @pytest.mark.parametrize(("reset", "timestamp", "begin"), [("smallest", -2, 3), ("largest", -1, 5)])
 def test_offset_out_of_range_resets_both_offsets_by_the_setting(reset, timestamp, begin):
-    """Whether it is noticed when the partition is added (nothing was committed) or in a response."""
+    """Both when the partition is added (nothing was committed) and in a response."""
 
     async def story():
         async with scripted_broker() as broker, fetching(broker, auto_offset_reset=reset) as f:
@@ -168,7 +168,7 @@ def test_reset_that_fails_adds_nothing_or_gives_the_partition_back():
                 await f.fetcher.add([info(A, queue, NO_OFFSET), info(B, queue)])
             assert await f.fetcher.count() == 0
             await f.fetcher.add([info(A, queue, 100), info(B, queue)])
-            await until(lambda: f.given_back == [A], 5, "it to come back")
+            await until(lambda: f.given_back == [A], 5, "the partition to be given back")
             assert await records_of(queue, 1) == [(1, 0)]
             assert await f.fetcher.count() == 1
 
@@ -202,14 +202,14 @@ def test_request_that_fails_is_repeated_once_on_a_new_connection():
             assert len(broker.connections) == 2
             assert f.given_back == [B], "B has no log here"
             broker.breaks = 2
-            await until(lambda: f.given_back == [B, A], 5, "everything to come back")
+            await until(lambda: f.given_back == [B, A], 5, "all partitions to be given back")
             assert await f.fetcher.count() == 0
 
     asyncio.run(story())
 
 
 def blocked(queue):
-    """Whether a fetcher waits for room in it."""
+    """Whether a fetcher waits for room in the queue."""
     return bool(queue._chunks._putters)
 
 
@@ -227,11 +227,11 @@ def test_slow_stream_stalls_the_other_partitions_and_callers_of_its_fetcher():
             counting = asyncio.create_task(f.fetcher.count())
             done, _ = await asyncio.wait({adding, counting}, timeout=0.1)
             assert not done
-            assert len(broker.fetches) == 2, "nothing is asked for while it waits"
+            assert len(broker.fetches) == 2, "it sends no request while it waits"
             assert await records_of(slow, 1) == [(0, 0)]
             await asyncio.wait_for(asyncio.gather(adding, counting), 5)
             await until(lambda: broker.fetches[-1] == {A: 2, B: 0}, 5, "a fetch of both")
-            assert quick.take(1) is None, "it came, but behind a chunk for the slow stream"
+            assert quick.take(1) is None, "it arrived, but behind a chunk for the slow stream"
             assert await records_of(slow, 1) == [(0, 1)]
             assert await records_of(quick, 1) == [(1, 0)]
 
@@ -257,7 +257,7 @@ def test_fetcher_that_waits_for_room_is_interrupted_there():
 
 
 def test_message_above_the_limit_is_queued_without_records_until_its_stream_is_full():
-    """Whether or not its partition is the first of the request, which alone gets a batch above the limit."""
+    """Also if its partition is the first of the request, the only one that gets a batch above the limit."""
 
     async def story():
         async with scripted_broker() as broker, fetching(broker, fetch_message_max_bytes="300") as f:
@@ -322,12 +322,12 @@ class Managed:
         assert all(task.done() for task in self.tasks)
 
     def fetchers(self) -> list[int]:
-        """Node ids of the brokers that are fetched from, one for each fetcher."""
+        """The node ids of the fetchers' brokers, one for each fetcher."""
         return sorted(broker.node_id for broker, _ in self.manager._fetchers)
 
 
 def test_partition_without_a_leader_waits_and_the_others_are_fetched():
-    """KAFKA-693. Each look costs a read for the names of the brokers and one for each broker."""
+    """KAFKA-693. Each lookup costs a read for the names of the brokers and one for each broker."""
 
     async def story():
         async with scripted_broker() as broker, Managed(broker.address) as managed:
@@ -345,7 +345,7 @@ def test_partition_without_a_leader_waits_and_the_others_are_fetched():
             looks = len(broker.lookups)
             fetches = len(broker.fetches)
             await until(lambda: len(broker.fetches) > fetches + 5, 5, "fetches to go on")
-            assert len(broker.lookups) == looks, "with a leader for everything nobody looks"
+            assert len(broker.lookups) == looks, "no lookups while every partition has a leader"
 
     asyncio.run(story())
 
@@ -422,7 +422,7 @@ def test_stop_ends_a_finder_that_waits_for_a_fetcher_that_waits_for_a_stream():
             looks = len(broker.lookups)
             broker.leaders[B] = broker.address
             await asyncio.wait_for(managed.manager.stop(), 5)
-            assert len(broker.lookups) <= looks + 1, "the finder waited too"
+            assert len(broker.lookups) <= looks + 1, "the finder waited as well"
             assert managed.fetchers() == []
             assert all(task.done() for task in managed.tasks)
             slow.clear()

@@ -1,4 +1,4 @@
-"""The fetching side of a member against live brokers, and Kafka's own tests of it under their names."""
+"""A member's fetching from live brokers, and Kafka's tests of it under their names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def fill(broker: Broker, tp: TopicPartition, serials: range, *, codec: str
 
 
 async def serials_of(iterator: StreamIterator, number: int) -> list[tuple[int, int]]:
-    """[(partition, serial)] of the next so many records; a member fetches in the background, so timeouts are tries."""
+    """[(partition, serial)] of the next `number` records; it fetches in the background, so timeouts are retried."""
     got = []
     async with asyncio.timeout(15):
         while len(got) < number:
@@ -69,7 +69,7 @@ def numbered(partition: int, serials: range) -> list[tuple[int, int]]:
     return [(partition, serial) for serial in serials]
 
 
-# -- AutoOffsetResetTest: an offset that was committed and is not in the log; ten records are there ------------------
+# -- AutoOffsetResetTest: a committed offset that is not in the log, which has ten records --------------------------
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_auto_offset_reset(chroot, tmp_path, committed, reset, expected):
 
 
 def test_fetcher(chroot, tmp_path):
-    """FetcherTest.testFetcher: what two brokers hold arrives, then the queue is empty, and the same again."""
+    """FetcherTest.testFetcher: all records of two brokers arrive, then the queue is empty, and the same again."""
 
     async def story():
         async with cluster.running_cluster(2, chroot, tmp_path) as brokers:
@@ -189,7 +189,7 @@ def test_prefetched_record_is_delivered_again_after_a_rebalance(chroot, tmp_path
 
 
 def test_stream_of_a_pattern_is_one_iterator_over_all_its_topics(chroot, tmp_path):
-    """With a topic that comes later; a consumer without a subscription has no streams yet."""
+    """Also a topic that is created later; a consumer without a subscription has no streams yet."""
 
     async def story():
         async with running_broker(chroot, tmp_path, {"t1": 1, "t2": 1}) as broker:
@@ -221,7 +221,7 @@ def test_stream_of_a_pattern_is_one_iterator_over_all_its_topics(chroot, tmp_pat
 
 @pytest.mark.parametrize(("fetchers", "stalls"), [("1", True), ("2", False)])
 def test_slow_stream_stalls_what_its_fetcher_fetches_for_others(chroot, tmp_path, fetchers, stalls):
-    """With one fetcher a broker; with two, each partition has its own here."""
+    """With one fetcher per broker; with two, each partition has its own here."""
     assert {fetcher_id(tp, 2) for tp in (ONE, TWO)} == {0, 1}
 
     async def story():
@@ -301,7 +301,7 @@ def test_leader_that_is_killed_is_replaced_without_a_rebalance(chroot, tmp_path)
 
 
 def test_partition_without_a_leader_is_claimed_and_read_when_it_has_one(chroot, tmp_path):
-    """KAFKA-693: its broker is down while the member joins, which is no reason for the rebalance to fail."""
+    """KAFKA-693: its broker is down while the member joins; the rebalance succeeds all the same."""
 
     async def story():
         async with cluster.running_broker(chroot, tmp_path, node_id=1) as stays, opened(chroot) as session:

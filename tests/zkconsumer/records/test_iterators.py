@@ -1,4 +1,4 @@
-"""One stream, read record by record: ConsumerIterator of Kafka 0.8.2, with what its tests and its source say."""
+"""One stream, read record by record: ConsumerIterator of Kafka 0.8.2, by its tests and its source."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def stored(offset: int, *values: bytes, codec: str = "none") -> bytes:
 
 
 def test_consumer_iterator_deduplication_deep_iterator():
-    """ConsumerIteratorTest: of a compressed set of 0 to 9 that was cut into at 5, five records are handed out."""
+    """ConsumerIteratorTest: of a compressed set of 0 to 9, read from 5 on, five records are delivered."""
 
     async def story():
         reading = Reading()
@@ -104,7 +104,7 @@ def test_position_moves_when_a_record_is_delivered_not_when_found():
         info = reading.info(4)
         await reading.stream.put(Chunk(info, 4, records(4, 5)))
         assert await reading.iterator.has_next()
-        assert await reading.iterator.has_next(), "asking again finds no other"
+        assert await reading.iterator.has_next(), "the next call finds no other"
         assert (info.consumed, reading.handed_out) == (4, [])
         record = await anext(reading.iterator)
         assert (record.offset, info.consumed) == (4, 5)
@@ -115,7 +115,7 @@ def test_position_moves_when_a_record_is_delivered_not_when_found():
 
 
 def test_timeout_raises_and_the_iterator_can_be_used_again():
-    """testBasic of ZookeeperConsumerConnectorTest times out twice before it goes on."""
+    """ZookeeperConsumerConnectorTest.testBasic times out twice before it goes on."""
 
     async def story():
         reading = Reading(timeout_ms=20)
@@ -191,7 +191,7 @@ def test_close_ends_the_iterator_for_good():
 
 
 def test_prefetched_record_survives_the_clearing_and_is_delivered_twice():
-    """The rebalance cleared queue and chunk, and the partition came back to the same stream."""
+    """The rebalance cleared queue and chunk, and the same stream got the partition again."""
 
     async def story():
         reading = Reading()
@@ -222,14 +222,14 @@ def test_chunk_ahead_of_the_position_makes_it_jump_with_a_warning(caplog):
 
 
 def test_message_above_the_limit_stops_the_stream_for_good():
-    """What is queued behind it is never handed out: the original's iterator is in its failed state then."""
+    """What is queued behind it is never delivered: the original's iterator is in its failed state then."""
 
     async def story():
         reading = Reading()
         info = reading.info(0)
         data = stored(0, b"x" * 500)
         chunk, next_offset = chunk_of(info, 0, data, bytes_max=400)
-        assert next_offset == 0, "it is asked for again"
+        assert next_offset == 0, "the message is fetched again"
         await reading.stream.put(chunk)
         await reading.stream.put(Chunk(info, 0, records(0, 3)))
         for _ in range(2):
@@ -251,7 +251,7 @@ def test_limit_is_that_of_the_first_batch_as_a_whole():
         chunk, _ = chunk_of(reading.info(0), 0, data + stored(2, b"z"), bytes_max=limit)
         assert chunk is not None
         assert (chunk.failure is None) is fits
-    for cut in (1, 11, 12, len(data) - 1):  # as Fetch 0 to 2 bring it
+    for cut in (1, 11, 12, len(data) - 1):  # as Fetch 0 to 2 return it
         chunk, next_offset = chunk_of(reading.info(0), 0, data[:cut], bytes_max=cut)
         assert chunk is not None
         assert isinstance(chunk.failure, MessageSizeTooLarge)
@@ -267,7 +267,7 @@ def test_corrupt_batch_comes_after_the_good_ones_before_it_and_stops_the_stream(
         broken[-1] ^= 0xFF
         data = stored(0, b"a", b"b") + bytes(broken) + stored(4, b"e")
         chunk, next_offset = chunk_of(info, 0, data, bytes_max=10_000)
-        assert next_offset == 5, "the fetcher goes on behind it"
+        assert next_offset == 5, "the fetcher goes on after it"
         await reading.stream.put(chunk)
         assert await reading.offsets(2) == [0, 1]
         with pytest.raises(CorruptRecords):

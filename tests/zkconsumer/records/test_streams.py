@@ -1,4 +1,4 @@
-"""The records that a stream hands out, and the position afterwards."""
+"""The records that a stream delivers, and the position afterwards."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_records_are_delivered_in_chunks_and_the_position_follows():
 
 
 def test_records_below_the_position_are_not_delivered_again():
-    """A fetch into the middle of a compressed set brings the whole set."""
+    """A fetch in the middle of a compressed set returns the whole set."""
     queue = stream()
     partition = info(queue, 7)
     asyncio.run(queue.put(Chunk(partition, 7, records(5, 9))))

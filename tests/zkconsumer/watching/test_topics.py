@@ -1,4 +1,4 @@
-"""The topics that match a pattern: remembered, listened to, and compared at each delivery."""
+"""The topics that match a pattern: remembered, watched, and compared at each delivery."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Following:
-    """A member's matching topics, and what they were at each change."""
+    """A member's matching topics, now and at each change."""
 
     def __init__(self, watcher: Watcher, tracer: ListTracer, topic_filter: TopicFilter) -> None:
         self.tracer = tracer

@@ -26,7 +26,7 @@ CHILDREN, DATA = Listening.CHILDREN, Listening.DATA
 
 
 class Watching:
-    """A watcher whose deliveries run, and what it notified."""
+    """A watcher with running deliveries, and its notifications."""
 
     def __init__(self, session: ZooKeeperSession, tracer: ListTracer, *, one_read: bool) -> None:
         self.session = session
@@ -47,7 +47,7 @@ class Watching:
         return {each["path"] for each in self.tracer.of("zk_op") if each["step"] == "re-arm"}
 
     async def wait(self, *expected: str) -> None:
-        """Wait until as many were notified, and compare."""
+        """Wait for as many notifications, and compare."""
         await until(lambda: len(self.notified) >= len(expected), 10, lambda: f"{expected}, notified {self.notified}")
         assert self.notified == list(expected)
 
@@ -116,14 +116,14 @@ def test_listener_to_data_is_not_notified_of_a_deletion_but_of_the_next_creation
 
 
 def test_read_of_a_path_with_a_listener_leaves_a_watch_and_others_leave_none(chroot):
-    """Rule 1: after the delivery's own watch has fired, an ordinary read is what notices the next change."""
+    """Rule 1: after the delivery's watch has fired, an ordinary read's watch notices the next change."""
 
     async def story():
         async with opened(chroot) as other, watching(chroot) as ours:
             await other.create("/n", b"")
             await other.create("/m", b"")
             await ours.listen("/n", CHILDREN)
-            assert await ours.watcher.get("/n", step="R6") == b""  # listens to children; this read watches the data
+            assert await ours.watcher.get("/n", step="R6") == b""  # it listens to children; this read watches the data
             assert await ours.watcher.get("/m", step="R6") == b""
             await other.set("/m", b"1")
             await other.set("/n", b"1")
@@ -176,7 +176,7 @@ def test_new_session_notifies_the_application_then_children_then_data(chroot):
 
 
 def test_cut_in_one_session_notifies_only_of_what_changed_meanwhile(chroot):
-    """The child of `/grown` has left and come back: the same list of another node."""
+    """The child of `/grown` was deleted and recreated: an equal list, but another node."""
     paths = ("/same", "/grown", "/gone", "/new")
 
     async def story():

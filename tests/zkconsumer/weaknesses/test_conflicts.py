@@ -1,7 +1,7 @@
-"""Conflicts, attempts that fail, and what is left when all have failed: a member that is registered and idle.
+"""Conflicts, failed attempts, and the result when all have failed: a member that is registered and idle.
 
-On the originals: an exception after 4 tries; id node and threads stay; 8 s after the obstacle had gone nothing was
-owned yet, and the next join cured it.
+On the originals: an exception after 4 tries; id node and threads stay; 8 s after the obstacle was removed nothing was
+owned yet, and the next join repaired it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_claim_before_the_owners_release_conflicts_and_succeeds_after_it(chroot,
                 assert set(outcomes(c2)[:-1]) == {"conflict"}
                 await attempts(c1, 2)
                 assert outcomes(c1) == ["ok", "ok"]
-                # Nobody watches an owner node: what helped was the backoff, not the release.
+                # No member watches an owner node: the backoff helped, not the release.
                 assert not [e for e in c2.tracer.of("zk_notified") if "/owners/" in str(e["path"])]
 
     with ZooKeeperProxy(chroot) as link:
@@ -70,7 +70,7 @@ def test_conflict_releases_the_attempts_claims(chroot, tmp_path):
                 await failure(join)
                 assert await owners(ghost) == {TopicPartition("t", 1): "g_ghost-0"}
                 made = [(op, path[-1]) for step, op, path in c1.operations() if step == "R11" and "/owners/t/" in path]
-                # No early stop after the conflict, and one read of it.
+                # It goes on after the conflict, and reads the node once.
                 assert made[-6:] == [("create", "0"), ("create", "1"), ("getData", "1"), ("create", "2"),
                                      ("delete", "0"), ("delete", "2")]  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_member_that_gave_up_stays_registered_and_idle(chroot, tmp_path, setting
                 before = len(c1.operations())
                 await ghost.delete(paths.owner("g", "t", 0))
                 if not recovers:
-                    with pytest.raises(WaitTimeout):  # the backoff many times over
+                    with pytest.raises(WaitTimeout):  # many times the backoff
                         await c1.read_until(1, timeout_s=1)
                     assert c1.operations()[before:] == []
                     assert await owners(ghost) == {}
@@ -114,7 +114,7 @@ def test_member_that_gave_up_stays_registered_and_idle(chroot, tmp_path, setting
     [pytest.param({}, False, id="default"), pytest.param({"fix_retry_when_free": "true"}, True, id="looks again")],
 )
 def test_partitions_of_an_idle_member_stay_unowned(chroot, tmp_path, settings, recovers):
-    """The slow owner of a failed start: once it reacts, it takes its own share only, and the rest has no owner."""
+    """The slow owner of a failed start: once it reacts, it takes only its share, and the rest has no owner."""
 
     async def story():
         async with (
@@ -148,14 +148,14 @@ def test_a_dead_owner_whose_session_outlives_all_attempts_fails_the_start(chroot
         ):
             sever(link)
             async with joining(chroot, "c2", {"t": 1}, **QUICK) as (c2, join):
-                # By the registrations c2 has one partition, the other is left to the dead.
+                # By the registrations c2 gets one partition; the other one is the dead member's.
                 assert "t-1" in str(await failure(join))
                 assert await owners(session) == shared("t", ("g_c1-0", range(2)))
-                # The expiry is a change of the members, so this one is cured by itself.
+                # The expiry is a change of the members, so this case repairs itself.
                 await lapse(chroot, dead)
                 await settled(session, shared("t", ("g_c2-0", range(2))))
                 assert c2.rebalances("failed") == 1
-            mend(link)  # the dead one can be closed then
+            mend(link)  # so that the dead member can be closed
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
@@ -226,7 +226,7 @@ def test_one_unreadable_member_fails_the_rebalance_of_every_member(chroot, tmp_p
         ):
             await settled(other, BOTH)
             await other.create(paths.member_id("g", "g_broken"), data, ephemeral=True)
-            await until(lambda: c1.rebalances("failed") == c2.rebalances("failed") == 1, 10, "both to give up")
+            await until(lambda: c1.rebalances("failed") == c2.rebalances("failed") == 1, 10, "both members to give up")
             for who in (c1, c2):
                 errors = {str(e["error"]) for e in who.tracer.of("attempt_ended") if e["outcome"] == "error"}
                 assert len(errors) == 1
@@ -252,7 +252,7 @@ def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
             before = [who.rebalances() for who in (c1, c2)]
             await other.create(paths.member_id("g", "g_broken"), b"nonsense", ephemeral=True)
             for who, number in zip((c1, c2), before, strict=True):
-                await until(lambda w=who, n=number: w.rebalances() > n, 10, "a rebalance without the broken one")
+                await until(lambda w=who, n=number: w.rebalances() > n, 10, "a rebalance without the unreadable member")
             await settled(other, BOTH)
             assert c1.rebalances("failed") == c2.rebalances("failed") == 0
 

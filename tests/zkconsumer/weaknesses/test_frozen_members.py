@@ -1,9 +1,9 @@
 """A member as a process that is stopped by SIGSTOP past its session, or killed by kill -9.
 
 On the originals (SIGSTOP of 4.5 s, session 2 s, auto-commit 100 ms): the offset of the new owner moved back in 10 of 10
-rounds, always by a write in the *new* session; after the SIGCONT 53 to 99 messages, all of them delivered already,
-within 1.1 to 2.0 s. kazoo is connected again sooner than ZkClient: this window is 0.1 to 0.3 s here, so the test keeps
-it open until what is to be shown has happened.
+rounds, always by a write in the *new* session; after the SIGCONT, 53 to 99 messages, all already delivered, within 1.1
+to 2.0 s. kazoo reconnects sooner than ZkClient: the window is 0.1 to 0.3 s here, so the test keeps it open until the
+effect has happened.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.faults
 MINE = TopicPartition("t", 0)
 OFFSET = "/consumers/g/offsets/t/0"
 COMMIT_EVERY_MS = 1500
-#: A session that no pause of a busy machine ends: it ends when the test says so.
+#: A session that no pause of a busy machine ends: only the test ends it.
 OUTLIVES = {"zookeeper_session_timeout_ms": "30000"}
 
 
@@ -43,14 +43,14 @@ class MemberChild:
         return [event for event in self.events[since:] if event["kind"] == kind]
 
     def delivered(self, since=0):
-        """Offsets of the partition under test that it handed out."""
+        """Offsets of the tested partition that it delivered."""
         runs = [event for event in self.of("records_delivered", since) if event["partition"] == MINE.partition]
         return [offset for run in runs for offset in range(run["first"], run["last"] + 1)]
 
 
 @asynccontextmanager
 async def member_child(chroot, folder, name, **settings):
-    """A process that has started to join and polls from then on; it is killed at the end."""
+    """A process that joins and polls from then on; it is killed at the end."""
     fork_server = await ForkServer.open()
     child = MemberChild()
     try:
@@ -94,11 +94,11 @@ def test_frozen_member_delivers_another_owners_records_and_moves_its_offset_back
             await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
             stale = await freeze_between_delivery_and_commit(broker, session, a)
             await asyncio.to_thread(end_session, chroot, link.credentials())
-            await asyncio.sleep(COMMIT_EVERY_MS / 1000)  # so that it has a commit to make before anything when it thaws
+            await asyncio.sleep(COMMIT_EVERY_MS / 1000)  # so that a commit is due first when it thaws
             await settled(session, shared("t", ("g_b-0", range(2))))
             newest, frozen = len(a.delivered()) + 20, len(a.events)
-            # Nobody lets it back in before everything has happened that its window is for. How long the window is
-            # without that is luck: the end of its connection and a fetched record may both lie ready at the thaw.
+            # Its connection stays refused until everything has happened that this window is for. Otherwise the window's
+            # length would be luck: at the thaw both the end of its connection and a fetched record may be ready.
             link.refuse()
             a.process.thaw()
             await until(lambda: is_suspended(a, frozen), 10, "a to lose its connection to ZooKeeper")
@@ -111,13 +111,11 @@ def test_frozen_member_delivers_another_owners_records_and_moves_its_offset_back
                 await until(lambda: len(a.delivered(frozen)) == 20, 10, "a to deliver the records that b delivered")
             before = link.mark()
             link.refuse(False)
-            await until(
-                lambda: [e for e in a.of("rebalance_ended", frozen) if e["outcome"] == "ok"], 10, "a to be back"
-            )
+            await until(lambda: [e for e in a.of("rebalance_ended", frozen) if e["outcome"] == "ok"], 10, "a to return")
             returned = next(i for i, e in enumerate(a.events) if i >= frozen and e["kind"] == "rebalance_started")
             zombie = FrozenView(a.events[frozen:returned]).delivered()
             assert zombie == (list(range(newest - 20, newest)) if delivers else [])
-            # What it writes then is what it had read of its own position when it woke up.
+            # It writes the position that it had when it woke up.
             writes = [op for op in link.operations(before) if op.op == "setData" and op.path == OFFSET]
             back = [op for op in writes if op.result == "ok" and int(op.data) < newest]
             if moved_back:
@@ -146,7 +144,7 @@ def is_suspended(a, since):
 
 
 async def freeze_between_delivery_and_commit(broker, session, a):
-    """Stop it when it has handed out what it has not committed; the offset in ZooKeeper."""
+    """Freeze it when it has delivered uncommitted records; returns the offset in ZooKeeper."""
     for number in range(5):
         had = len(a.delivered())
         await produce(broker, "t", 1, range(10 * number, 10 * number + 10))
@@ -194,7 +192,7 @@ def test_a_killed_member_that_comes_back_under_its_id_before_its_session_has_exp
 
 
 def test_record_taken_by_a_killed_member_is_delivered_again(chroot, tmp_path):
-    """At least once for what was not committed: everything since the last commit comes to the next owner."""
+    """At least once: everything since the last commit is delivered to the next owner."""
 
     async def story():
         async with (

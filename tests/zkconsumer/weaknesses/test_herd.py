@@ -1,6 +1,6 @@
-"""One member that joins or leaves notifies and stops every other; and what many that leave at once wait for.
+"""A member that joins or leaves notifies and stops every other; and how long many that leave at once take.
 
-On the originals: a join of one notifies N-1, a leave N; 50 members that leave at once take 22 to 51 s with 0.8.2.2,
+On the originals: a join notifies N-1 members, a leave N; 50 members that leave at once take 22 to 51 s with 0.8.2.2,
 which does not check its shutdown flag between attempts, and half a second with 1.1.1.
 """
 
@@ -26,7 +26,7 @@ def notified(who):
 
 
 def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp_path):
-    """Even by those for whom nothing changes: here the new one has another topic."""
+    """Even for members for which nothing changes: here the new one has another topic."""
 
     async def story():
         async with (
@@ -77,7 +77,7 @@ def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, setting
             await settled(other, shared("t", ("g_c1-0", [0])))
 
     async def answers(who, number):
-        """Until the watch is armed again, so that the next change is not merged with this one."""
+        """Wait until the watch is set again, so that the next change is not merged with this one."""
         await until(
             lambda: len([op for op in who.operations() if op[:2] == ("delivery", "getChildren")]) >= number,
             10,

@@ -1,4 +1,4 @@
-"""1.1's listener inside the attempt: if it raises, the other members pay.
+"""1.1's listener inside the attempt: if it raises, other members suffer.
 
 On the original (1.1.1): the attempt fails before the release, its member keeps its nodes, and the innocent joiner gets
 the exception. 0.8.2 has no listener; ours is called outside the attempt there.
@@ -21,7 +21,7 @@ QUICK = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "50"}
 
 
 class RaisesWhenRevoked:
-    """An application whose own code fails when it is to give up its partitions."""
+    """An application whose listener fails when it must give up its partitions."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -30,7 +30,7 @@ class RaisesWhenRevoked:
         pass
 
     async def on_revoked(self, stream, partitions):
-        if not partitions:  # 1.1 asks at the first start as well
+        if not partitions:  # 1.1 also calls it at the first start
             return
         self.asked += 1
         raise ValueError("the application's own mistake")
@@ -72,7 +72,7 @@ def test_listener_that_raises_outside_the_attempt_fails_only_its_own_application
                 await c1.consumer.subscribe({"t": 1}, listener)
                 await fetches(c1)
                 async with joining(chroot, "c2", {"t": 1}) as (_, join):
-                    await until(lambda: listener.asked == 1, 10, "c1 to be asked for its partitions")
+                    await until(lambda: listener.asked == 1, 10, "c1's listener to be called")
                     with pytest.raises(ValueError, match="own mistake"):
                         await c1.consumer.getmany(timeout_ms=5000)
                     await c1.consumer.close()

@@ -1,7 +1,7 @@
 """Two owners, or none: unconditional deletes, and owner nodes that belong to no live member.
 
-On the originals: a release that was cut off by the expiry was repeated in the new session and deleted 3 owner nodes of
-another member; held before its release, that member and the returning one delivered the same 200 messages.
+On the originals: a release that was interrupted by the expiry was repeated in the new session and deleted 3 owner nodes
+of another member; that member, held before its release, and the returning one delivered the same 200 messages.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from tests.support.zk_consumers import owners, produce, running_broker, settled,
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
 
-#: Between them b and c own what a, which is gone for a while, was about to release.
+#: Together b and c own what a, which is away for a while, was about to release.
 SHARED_BY_B_AND_C = shared("t", ("g_b-0", range(3)), ("g_c-0", range(3, 6)))
 SHARED_BY_ALL = shared("t", ("g_a-0", range(2)), ("g_b-0", range(2, 4)), ("g_c-0", range(4, 6)))
 
 
 @asynccontextmanager
 async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
-    """a, b and c, of which a was severed when it asked for its first delete, and has expired since."""
+    """a, b and c; a was cut off when it requested its first delete, and has expired since."""
     async with (
-        # b is held for a while later, and must not lose its session by that.
+        # b is held for a while later, and must not lose its session.
         joined(link_b.connect_string, "b", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as b,
         joined(link_a.connect_string, "a", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as a,
     ):
@@ -57,18 +57,18 @@ async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
             sever(link_a)
             await lapse(chroot, a)
             await settled(session, SHARED_BY_B_AND_C)
-            await at_rest(b, c)  # c's coming and a's end may be two rebalances
-            await fetches(b)  # its leader finder has looked, so that the next look at the brokers is a rebalance's
+            await at_rest(b, c)  # c's join and a's expiry may be two rebalances
+            await fetches(b)  # its leader finder is done, so that the next read of the brokers is a rebalance's
             yield a, b, c
 
 
 async def session_is_idle(*members):
-    """No rebalance is running: the next request of each member reacts to something new."""
+    """Wait until no rebalance is running, so that each member's next request reacts to something new."""
     for who in members:
         await until(
             lambda who=who: len(who.tracer.of("rebalance_started")) == len(who.tracer.of("rebalance_ended")),
             10,
-            f"{who.session.member} to have no rebalance under way",
+            f"{who.session.member} to have no rebalance running",
         )
 
 
@@ -91,7 +91,7 @@ def test_release_interrupted_by_an_expiry_is_repeated_and_deletes_anothers_nodes
             deleted = [op for op in link_a.operations() if releases(op) and op.session != old and op.result == "ok"]
             assert [op.path for op in deleted[:foreign]] == [paths.owner("g", "t", n) for n in range(foreign)]
             if foreign:
-                # Nobody but b may own these, and b has not released them.
+                # Only b may own these, and b has not released them.
                 assert all(tp in SHARED_BY_B_AND_C for tp in partitions("t", 0, 1, 2))
             else:
                 assert not deleted
@@ -104,7 +104,7 @@ def test_release_interrupted_by_an_expiry_is_repeated_and_deletes_anothers_nodes
 
 
 def outcomes_in_new_session(who):
-    """How attempts ended since its last session began."""
+    """The outcomes of its attempts since its last session began."""
     began = max(i for i, e in enumerate(who.tracer.events) if e["kind"] == "session_changed")
     return [e["outcome"] for e in who.tracer.events[began:] if e["kind"] == "attempt_ended"]
 
@@ -125,7 +125,7 @@ def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp
             mend(link_a)
             await held.reached()
             if both:
-                # What b was robbed of and still delivers; 2 and 3 wait for it.
+                # b lost the nodes of these, and still delivers them; 2 and 3 wait for it.
                 await settled(session, shared("t", ("g_a-0", range(2)), ("g_c-0", range(4, 6))))
             else:
                 await until(lambda: "conflict" in outcomes_in_new_session(a), 10, "a's claims to fail")
@@ -137,7 +137,7 @@ def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp
             twice = {tp: set(a.records.get(tp, ())) & set(b.records[tp]) for tp in partitions("t", 0, 1)}
             assert sum(map(len, twice.values())) == both
             if both:
-                # The slow one's late release hits the other's nodes: a goes on without owning anything.
+                # The slow member's late release deletes the other's nodes: a goes on without owning anything.
                 await session_is_idle(a, c)
             held.release()
             left = {tp: thread for tp, thread in SHARED_BY_ALL.items() if not (both and thread == "g_a-0")}
@@ -152,7 +152,7 @@ def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp
     [pytest.param({}, False, id="default"), pytest.param({"fix_checked_claim": "true"}, True, id="checked claim")],
 )
 def test_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_expires(chroot, tmp_path, settings, own):
-    """An impatient operator has deleted the dead member's id node, so that its successor need not wait for it."""
+    """An impatient operator has deleted the dead member's id node, so that its successor need not wait."""
 
     async def story():
         async with (
@@ -181,7 +181,7 @@ def test_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_expires(c
                         return await owners(session) == {}
 
                     await until(gone, 10, "the old session to end")
-                    # It owns nothing, does not know it, and goes on; whoever claims finds the way free.
+                    # It owns nothing, does not notice, and goes on; the next member's claim succeeds.
                     await produce(broker, "t", 2, range(5))
                     await successor.read_until(10)
                     await session.create(paths.owner("g", "t", 0), b"g_other-0")
@@ -190,7 +190,7 @@ def test_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_expires(c
                     assert set(outcomes(successor)) == {"conflict", "ok"}
                     stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
                     assert {stat.ephemeral_owner for stat in stats} == {successor.session.session_id}
-            mend(link)  # the dead one can be closed then
+            mend(link)  # so that the dead member can be closed
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
@@ -230,7 +230,7 @@ def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tm
 
 
 def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
-    """The gap of the rollback: here ZooKeeper forbids the second topic's claim."""
+    """A gap in the rollback: here ZooKeeper refuses the second topic's claim."""
 
     async def story():
         async with (
@@ -239,7 +239,7 @@ def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
         ):
             await session.create(paths.owners("g"), makepath=True)
             await session.create(paths.topic_owners("g", "u"))
-            # An ephemeral parent would do as well: a claim below it is refused, and not by NodeExists.
+            # An ephemeral parent would work as well: a claim below it is refused, and not by NodeExists.
             await session.delete(paths.topic_owners("g", "u"))
             await session.create(paths.topic_owners("g", "u"), ephemeral=True)
             async with joining(chroot, "c1", {"t": 1, "u": 1}, rebalance_max_retries="1") as (c1, join):
@@ -249,7 +249,7 @@ def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
                 assert c1.consumer.assignment() == {0: frozenset()}
                 leaked = shared("t", ("g_c1-0", range(2)))
                 assert await owners(session) == leaked
-                # The next claimant conflicts although c1 releases everything that it knows of.
+                # The next claim conflicts although c1 releases everything that it knows of.
                 given = {"rebalance_max_retries": "2", "rebalance_backoff_ms": "50"}
                 async with joining(chroot, "c2", {"t": 1}, **given) as (c2, second):
                     assert "t-1" in str(await failure(second))

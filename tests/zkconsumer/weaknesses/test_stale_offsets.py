@@ -1,7 +1,7 @@
-"""Offsets that are older than what was consumed: read before the claim, or written by a member of the past.
+"""Offsets older than what was consumed: read before the claim, or written by a former owner.
 
-On the originals: 400 of 400 records twice when the joiner is held between R8 and R11, and 0 when it is not; the offset
-of a returning member's partition moved back in 10 of 10 rounds.
+On the originals: 400 of 400 records were delivered twice when the joiner was held between R8 and R11, and none when it
+was not; the offset of a returning member's partition moved back in 10 of 10 rounds.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def test_commit_between_the_joiners_read_and_claim_makes_it_start_too_early(chro
             holder, joiner = first.pause_at(begins), second.pause_at(claims)
             async with joining(second.connect_string, "c2", {"t": 1}, **settings) as (c2, join):
                 await holder.reached()
-                await joiner.reached()  # its offsets have been read, or with the fix are going to be
+                await joiner.reached()  # its offsets have been read or, with the fix, will be read later
                 holder.release()
-                await attempts(c1, 2)  # committed, released, and claimed its own part again
+                await attempts(c1, 2)  # it has committed, released, and claimed its part again
                 assert [await committed(session, tp) for tp in partitions("t", 2, 3)] == [40, 40]
                 joiner.release()
                 await asyncio.wait_for(join, 10)
@@ -131,7 +131,8 @@ def test_commit_waiting_for_a_connection_is_written_in_the_new_session(chroot, t
                 assert [(op.op, op.data, op.result) for op in written[:1]] == [("setData", b"10", "ok")]
                 assert written[0].session not in (0, old)
                 await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-                # It went on while it was cut off; and whoever starts from the old offset delivers all of it once more.
+                # It went on while it was cut off; and a member that starts from the old offset delivers all of it once
+                # more.
                 await has(c1, cut_off, 30 + 20)
                 assert c1.records[cut_off][30:] == list(range(10, 30))
             else:
@@ -146,7 +147,7 @@ def test_commit_waiting_for_a_connection_is_written_in_the_new_session(chroot, t
 
 
 def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):
-    """The original's hasNext() takes it out of what a rebalance clears; there is no option against it."""
+    """The original's hasNext() takes it out of what a rebalance clears; no option prevents that."""
     taken_away = TopicPartition("t", 1)
 
     async def story():

@@ -1,6 +1,6 @@
-"""Members that read through different servers of an ensemble, one of which lags: lists differ, claims overlap.
+"""Members read from different servers of an ensemble, one of which lags: their lists differ, their claims overlap.
 
-What follows is disagreement and failed attempts, not two owners: the owner nodes are written through the leader.
+They disagree and attempts fail, but there are never two owners: owner nodes are written through the leader.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.zookeeper import opened
 
 pytestmark = pytest.mark.faults
 
-#: A cut server serves stale reads until it gives up its leader, so the whole story has to fit into this.
+#: A server that is cut off serves stale reads until it gives up its leader, so the whole test has to fit into this.
 SYNC_LIMIT_S = 20
 
 
@@ -42,7 +42,7 @@ async def ensemble_with_links(directory):
 
 
 def after_the_release(link):
-    """The first read, or sync, after R5: where the group is read."""
+    """Matches the first read, or sync, after R5, where the group is read."""
     state = {"released": 0}
 
     def match(op):

@@ -30,7 +30,7 @@ def notified(who, path="/consumers/g/ids"):
 
 
 def test_change_between_two_watches_is_not_notified_but_seen(chroot, tmp_path):
-    """It would be lost only if the member used an older read: the rebalance reads the members after the new watch."""
+    """It would be lost only if the member used an older read; the rebalance reads the members after setting a watch."""
 
     async def story():
         async with (
@@ -49,7 +49,7 @@ def test_change_between_two_watches_is_not_notified_but_seen(chroot, tmp_path):
                 unwatched.release()
                 every = shared("t", ("g_c1-0", [0]), ("g_c2-0", [1]), ("g_c3-0", [2]))
                 await settled(session, every)
-                await attempts(c1, 2)  # what it claims is there before it has done with it
+                await attempts(c1, 2)  # its claims exist before its attempt is over
                 assert len(notified(c1)) == 1  # two joins, one notification
                 assert c1.rebalances() == 2
                 assert c3.id == "g_c3"
@@ -77,7 +77,7 @@ def test_an_id_that_left_and_came_back_while_disconnected_is_noticed(chroot, tmp
             mend(link)
             await attempts(c1, 3)
             assert c1.session.state is SessionState.CONNECTED
-            assert await owners(other) == shared("t", ("g_c1-0", [0]))  # the other one's share is left to it
+            assert await owners(other) == shared("t", ("g_c1-0", [0]))  # the other member's share is not claimed
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
@@ -123,7 +123,7 @@ def test_new_session_opened_by_kazoo_gets_the_registration_and_watches(chroot, t
 
 
 def test_no_other_change_is_handled_during_a_new_sessions_rebalance(chroot, tmp_path):
-    """One event thread: it rebalances for up to retries x backoff; changes meanwhile wait, without a new watch."""
+    """One event thread: it rebalances for up to retries x backoff; meanwhile changes wait, without a new watch."""
 
     async def story():
         async with (
@@ -141,7 +141,7 @@ def test_no_other_change_is_handled_during_a_new_sessions_rebalance(chroot, tmp_
             conflicts = len(outcomes(c1, "conflict"))
             await broker.cluster.grow_topic("t", partitions=3)
             await other.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
-            await attempts(c1, conflicts + 5, "conflict")  # read again and again, and not one watch answered
+            await attempts(c1, conflicts + 5, "conflict")  # read again and again, and no notification handled
             assert not [op for op in c1.operations()[before:] if op[0] == "delivery"]
             await other.delete(paths.owner("g", "t", 0))
             await settled(other, shared("t", ("g_c1-0", range(3))))
@@ -155,7 +155,7 @@ def test_no_other_change_is_handled_during_a_new_sessions_rebalance(chroot, tmp_
 
 
 def test_without_a_broker_a_start_succeeds_and_the_first_broker_makes_it_claim(chroot, tmp_path):
-    """KAFKA-969: it failed once; now it owns nothing and watches /brokers/ids."""
+    """KAFKA-969: it used to fail; now it owns nothing and watches /brokers/ids."""
 
     async def story():
         async with opened(chroot) as session, member(chroot, "c1", {"t": 1}) as c1:

@@ -1,7 +1,7 @@
-"""A member that is cut off from ZooKeeper but not from Kafka: it keeps delivering and notices nothing.
+"""A member that is cut off from ZooKeeper but not from Kafka keeps delivering and notices nothing.
 
-On the originals: the fetcher ran on for the whole cut, past the expiry, and after the heal both offsets moved back. The
-member that is frozen as a whole is in `test_frozen_members.py`.
+On the originals: the fetcher ran during the whole cut, past the expiry, and afterwards both offsets moved back.
+`test_frozen_members.py` freezes a whole member.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_member_cut_off_only_from_zookeeper_delivers_past_its_expiry(chroot, tmp
             await settled(session, shared("t", ("g_c2-0", range(2))))
             if not delivers:
                 await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to stop")
-            # Expired, and somebody else's: what comes now is delivered by the owner and by the zombie.
+            # It has expired, and another member owns these: both the owner and the zombie deliver what comes now.
             await produce(broker, "t", 2, range(5, 15))
             await has(c2, MINE, 15)
             if delivers:
@@ -72,7 +72,7 @@ def test_member_cut_off_only_from_zookeeper_delivers_past_its_expiry(chroot, tmp
     ],
 )
 def test_fetchers_are_not_notified_of_a_short_cut(chroot, tmp_path, settings, delivers):
-    """The session outlives the cut, so nothing is taken over; also shows the cost of the fix."""
+    """The session outlives the cut, so no other member takes over; this also shows the cost of the fix."""
 
     async def story():
         async with (

@@ -41,7 +41,7 @@ BOTH = shared("t", ("g_c1-0", range(2)), ("g_c2-0", [2]))
 
 @asynccontextmanager
 async def group(chroot: str, folder: Path, **settings: str) -> AsyncIterator[tuple[ZooKeeperSession, list[Member]]]:
-    """Two settled members that give up soon, and somebody who writes what they do not expect."""
+    """Two settled members that give up soon, and a session that writes bad znodes."""
     given = {"rebalance_backoff_ms": "30", "rebalance_max_retries": "3", **settings}
     async with (
         running_broker(chroot, folder, {"t": 3}),
@@ -56,7 +56,7 @@ async def group(chroot: str, folder: Path, **settings: str) -> AsyncIterator[tup
 
 
 async def everybody_fails(members: list[Member], named: str, before: list[int]) -> None:
-    """Every member's rebalance has failed since, and the error of its last attempt names the node."""
+    """Wait until every member's rebalance has failed since, with an error of its last attempt that names the node."""
 
     def failed() -> bool:
         return all(each.rebalances("failed") > number for each, number in zip(members, before, strict=True))
@@ -109,7 +109,7 @@ def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
 
 
 def test_random_bytes_as_a_registration_crash_no_member(chroot, tmp_path):
-    """Bytes of a valid one that were changed at random: read or refused, and the group recovers each time."""
+    """A valid registration with random changes: it is read or refused, and the group recovers each time."""
     chosen = random.Random(1989)
 
     def damaged() -> bytes:

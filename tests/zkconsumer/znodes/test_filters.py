@@ -1,6 +1,6 @@
-"""Topic patterns: which topics they take; what Java's expressions mean is in `tests/kernel/test_java_regex.py`.
+"""Topic patterns: which topics they match; Java's expressions are tested in `tests/kernel/test_java_regex.py`.
 
-The first three are Kafka 0.8.2's TopicFilterTest under its own names.
+The first three are Kafka 0.8.2's TopicFilterTest, under its names.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_blacklists():
         ("-\\u001f-", "-\\\\u001f-"),
         ("-\\u007f-", "-\\\\u007f-"),
         ("-\\u009f-", "-\\\\u009f-"),
-        # Beyond Kafka's own: the characters themselves, and one that 0.8.2.2 was seen to write as it is.
+        # Not in Kafka's test: the escaped characters, and one that 0.8.2.2 was seen to write unescaped.
         ("-\x07\b\f\n\r\t-", "-\\u0007\\b\\f\\n\\r\\t-"),
         ("-\x7f\x9f\xa0-", "-\\u007f\\u009f\xa0-"),
         ('al\\w+/?"?é?', 'al\\\\w+\\/?\\"?é?'),

@@ -108,7 +108,7 @@ def test_an_unreadable_registration_is_refused_and_named(data: bytes) -> None:
 
 
 def test_backslash_that_escapes_nothing_is_literal() -> None:
-    # 0.8.2.2's parser reads it so: a pattern that somebody wrote by hand.
+    # As 0.8.2.2's parser reads it: such a pattern was written by hand.
     data = b'{"subscription":{"a\\.b\\\\d\\"":1},"pattern":"white_list"}'
     assert parse_registration("/p", data).subscription == {'a\\.b\\d"': 1}
 
@@ -120,7 +120,7 @@ def test_first_of_several_patterns_counts() -> None:
 
 @given(st.text(min_size=1).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text)), st.integers(1, 9))
 def test_any_name_survives_the_escapes(name: str, streams: int) -> None:
-    # Static, so that it need not be an expression. U+FFFD apart, decoding replaces nothing.
+    # Static, so that it need not be an expression. Except for U+FFFD, decoding replaces nothing.
     read = parse_registration("/p", registration_payload({name: streams}, 1))
     assert read.subscription == {name: streams}
 

@@ -1,4 +1,4 @@
-"""The connection on which a member's question waits, while its coordinator is given up."""
+"""The connection on which a member's request waits, while its coordinator is abandoned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """As much of one as a link needs."""
+    """As much of a connection as a link needs."""
 
     def __init__(self, name: str) -> None:
         self.name = name

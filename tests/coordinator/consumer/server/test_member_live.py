@@ -1,4 +1,4 @@
-"""A member of the server design with a real ZooKeeper and a real broker, whose coordinator says what the test says."""
+"""A member of the server design with a real ZooKeeper and a real broker, whose coordinator is scripted by the test."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_member_registers_asks_starts_at_the_commanded_offsets_and_stops_in_orde
             assert (await member.consumer.commit({P0: 9})).accepted == {P0: 9}
             assert (commander.commits[-1].member_id, commander.commits[-1].generation) == (member_id, 5)
 
-            await member.pause()  # the background obeys all the same
+            await member.pause()  # background tasks obey all the same
             commander.says(Command.STOP, 5)
             await commander.asked(lambda question: question.stopped == 5)
             assert commander.commits[-1].offsets == (OwnedOffset("t", 0, 10), OwnedOffset("t", 1, 10))
@@ -91,7 +91,7 @@ def test_member_registers_asks_starts_at_the_commanded_offsets_and_stops_in_orde
             assert (await member.consumer.commit({P0: 3})).refused == {P0: "DROPPED"}
 
             operations = [(event["op"], event["ok"]) for event in member.tracer.of("zk_op")]
-            # The group is new, so that its parents are made: two tries fail, and nothing reads or watches.
+            # The group is new, so its parent znodes are created: two creates fail, and nothing reads or watches.
             assert {op for op, _ in operations} == {"create"}
             assert not member.tracer.of("zk_notified")
             await member.close()
@@ -137,7 +137,7 @@ def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: st
             assert (await commander.asked(lambda question: True)).member_id == "g_one"
             assert member.consumer.member_ids == ("g_one",)
             old = session_of(member).session.session_id
-            await expire(session_of(member).session)  # and after its own death it is the same again
+            await expire(session_of(member).session)  # and after its own session expires it is the same again
             await until(lambda: session_of(member).session.session_id != old, 10, "another session")
             await until(lambda: len(commander.questions) > 1, 10, "the request of the next incarnation")
             assert commander.questions[-1].member_id == "g_one"

@@ -1,4 +1,4 @@
-"""Settings of a server design's member: Kafka's names, its own defaults, and what is refused."""
+"""Settings of a member of the server design: Kafka's names, the design's defaults, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coming into a group: ids handed out, new members, the size of a group, and how a rebalance ends."""
+"""Joining a group: ids, new members, the size of a group, and how a rebalance ends."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_loaded_group_that_is_too_large_rebalances_and_the_first_to_rejoin_stay(
     assert machine.state == "PreparingRebalance"
     asked = [machine.join(name) for name in FULL]
     assert errors(asked[2:]) == [Error.GROUP_MAX_SIZE_REACHED] * 2
-    machine.wait(500)  # in 4.1.1 those who are refused last do not end the wait
+    machine.wait(500)  # as in 4.1.1, members that are refused do not end the wait
     assert errors(asked[:2]) == [Error.NONE] * 2
     assert (machine.group.generation, len(machine.group.members)) == (2, 2)
 

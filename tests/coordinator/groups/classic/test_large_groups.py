@@ -1,4 +1,4 @@
-"""What makes groups of thousands cheap: kept slices are never stale, and no request costs more in a larger group."""
+"""What makes groups of thousands cheap: cached slices are never stale, and no request costs more in a larger group."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def by_kio(version: int, answer: JoinAnswer) -> bytes:
     return encode_response(Api.JoinGroup, version, 7, body)[8:]
 
 
-def anew(record: GroupRecord) -> GroupRecord:
-    """The same record without the slices that are kept."""
+def uncached(record: GroupRecord) -> GroupRecord:
+    """The same record without its cached slices."""
     bare = [MemberRecord(dataclasses.replace(p, listed=None, stored=None), given) for p, given in record.members]
     return record._replace(members=tuple(bare))
 
@@ -93,7 +93,7 @@ def test_answers_from_cached_parts_equal_those_encoded_from_scratch(story, versi
                 pass
             for change in write.changes:
                 if isinstance(change[1], GroupRecord):
-                    assert encode(change) == encode((change[0], anew(change[1])))
+                    assert encode(change) == encode((change[0], uncached(change[1])))
 
 
 def test_a_member_that_rejoins_unchanged_keeps_its_slices():
@@ -116,7 +116,7 @@ def test_a_member_that_rejoins_unchanged_keeps_its_slices():
 
 
 def calls_of(do: Callable[[], Any]) -> int:
-    """How many functions are called, of Python and of C."""
+    """How many functions are called, in Python and in C."""
     count = 0
 
     def counted(frame: Any, event: str, argument: Any) -> None:
@@ -133,7 +133,7 @@ def calls_of(do: Callable[[], Any]) -> int:
 
 
 def crowd(count: int) -> Machine:
-    """A Stable group of so many, and one more whose id is pending."""
+    """A Stable group of so many members, and one more whose id is pending."""
     machine = Machine(LIMITS)
     for number in range(count):
         machine.admit(f"m{number}")

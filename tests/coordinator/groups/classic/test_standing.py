@@ -100,7 +100,7 @@ QUICK = dataclasses.replace(LIMITS, retention_ms=1_000, retention_check_ms=100)
 
 
 def loaded(machine: Machine) -> Machine:
-    """Beside a coordinator that looks for old offsets, which one does from its load on."""
+    """With a coordinator that looks for expired offsets, as it does from its load on."""
     machine.limits = QUICK
     return machine.successor()
 

@@ -22,7 +22,7 @@ PREDECESSORS = {
 
 
 def documented() -> dict[GroupState, dict[GroupTrigger, GroupState]]:
-    """What the docstring of GroupState says."""
+    """The transitions in the docstring of GroupState."""
     found: dict[GroupState, dict[GroupTrigger, GroupState]] = {}
     for line in (GroupState.__doc__ or "").splitlines()[1:]:
         if match := re.fullmatch(r"    (\w+)", line):

@@ -1,6 +1,6 @@
-"""Static members (KIP-345, KIP-814): who keeps a place, who is fenced, and when that costs a rebalance.
+"""Static members (KIP-345, KIP-814): which keep their places, which are fenced, and when there is a rebalance.
 
-The group is l, who leads, and f, both static; `new=True` is a restarted process, which has forgotten its id.
+The group has members l, the leader, and f, both static; `new=True` is a restarted process, which has lost its id.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def members(answer) -> set[str]:
     return {member.member_id for member in answer.members}
 
 
-# -- coming -------------------------------------------------------------------------------------------------------
+# -- joining ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka("staticMemberJoinAsFirstMember", "testStaticMemberJoinAsFirstMember")
@@ -200,7 +200,7 @@ def test_restart_that_changes_the_elected_protocol_costs_a_rebalance():
 
 
 def test_restarted_member_has_a_session_timer_although_its_session_ended_during_the_write():
-    """The end is passed over, because its JoinGroup waits; behind the answer a session begins anew."""
+    """The expiry is ignored while its JoinGroup waits; with the answer a new session begins."""
     machine = stable()
     machine.hold()
     restarted = join(machine, "f", new=True)
@@ -347,7 +347,7 @@ def test_old_process_with_a_parked_sync_is_fenced_and_the_group_rebalances():
     assert new.answer.generation == 2
 
 
-# -- not coming back ----------------------------------------------------------------------------------------------
+# -- members that do not return -----------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka(

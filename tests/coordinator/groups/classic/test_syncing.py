@@ -1,4 +1,4 @@
-"""The sync phase and the sessions: who has to be heard of until when, and what keeps a member alive."""
+"""The sync phase and the sessions: which requests are due by when, and which of them keep a member alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old offsets end by the state of their group (KIP-211), and groups with them; the clock is moved by hand."""
+"""Offsets expire by the state of their group (KIP-211), and groups with them; a manual clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORT = replace(LIMITS, retention_ms=RETENTION, retention_check_ms=CHECK)
 
 
 def loaded(machine: Machine) -> Machine:
-    """The same group at a coordinator that has just taken over: from there on it looks for old offsets."""
+    """The same group at a coordinator that has just taken over: from then on it looks for expired offsets."""
     return machine.successor()
 
 
@@ -95,7 +95,7 @@ def test_stable_group_with_unknown_subscriptions_keeps_everything(protocol_type:
 
 @pytest.mark.parametrize("members", ["a", "ab"], ids=["CompletingRebalance", "PreparingRebalance"])
 def test_nothing_expires_during_a_rebalance(members: str):
-    """KAFKA-13636; with one member the join is complete at once, and its assignment is waited for."""
+    """KAFKA-13636; with one member the join is complete at once, and the group waits for its assignment."""
     slow = {"rebalance_timeout_ms": 60_000}
     machine = stable(*members, limits=SHORT, **slow)
     machine.commit("a", {"u-0": 1})

@@ -36,7 +36,7 @@ def commit_error(asked: Asked) -> Error:
 
 
 def begun(**fields: Any) -> Machine:
-    """A producer whose transaction has the group, and t-0 pending at 5 above a committed 1."""
+    """A producer whose transaction includes the group; t-0 is pending at 5 and committed at 1."""
     machine = Machine(**fields)
     machine.commit("", {"t-0": 1}, generation=-1, member_id="")
     machine.init_producer()
@@ -46,7 +46,7 @@ def begun(**fields: Any) -> Machine:
 
 
 def shown(machine: Machine, *, stable: bool = False) -> Any:
-    """What OffsetFetch says of t-0: an offset, None, or an error."""
+    """What OffsetFetch answers for t-0: an offset, None, or an error."""
     ((_, _, found),) = machine.subject.offsets.fetch(machine.group_id, (T0,), stable=stable)
     return found if found is None or isinstance(found, Error) else found.offset
 
@@ -149,7 +149,7 @@ def test_marker_waits_for_a_pending_offset_that_is_being_written():
     machine.hold()
     machine.commit_in_transaction(P, {"t-0": 6})
     machine.deliver()
-    assert machine.markers, "it is to be delivered again"
+    assert machine.markers, "the marker has to be delivered again"
     machine.land()
     machine.deliver()
     assert not machine.markers
@@ -216,7 +216,7 @@ STATES: dict[str, Callable[[], Machine]] = {
 }
 NONE, UNKNOWN, GENERATION = Error.NONE, Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION
 GONE = Error.COORDINATOR_NOT_AVAILABLE
-#: what it says of itself: (absent, Empty, Preparing, Completing, Stable, Dead)
+#: the identity in the request: (absent, Empty, Preparing, Completing, Stable, Dead)
 TXN_CELLS: dict[str, tuple[dict[str, Any], tuple[Error, ...]]] = {
     "no ids": ({}, (NONE, NONE, NONE, NONE, NONE, GONE)),
     "a member": ({"who": "a", "generation": 1}, (GENERATION, UNKNOWN, NONE, NONE, NONE, GONE)),
@@ -302,7 +302,7 @@ def test_producer_with_exhausted_epochs_gets_another_id():
 
 
 def test_recovering_producer_sends_its_identity():
-    """KIP-360: with its own epoch it gets the next one, again if the answer was lost; anybody else is fenced."""
+    """KIP-360: with its epoch it gets the next one, again if the answer was lost; any other producer is fenced."""
     machine = Machine()
     machine.init_producer()
     assert producer_of(machine.init_producer(producer=P)) == Producer(100, 1)

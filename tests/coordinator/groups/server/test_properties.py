@@ -1,6 +1,6 @@
 """What holds for every group of the server design, whatever its members, ZooKeeper, the log and the brokers do.
 
-Members obey, or lose an answer, or crash; ids are seen late; writes fail or are held back; coordinators are replaced at
+Members obey, lose an answer, or crash; ids are seen late; writes fail or are held back; coordinators are replaced at
 any moment, some without noticing: those go on as zombies, whose writes the storage refuses.
 """
 
@@ -30,13 +30,13 @@ TOPICS = st.sampled_from([("t",), ("u",), ("t", "u")])
 
 
 class Watchful(Served):
-    """Looks at every answer as it is given."""
+    """Checks every answer when it is given."""
 
     def __post_init__(self) -> None:
         self.owners: dict[tuple[int, str, int], str] = {}
         self.askers: dict[int, str] = {}
         self.generations: dict[int, ServerRecord] = {}
-        self.members: dict[int, set[str]] = {}  # of every generation that was stored
+        self.members: dict[int, set[str]] = {}  # {generation: members}, of all that were stored
         super().__post_init__()
 
     def stored(self) -> ServerRecord | None:
@@ -53,7 +53,7 @@ class Watchful(Served):
         if error is None and isinstance(write, CommitWrite):
             record = self.stored()
             assert record is not None, "a commit to a group without a generation was stored"
-            assert write.request.generation == record.generation, "a commit was stored behind its generation"
+            assert write.request.generation == record.generation, "a commit was stored after its generation"
         if error is None and isinstance(write, GenerationWrite | StartWrite):
             self.members[write.record.generation] = {member.member_id for member in write.record.members}
         super()._write(write, error)
@@ -77,8 +77,8 @@ class Watchful(Served):
         for other, player in self.players.items():
             if other == member_id or not player.runs or player.generation == answer.generation:
                 continue
-            # It runs an old one, so it was given up: it is dropped, or its id is gone. Or that was so in a round
-            # since, of which a successor knows no more than who was left out.
+            # It runs an old generation, so it was dropped or its id is gone, now or in a round since. A successor only
+            # knows which members that round left out.
             since = range(player.generation + 1, answer.generation)
             left_out = any(other not in self.members[generation] for generation in since)
             assert left_out or not group.is_eligible(other)
@@ -112,7 +112,7 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
 
     @rule(who=NAMES)
     def change_data_unseen(self, who: str) -> None:
-        """As register for an existing id, but no watch fires."""
+        """Like register for an existing id, but no watch fires."""
         if who in self.world.ids:
             self.world.ids[who] = ("u",)
 
@@ -132,7 +132,7 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
 
     @rule(who=NAMES)
     def crash(self, who: str) -> None:
-        """And start again under the same id, which may still stand."""
+        """Crash and restart under the same id, whose znode may still exist."""
         self.world.players[who] = Player()
 
     @rule(who=NAMES, late=st.integers(0, 2), tp=st.sampled_from(["t-0", "t-2", "u-1"]))
@@ -143,11 +143,11 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
         question = self.world.commit(who, {tp: self.offset}, generation=generation)
         if question.answer is not None and self.world.errors(question)[tp] != "NONE":
             return
-        assert in_force is not None, "a commit to a group without a generation was taken"
-        assert in_force.generation == generation, "a commit of an old generation was taken"
+        assert in_force is not None, "a commit to a group without a generation was accepted"
+        assert in_force.generation == generation, "a commit of an old generation was accepted"
         topic, number = tp.split("-")
         owned = {m.member_id: m.partitions for m in in_force.members}.get(who, ())
-        assert (topic, int(number)) in owned, "a commit was taken from somebody who does not own the partition"
+        assert (topic, int(number)) in owned, "a commit was accepted from a member that does not own the partition"
         self.commits.append((question, tp, self.offset))
 
     # -- the world ----------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
 
     @rule(who=NAMES, stopped=st.booleans())
     def ask_a_zombie(self, who: str, stopped: bool) -> None:
-        """It may say what it likes, but not start anybody."""
+        """It may answer anything, but must not start a member."""
         if not self.zombies:
             return
         zombie, player = self.zombies[-1], self.world.player(who)
@@ -235,7 +235,7 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
         assert {tp: self.world.committed().get(tp) for tp in self.accepted} == self.accepted
 
     def teardown(self) -> None:
-        """Once nothing more happens the round ends: everybody who is registered runs, and everything is owned."""
+        """Once nothing more happens the round ends: every registered member runs, and every partition is owned."""
         world = self.world
         world.blind = False
         world.see()

@@ -91,7 +91,7 @@ def test_member_that_does_not_stop_is_dropped_and_readmitted_once_it_has() -> No
     world.settle("b", "c")
     late = world.commit("a", {"t-0": 9})
     assert world.errors(late) == {"t-0": "UNKNOWN_MEMBER_ID"}
-    # Back again: first it stops what it runs, then a round takes it in.
+    # It returns: first it stops what it runs, then a round admits it.
     assert world.players["a"].question.answer is not None  # type: ignore[union-attr]  # stop(1), unread until now
     again = world.ask("a", generation=2 - 1, stopped=-1)
     assert again.received == ("STOP", 1, ())
@@ -161,7 +161,7 @@ def test_group_without_registered_members_is_removed_with_its_watch() -> None:
 def test_changed_subscription_is_read_again_when_a_request_names_it() -> None:
     world = stable("a", "b")
     world.sizes["u"] = 2
-    world.ids["a"] = ("t", "u")  # its data: no watch fires
+    world.ids["a"] = ("t", "u")  # the znode's data: no watch fires
     world.players["a"].question = None
     world.ask("a", topics=("u", "t"))
     assert ReadAgain(GROUP, "a") in world.watches
@@ -200,7 +200,7 @@ def test_awaits_are_answered_in_time_while_the_strategy_computes() -> None:
     world = Served(thinking=True)
     world.register("a")
     question = world.ask("a", wait_ms=500)
-    world.pass_ms(10 * REBALANCE_TIMEOUT_MS)  # nobody is late who has nothing to stop
+    world.pass_ms(10 * REBALANCE_TIMEOUT_MS)  # a member that has nothing to stop is never late
     assert question.received == ("NOTHING", -1, ())
     assert (world.state, world.log, len(world.deciding)) == ("PreparingRebalance", {}, 1)
     parked = world.ask("a")
@@ -227,7 +227,7 @@ def test_change_while_the_strategy_computes_starts_a_new_computation_and_only_th
     world.register("b")
     world.ask("b")
     world.grow("t", 2)
-    assert len(world.deciding) == 1  # one at a time
+    assert len(world.deciding) == 1  # only one computation at a time
     world.decide()
     assert (len(world.deciding), world.log) == (1, {})
     world.decide()
@@ -380,7 +380,7 @@ def test_members_stopped_by_a_crashed_coordinator_are_started_again() -> None:
     world = stable("a", "b")
     world.register("c")
     world.obey("a")
-    world.unregister("c")  # the reason for the round is gone with its coordinator
+    world.unregister("c")  # the reason for the round was lost with its coordinator
     before = world.record
     world.reload()
     assert world.ask("a").received == ("START", before.generation, ("t-0", "t-1"))

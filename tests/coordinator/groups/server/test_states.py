@@ -14,7 +14,7 @@ from coordinator.groups.server.states import TRANSITIONS, ServerGroupState, Serv
 
 
 def documented() -> dict[ServerGroupState, dict[ServerGroupTrigger, ServerGroupState]]:
-    """What the docstring of ServerGroupState says."""
+    """The transitions in the docstring of ServerGroupState."""
     found: dict[ServerGroupState, dict[ServerGroupTrigger, ServerGroupState]] = {}
     for line in (ServerGroupState.__doc__ or "").splitlines()[1:]:
         if match := re.fullmatch(r"    (\w+)", line):

@@ -1,4 +1,4 @@
-"""What a member does about other topics in each of its states; the table says the rest."""
+"""What a member does about changed topics in each of its states."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_same_topics_are_not_a_change():
     assert triggers(talk) == []
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])  # the Join waits to be sent, is parked, or the Sync is
+@pytest.mark.parametrize("steps", [1, 2, 3])  # the Join is to be sent, the Join is parked, the Sync is parked
 def test_topics_that_change_while_joining_are_in_the_join_or_need_another_one(steps):
     talk = Talk()
     talk.poll()

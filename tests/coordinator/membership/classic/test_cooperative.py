@@ -1,4 +1,4 @@
-"""A cooperative member (KIP-429): keeps what it has through a rebalance, and gives up what is taken away after it."""
+"""A cooperative member (KIP-429) keeps its partitions during a rebalance, and then gives up those taken away."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def releasing(*partitions: TopicPartition) -> Talk:
 
 
 def emitted(talk: Talk, since: int) -> list[tuple[str, frozenset[TopicPartition], frozenset[TopicPartition]]]:
-    """What the trace says of partitions: (kind, changed, all)."""
+    """The trace's events about partitions: (kind, changed, all)."""
     return [
         (emit.kind, partitions_of(emit, "partitions"), partitions_of(emit, "all"))
         for emit in talk.emitted[since:]
@@ -200,7 +200,7 @@ def test_assignment_of_unsubscribed_topics_leaves_kept_partitions():
     assert talk.say(Stopped()) == (effects.SendJoin(stamp=3, member_id="m-1"),)
 
 
-# -- the identity goes ----------------------------------------------------------------------------------------------
+# -- the identity is lost -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("error", "member_id"), [("UNKNOWN_MEMBER_ID", ""), ("ILLEGAL_GENERATION", "m-1")])
@@ -275,7 +275,7 @@ def test_session_expires_during_the_coordinator_lookup_and_the_join_goes_on():
     before = len(talk.emitted)
     talk.after(100)
     talk.say(CoordinatorUnknown("nobody"))
-    assert talk.after(2900)[0] == Lose(BOTH)  # 3000 ms after the last word of the old one
+    assert talk.after(2900)[0] == Lose(BOTH)  # 3000 ms after the last answer of the old one
     assert (talk.state, talk.identity) == (MemberState.SEEKING, None)
     assert emitted(talk, before) == [("partitions_lost", BOTH, NOTHING)]
     talk.after(100)
@@ -339,7 +339,7 @@ def test_overdue_member_during_a_revocation_leaves_and_loses_the_rest():
 
 
 def test_close_between_join_and_sync_loses_kept_partitions():
-    """No commit would get past the parked request (ConsumerCoordinator.onLeavePrepare of 4.1)."""
+    """A commit would wait behind the parked request (ConsumerCoordinator.onLeavePrepare of 4.1)."""
     talk = syncing()
     assert talk.say(Closed()) == (Lose(BOTH), effects.SendLeave("m-1"))
     assert talk.state is MemberState.LEFT

@@ -1,4 +1,4 @@
-"""Cooperative members among themselves: in every order of polls, answers, callbacks and deaths (KIP-429)."""
+"""Cooperative members together, in every order of polls, answers, callbacks and crashes (KIP-429)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLIENTS = 4
 
 numbers = st.integers(0, CLIENTS - 1)
 topics = st.sampled_from([("t",), ("u",), ("t", "u")])
-#: Most of what happens is that things go on.
+#: Most steps are ones in which things go well.
 happenings = st.one_of(
     st.tuples(st.sampled_from(["answer", "answer", "callback", "poll", "heartbeat"]), numbers),
     st.tuples(st.sampled_from(["answer", "answer", "callback", "poll", "heartbeat"]), numbers),
@@ -48,7 +48,7 @@ def let(world: World, what: object, number: int) -> None:
 
 
 def wanted(world: World) -> frozenset[object]:
-    """What somebody subscribes to."""
+    """The partitions to which some member subscribes."""
     topics = {
         topic
         for client in world.clients

@@ -1,4 +1,4 @@
-"""How a member goes: for a while, for good, or, when it is static, without a word (KIP-345)."""
+"""How a member leaves: for a while, for good, or, if it is static, without a request (KIP-345)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_static_member_revokes_its_partitions_without_a_leave_request(last: Even
 
 
 def test_overdue_static_member_stops_without_a_leave_request():
-    """AbstractCoordinator.maybeLeaveGroup of 4.1: the generation goes, LeaveGroup is for dynamic members."""
+    """AbstractCoordinator.maybeLeaveGroup of 4.1: it drops its generation; only dynamic members send LeaveGroup."""
     talk = Talk(STATIC).stable()
     for _ in range(4):
         talk.clock.advance_ms(2_500)
@@ -108,7 +108,7 @@ def test_overdue_static_member_stops_without_a_leave_request():
 
 
 def test_restarted_static_leader_leads_and_skips_the_assignment():
-    """KIP-814: it has to know the group's topics, which is why it is asked to do an assignor's work without one."""
+    """KIP-814: it must know the group's topics, so it is to read the subscriptions without assigning anything."""
     talk = Talk(STATIC)
     talk.poll()
     talk.found()

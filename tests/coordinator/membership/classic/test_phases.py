@@ -1,4 +1,4 @@
-"""The four phases as they go when nothing goes wrong, and the timers between them."""
+"""The four phases when nothing goes wrong, and the timers between them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_first_poll_looks_for_the_coordinator_and_joins_without_a_member_id():
     talk = Talk()
     assert talk.poll() == (FindCoordinator(),)
     assert talk.state is MemberState.SEEKING
-    assert talk.poll() == ()  # polls meanwhile change nothing
+    assert talk.poll() == ()  # polls in the meantime change nothing
     assert talk.found(2) == (effects.SendJoin(stamp=1, member_id=""),)
     assert talk.state is MemberState.JOINING
     assert talk.kinds() == ["rebalance_started", "attempt_started", "join"]

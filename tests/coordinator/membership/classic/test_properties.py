@@ -37,7 +37,7 @@ SUMMONS: Saying = ("refused", ("Heartbeat", "REBALANCE_IN_PROGRESS"))
 
 ONE = frozenset({TopicPartition("t", 0)})
 
-#: What brings a member on, state by state; the last thing said is what takes effect.
+#: Events with which a member makes progress, by state; the last one takes effect.
 KINDNESS: dict[MemberState, list[Saying]] = {
     MemberState.UNJOINED: [("event", Polled())],
     MemberState.STOPPING: [("event", Stopped())],
@@ -63,7 +63,7 @@ KINDNESS: dict[MemberState, list[Saying]] = {
     MemberState.CLOSING: [("event", Stopped())],
 }
 
-#: Whatever a coordinator, a clock or the application may say besides; stamps are filled in.
+#: Anything else that a coordinator, a clock or the application may do; stamps are filled in.
 anything = st.one_of(
     st.tuples(st.just("advance"), st.integers(0, 12_000)),
     st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
@@ -88,10 +88,10 @@ anything = st.one_of(
         ]
     ),
 )
-#: Most of the time things go well, or the interesting states would never be reached.
-#: (Not by `one_of`, which deals among all the branches of `anything`.)
+#: Most of the time things go well, or the interesting states would never be reached. (Not `one_of`, which would choose
+#: among all the branches of `anything`.)
 sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if drawn[0] == 0 else ("kind", None))
-#: A member that unsubscribes while its coordinator is looked for, and what happens until it is out of the group.
+#: A member that unsubscribes during the coordinator lookup, and what happens until it has left the group.
 ending = st.one_of(
     st.just([]),
     st.lists(st.one_of(anything, st.just(("event", CoordinatorFound(2)))), max_size=4).map(
@@ -102,7 +102,7 @@ closing = st.one_of(st.just([]), st.just([("event", Closed())]))
 
 
 def accounted(owned: frozenset[TopicPartition], wanted: tuple[Effect, ...]) -> frozenset[TopicPartition]:
-    """Return what is owned according to the trace, which must be true at every step."""
+    """What is owned according to the trace, which must be correct at every step."""
     for emitted in wanted:
         if not isinstance(emitted, Emit) or not emitted.kind.startswith("partitions_"):
             continue
@@ -119,7 +119,7 @@ def accounted(owned: frozenset[TopicPartition], wanted: tuple[Effect, ...]) -> f
 
 
 class World:
-    """One member, and what has to be true of it."""
+    """One member and its invariants."""
 
     def __init__(self, *, cooperative: bool = False) -> None:
         self.now = 0
@@ -127,7 +127,7 @@ class World:
         self.generation = 0
         self.refused: set[Identity] = set()
         self.ids = 0
-        self.lookups = 0  #: on their way; only these find a coordinator, or none
+        self.lookups = 0  #: in flight; only these find a coordinator, or none
 
     def event(self, what: str, detail: object) -> Event | None:
         stamp, now = self.member.stamp, self.now
@@ -187,7 +187,9 @@ class World:
         after = self.member
         assert after.identity not in self.refused
         if after.state not in (MemberState.LEFT, MemberState.FAILED):
-            assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
+            assert self.lookups == after.finding, (
+                "a member that waits for an answer that has come, or asks twice, waits forever"
+            )
         for effect in wanted:
             if isinstance(effect, effects.SendHeartbeat | effects.SendSync | CommitPositions):
                 assert effect.identity not in self.refused, effect
@@ -209,7 +211,7 @@ class World:
             )
         assert accounted(before.owned, wanted) == after.owned
         assert after.releasing <= after.owned
-        assert after.identity is not None or after.owned == after.releasing, "who is nobody owns nothing"
+        assert after.identity is not None or after.owned == after.releasing, "a member without an identity owns nothing"
         starts = sum(isinstance(e, Emit) and e.kind == "rebalance_started" for e in wanted)
         ends = sum(isinstance(e, Emit) and e.kind == "rebalance_ended" for e in wanted)
         assert (before.attempt > 0) + starts - ends == (after.attempt > 0)

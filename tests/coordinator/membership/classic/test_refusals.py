@@ -1,4 +1,4 @@
-"""What errors do to a member: every code, in the states where it can come."""
+"""What errors do to a member: every code, in the states where it can arrive."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_illegal_generation_drops_the_generation_and_keeps_the_member_id(api):
 
 @pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"])
 def test_response_to_a_request_of_an_earlier_identity_changes_nothing(error):
-    """KAFKA-9823: the old generation's refusal comes after the rejoin."""
+    """KAFKA-9823: the refusal for the old generation arrives after the rejoin."""
     talk = Talk().stable()
     old = talk.member.stamp
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
@@ -160,7 +160,7 @@ def test_lost_coordinator_is_looked_up_again_and_costs_no_partition(api, error):
     assert talk.state is MemberState.STABLE
     assert talk.member.owned == OWNED
     assert talk.found(2) == ()
-    assert talk.due_in_ms() == 0  # it is asked at once whether it knows us
+    assert talk.due_in_ms() == 0  # a heartbeat asks it at once whether it knows the member
     assert talk.say(Ticked()) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
 
 
@@ -309,7 +309,7 @@ def test_permanent_error_fails_the_member(error):
 
 
 def test_unreadable_assignment_fails_the_member_and_it_leaves():
-    """The Java client raises in every poll too, and leaves when the application closes it."""
+    """The Java client, too, raises in every poll, and leaves when the application closes it."""
     talk = syncing()
     assert talk.refused("SyncGroup", "assignment: cut short") == (
         effects.SendLeave("m-1"),

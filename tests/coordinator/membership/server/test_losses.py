@@ -1,4 +1,4 @@
-"""Whose word ends a membership: the coordinator's, ZooKeeper's, our own clock's; and what goes on without one."""
+"""What ends a membership: the coordinator, ZooKeeper, the member's clock; and what goes on without a coordinator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator.membership.server.effects import CancelAwait, Register, SendAwa
 from coordinator.membership.server.member import ServerMemberState
 from tests.support.commanded import P0, P1, Talk
 
-# -- ZooKeeper's word -------------------------------------------------------------------------------------------------
+# -- ended by ZooKeeper -----------------------------------------------------------------------------------------------
 
 
 def test_expired_session_ends_the_membership_and_the_next_session_begins_a_new_one() -> None:
@@ -37,7 +37,7 @@ def test_session_that_expires_during_the_registration_waits_for_a_new_session() 
     talk.session(1)
     stamp = talk.member.stamp
     assert talk.say(events.SessionEnded()) == ()
-    assert talk.say(events.Registered(stamp, "m-1")) == ()  # of the session that is over
+    assert talk.say(events.Registered(stamp, "m-1")) == ()  # an answer for the session that is over
     assert talk.state is ServerMemberState.UNREGISTERED
     talk.session(2)
     assert talk.state is ServerMemberState.REGISTERING
@@ -72,13 +72,13 @@ def test_session_that_expires_while_starting_loses_the_new_partitions() -> None:
     assert talk.state is ServerMemberState.UNREGISTERED
 
 
-# -- our own clock's --------------------------------------------------------------------------------------------------
+# -- ended by the member's own clock ----------------------------------------------------------------------------------
 
 
 def test_member_goes_on_if_zookeeper_returns_in_time() -> None:
     talk = Talk().started(P0)
     assert talk.say(events.SessionInterrupted()) == ()
-    assert talk.due_in_ms() == 1000  # a third of the session: two may have gone before the silence was noticed
+    assert talk.due_in_ms() == 1000  # a third of the session: two thirds may have passed before the silence was noticed
     assert talk.after(999) == ()
     assert talk.say(events.SessionRestored()) == ()
     assert (talk.state, talk.due_in_ms()) == (ServerMemberState.STARTED, None)
@@ -120,7 +120,7 @@ def test_stop_that_outlasts_the_session_becomes_a_loss() -> None:
     assert talk.last("partitions_lost").fields["all"] == []
 
 
-# -- the coordinator's -----------------------------------------------------------------------------------------------
+# -- ended by the coordinator -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "UNKNOWN_CONSUMER"])
@@ -155,7 +155,7 @@ def test_late_refusal_of_an_old_generation_does_not_affect_the_next_one() -> Non
 
 
 def test_generation_above_the_coordinators_is_dropped() -> None:
-    """A coordinator that lost its log counts from the beginning; it says so by 22, or by a start from further back."""
+    """A coordinator that lost its log counts from the beginning: it answers 22, or commands an earlier generation."""
     talk = Talk().started(P0, generation=4)
     assert talk.refused("AwaitCommand", "ILLEGAL_GENERATION") == (Lose(frozenset({P0})),)
     assert talk.after(100) == (SendAwaitCommand(talk.member.stamp, "m-1", -1, -1),)
@@ -185,7 +185,7 @@ def test_permanent_error_takes_the_member_out_of_the_group(error: str) -> None:
     assert talk.state is ServerMemberState.LEFT
 
 
-# -- nobody's: the coordinator is away ------------------------------------------------------------------------------
+# -- not ended: the coordinator is unavailable -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "UNANSWERED"])
@@ -212,5 +212,5 @@ def test_coordinator_lost_while_stopping_is_looked_up_for_the_commit() -> None:
     talk.stop(4)
     assert talk.refused("CommitOwned", "UNANSWERED") == (AbandonCoordinator(),)
     assert talk.after(100) == (FindCoordinator(),)
-    assert talk.found(2) == ()  # nothing is asked before the stop is done
+    assert talk.found(2) == ()  # no request before the stop is done
     assert talk.stopped() == (SendAwaitCommand(talk.member.stamp, "m-1", 4, 4),)

@@ -1,4 +1,4 @@
-"""Whatever happens, in any order: a member says that it runs what it runs, and what it owned is accounted for."""
+"""Whatever happens, in any order: a member reports what it runs, and what it owned is accounted for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ERRORS = sorted({*REACTIONS, ("AwaitCommand", "INCONSISTENT_STRATEGY")})
 ONE = frozenset({TopicPartition("t", 0)})
 Saying = tuple[str, object]
 
-#: What brings a member on, state by state; the last thing said is what takes effect.
+#: Events with which a member makes progress, by state; the last one takes effect.
 KINDNESS: dict[ServerMemberState, list[Saying]] = {
     ServerMemberState.UNREGISTERED: [("session", None)],
     ServerMemberState.REGISTERING: [("registered", None)],
@@ -53,7 +53,7 @@ KINDNESS: dict[ServerMemberState, list[Saying]] = {
     ServerMemberState.CLOSING: [("event", Stopped())],
 }
 
-#: Whatever the coordinator, ZooKeeper, a clock or the application may say besides; stamps are filled in.
+#: Anything else that the coordinator, ZooKeeper, a clock or the application may do; stamps are filled in.
 anything = st.one_of(
     st.tuples(st.just("advance"), st.integers(0, 4000)),
     st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
@@ -78,8 +78,8 @@ anything = st.one_of(
         ]
     ),
 )
-#: Most of the time things go well, or the interesting states would never be reached.
-#: (Not by `one_of`, which deals among all the branches of `anything`.)
+#: Most of the time things go well, or the interesting states would never be reached. (Not `one_of`, which would choose
+#: among all the branches of `anything`.)
 sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if drawn[0] == 0 else ("kind", None))
 closing = st.one_of(st.just([]), st.just([("event", Closed())]))
 
@@ -91,7 +91,7 @@ def answers_await(event: Event) -> bool:
 
 
 class World:
-    """One member, and what has to be true of it."""
+    """One member and its invariants."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -99,7 +99,7 @@ class World:
         self.generation = 0
         self.sessions = 0
         self.over: set[Identity] = set()
-        self.lookups = 0  #: on their way; only these find a coordinator, or none
+        self.lookups = 0  #: in flight; only these find a coordinator, or none
 
     def event(self, what: str, detail: object) -> Event | None:
         stamp = self.member.stamp
@@ -157,7 +157,9 @@ class World:
         after = self.member
         assert after.identity not in self.over
         if after.state not in (ServerMemberState.LEFT, ServerMemberState.FAILED):
-            assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
+            assert self.lookups == after.finding, (
+                "a member that waits for an answer that has come, or asks twice, waits forever"
+            )
         self.check_questions(before, event, wanted)
         for effect in wanted:
             if isinstance(effect, CommitPositions):
@@ -180,9 +182,9 @@ class World:
             assert moved != after or effects_of_tick, f"a timer that is due does nothing: {after}"
 
     def check_questions(self, before: ServerMember, event: Event, wanted: tuple[Effect, ...]) -> None:
-        """One at a time, true, and never without an id that stands in a session that may live."""
+        """One at a time, correct, and only with a registered id whose session may be alive."""
         after = self.member
-        late = isinstance(event, Response) and event.stamp != before.stamp  # of a question that was called off
+        late = isinstance(event, Response) and event.stamp != before.stamp  # to a request that was cancelled
         waits = before.awaiting_command and (late or not answers_await(event))
         for effect in wanted:
             match effect:
@@ -217,7 +219,7 @@ def test_any_course_of_events_keeps_the_members_promises(
 def test_member_in_any_state_is_started_when_all_goes_well(course: list[Saying]) -> None:
     world = World()
     world.live(course)
-    world.say("session", None)  # ZooKeeper comes back, whatever became of it
+    world.say("session", None)  # ZooKeeper returns, whatever happened to it
     for _ in range(12):
         if world.member.state in (ServerMemberState.STARTED, ServerMemberState.FAILED):
             return

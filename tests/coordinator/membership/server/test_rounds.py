@@ -1,4 +1,4 @@
-"""A member of the server design obeys: registered first, then one question at a time, stop before start."""
+"""A member of the server design obeys: it registers first, sends one request at a time, and stops before it starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.commanded import P0, P1, P2, SETTINGS, Talk
 def test_member_registers_before_the_coordinator_lookup_and_the_first_await() -> None:
     talk = Talk()
     assert talk.session(17) == (Register(1, 17),)
-    assert talk.found(2) == ()  # the coordinator is no use to somebody whose id does not stand yet
+    assert talk.found(2) == ()  # no request to the coordinator before the member's id is registered
     talk = Talk()
     talk.session()
     assert talk.registered("m-1") == (FindCoordinator(),)
@@ -29,7 +29,7 @@ def test_empty_response_is_followed_by_one_request_at_once() -> None:
     talk = Talk().waiting()
     (asked,) = talk.nothing()
     assert asked == SendAwaitCommand(1, "m-1", -1, -1)
-    assert talk.found() == ()  # one is on its way
+    assert talk.found() == ()  # one is in flight
     assert talk.due_in_ms() is None
 
 
@@ -85,7 +85,7 @@ def test_member_without_partitions_acknowledges_a_stop_at_once() -> None:
 
 
 def test_stopped_generation_may_be_started_again() -> None:
-    """A successor does not know of its predecessor's stop."""
+    """A successor does not know of its predecessor's STOP."""
     talk = Talk().started(P0, generation=4)
     talk.stop(4)
     talk.stopped()
@@ -115,7 +115,7 @@ def test_waiting_await_is_repeated_when_the_subscription_changes() -> None:
     assert talk.say(SubscriptionAnnounced()) == (CancelAwait(), SendAwaitCommand(2, "m-1", 4, -1))
     assert talk.member.owned == {P0}
     talk.stop(4)
-    assert talk.say(SubscriptionAnnounced()) == ()  # the acknowledgement will say it
+    assert talk.say(SubscriptionAnnounced()) == ()  # the acknowledgement will announce it
 
 
 def test_due_commit_is_made_only_in_a_poll() -> None:

@@ -1,4 +1,4 @@
-"""What a topic's settings ask of a batch, without a broker."""
+"""What a topic's settings require of a batch, without a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live broker, by our own client: topics and their refusals, produce, idempotence, failover."""
+"""A live broker, with our own client: topics and refusals, produce, idempotence, failover."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_repeated_batch_is_answered_with_its_first_offset_and_stored_once(chroot
         assert await produce(connection, gap) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
         assert await produce(connection, batch(b"n", producer=7, epoch=1, sequence=0)) == ("", 12)
         assert await produce(connection, batches[5]) == ("INVALID_PRODUCER_EPOCH", -1)
-        assert (await fetch(connection, {TP: 0}))[TP].high_watermark == 13, "nothing was stored by the refused ones"
+        assert (await fetch(connection, {TP: 0}))[TP].high_watermark == 13, "the refused ones stored nothing"
 
     on_a_broker(chroot, tmp_path, test)
 
@@ -236,7 +236,7 @@ def test_producer_goes_on_at_the_next_leader_without_loss_or_duplicates(chroot: 
                 waiting.append(asyncio.ensure_future(producer.send(TP, b"%d" % number)))
                 if number == 100:
                     await brokers[(leader or 1) - 1].stop()
-                await asyncio.sleep(0.001)  # paced, so that the change falls into the middle
+                await asyncio.sleep(0.001)  # paced, so that the change comes in the middle
             offsets = await asyncio.gather(*waiting)
             assert offsets == list(range(200))
             await client.refresh(["t"])

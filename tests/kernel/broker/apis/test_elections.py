@@ -1,4 +1,4 @@
-"""ElectLeaders on live brokers: leadership goes back to where the assignment puts it first."""
+"""ElectLeaders on live brokers: leadership returns to the first replica of the assignment."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_leadership_returns_to_the_first_replica_on_request(chroot: str, tmp_pat
             assert await leader_is(second, 2), "nothing changed"
             async with running_broker(chroot, tmp_path, node_id=1):
                 assert await second.cluster.until(lambda snapshot: 1 in snapshot.brokers, 20_000)
-                assert await leader_is(second, 2), "by itself it does not come back"
-                assert await elect(second, None) == {TP: ErrorCode.none}, "of all, those are named that were elected"
+                assert await leader_is(second, 2), "it does not return by itself"
+                assert await elect(second, None) == {TP: ErrorCode.none}, "only those that were elected are named"
                 assert await leader_is(second, 1)
                 assert await elect(second, None) == {}
 

@@ -97,7 +97,7 @@ def test_fetch_reads_no_records_while_it_waits(chroot: str, tmp_path: Path, monk
         waiting = asyncio.create_task(
             fetch(connection, {TP: 0, OTHER: 0}, min_bytes=6 * one, max_wait_ms=20_000, partition_max_bytes=4 * one)
         )
-        for number in range(6):  # 4 of the first partition, which has more, and 2 of the other one
+        for number in range(6):  # 4 from the first partition, which has more, and 2 from the other one
             assert not waiting.done()
             assert reads == []
             await produce(other, batch(b"x" * 1000), TP if number < 4 else OTHER)
@@ -115,7 +115,7 @@ def test_fetch_is_refused_as_kafka_refuses_it(chroot: str, tmp_path: Path) -> No
         wrong = {TP: 3, OTHER: -1, TopicPartition("t", 2): 0, TopicPartition("absent", 0): 0}
         begun = time.monotonic()
         got = await fetch(connection, wrong, max_wait_ms=20_000)
-        assert time.monotonic() - begun < 15, "an error is not waited with"
+        assert time.monotonic() - begun < 15, "an error is answered at once"
         assert [partition.error for partition in got.values()] == [
             "OFFSET_OUT_OF_RANGE",
             "OFFSET_OUT_OF_RANGE",
@@ -159,7 +159,7 @@ def test_waiting_fetch_ends_when_the_topic_is_deleted(chroot: str, tmp_path: Pat
 
 
 async def settled_tasks() -> int:
-    """How many tasks there are, once that does not change any more."""
+    """The number of tasks, once it no longer changes."""
     counted: list[int] = []
 
     def settled() -> bool:

@@ -25,7 +25,7 @@ EPOCHS, LEADER_EPOCH, END = ((1, 10), (3, 20), (4, 25)), 5, 30
 @pytest.mark.parametrize(
     ("wanted", "epoch", "end"),
     [
-        (0, 0, 10),  # before everything: the log begins with a later one
+        (0, 0, 10),  # before all others: the log begins with a later epoch
         (1, 1, 20),
         (2, 1, 20),
         (3, 3, 25),

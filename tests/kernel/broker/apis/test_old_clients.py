@@ -1,4 +1,4 @@
-"""What the original consumers of 0.8 to 1.1 ask a live broker, as a broker of 1.1.1 answered the same questions."""
+"""Requests of the original consumers of 0.8 to 1.1 to a live broker, answered as by a broker of 1.1.1."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def old_fetch(
 def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path, version: int) -> None:
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         for codec in ("none", "gzip", "snappy", "lz4"):
-            if codec != "lz4" or version > 1:  # our own reader has none for that in format 0
+            if codec != "lz4" or version > 1:  # our own reader has no lz4 in format 0
                 await produce(connection, batch(b"a", b"b", codec=codec))
         ((error, records),) = await old_fetch(connection, version, 1, 100_000)
         assert error == "none"
@@ -66,7 +66,7 @@ def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path
 
 @pytest.mark.parametrize("version", range(3))
 def test_partition_limit_is_strict_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
-    """What does not fit comes cut, unconverted; of what fits, whole batches are converted."""
+    """What does not fit is truncated, unconverted; of what fits, whole batches are converted."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         stored = batch(*[b"x" * 100] * 5)
@@ -148,14 +148,14 @@ def test_oldest_list_offsets_returns_a_list_like_1_1_1(chroot: str, tmp_path: Pa
         assert await ask(-1, -1) == [("unknown_server_error", ()), ("unknown_server_error", ()), unknown]
         for early in (-3, 0, 1_600_000_000_003):
             assert await ask(early, 5) == [("none", ()), ("none", ()), unknown]
-        # Here the segment counts as written when its newest record is; with Kafka the file's time decides.
+        # Here the time of a segment is that of its newest record; in Kafka the file's time decides.
         assert (await ask(1_600_000_000_004, 5))[0] == ("none", (0,))
 
     on_a_broker(chroot, tmp_path, test)
 
 
 def test_oldest_metadata_names_no_dead_broker(chroot: str, tmp_path: Path) -> None:
-    """An original looks every replica up among the answer's brokers and stumbles when one is missing."""
+    """An original consumer looks up every replica among the answer's brokers, and fails if one is missing."""
 
     async def test() -> None:
         async with running_cluster(2, chroot, tmp_path) as (stays, goes):
@@ -171,7 +171,9 @@ def test_oldest_metadata_names_no_dead_broker(chroot: str, tmp_path: Path) -> No
                 assert partition.error_code is ErrorCode.none
                 assert sorted(partition.replica_nodes) == sorted(partition.isr_nodes) == [1, 2]
             await goes.stop()
-            await until(lambda: all(stays.cluster.leads(tp) for tp in (TP, OTHER)), 10, "one broker to lead all")
+            await until(
+                lambda: all(stays.cluster.leads(tp) for tp in (TP, OTHER)), 10, "one broker to lead all partitions"
+            )
             for partition in await ask(0):
                 assert partition.error_code is ErrorCode.replica_not_available
                 assert (partition.leader_id, list(partition.replica_nodes), list(partition.isr_nodes)) == (1, [1], [1])
@@ -186,7 +188,7 @@ def test_oldest_metadata_names_no_dead_broker(chroot: str, tmp_path: Path) -> No
 
 
 def test_our_own_client_reads_from_an_old_broker(chroot: str, tmp_path: Path) -> None:
-    """Kafka 0.10.0 offers Fetch 0 to 2 and ListOffsets 0; ours here does as if."""
+    """Kafka 0.10.0 offers Fetch 0 to 2 and ListOffsets 0; our broker offers the same here."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         await produce(connection, batch(b"a", b"b", codec="gzip"))
@@ -203,7 +205,7 @@ def test_our_own_client_reads_from_an_old_broker(chroot: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("version", [0, 2, 3])
 def test_partition_named_many_times_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
-    """As by Kafka, for which what is wanted is a map; each further one would bring a cut batch of its own."""
+    """As by Kafka, which keeps the wanted partitions in a map; each repetition would return another truncated batch."""
 
     async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         await produce(connection, batch(b"x" * 10_000))

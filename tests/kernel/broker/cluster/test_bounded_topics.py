@@ -1,4 +1,4 @@
-"""What a topic may bring, and all of them together: ZooKeeper keeps it in its memory, so there is a limit to it."""
+"""Limits on the size of one topic, and of all together, because ZooKeeper keeps them in memory."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_total_number_of_partitions_is_bounded_and_a_refused_topic_leaves_nothin
             with pytest.raises(InvalidPartitions, match="3 more do not fit"):
                 await cluster.grow_topic("t", partitions=6)
             assert await session.children(paths.BROKER_TOPICS) == await session.children(paths.CONFIG_TOPICS) == ["t"]
-            assert (await session.get(paths.topic("t")))[0] == before  # its children come meanwhile
-            # Groups are not to suffer from it; and what is at the limit is allowed.
+            assert (await session.get(paths.topic("t")))[0] == before  # its children are created meanwhile
+            # Groups must not be affected; and exactly the limit is allowed.
             await cluster.create_topic(GROUP_METADATA_TOPIC, partitions=50, replication_factor=1)
             await cluster.grow_topic("t", partitions=5)
 

@@ -1,4 +1,4 @@
-"""Brokers' views of one cluster on a real ZooKeeper: leadership moves, comes back, and follows sessions."""
+"""Brokers' views of one cluster on a real ZooKeeper: leadership moves, returns, and follows sessions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.observing import Observation
 
 WAIT_MS = 10_000
-#: Outlives the restart of a server on a busy machine, and a connection that it takes and never answers
+#: Outlives the restart of a server on a busy machine, and a connection that it accepts and never answers
 #: (kernel.zookeeper.connection); expiries are forced.
 SESSION_MS = 15_000
 
@@ -87,12 +87,12 @@ class Brokers:
         await self.stack.enter_async_context(cluster)
         self.live.append(cluster)
         for other in self.live:
-            # Views are eventually right: a topic is only spread over brokers that its creator has seen.
+            # Views are eventually consistent: a topic is only spread over brokers that its creator has seen.
             assert await other.until(lambda snapshot: node_id in snapshot.brokers, WAIT_MS)
         return cluster
 
     async def crash(self, cluster: Cluster) -> None:
-        """Nothing is given up before the session ends."""
+        """Stop a broker without resigning anything; then its session ends."""
         self.live.remove(cluster)
         await cluster.session.close()
 
@@ -122,7 +122,7 @@ def test_leadership_moves_when_a_broker_leaves_and_its_unreplicated_partitions_w
             await reach(one, "pair", [(1, 0, (1,)), (1, 1, (1,))])
             await reach(one, "lone", [(NO_LEADER, 1, (2,))])
             tp = TopicPartition("pair", 1)
-            await until(lambda: one.leads(tp) is not None, 5, "broker 1 to lead what broker 2 led")
+            await until(lambda: one.leads(tp) is not None, 5, "broker 1 to lead broker 2's partitions")
             assert brokers.listeners[1].calls == [("lead", TopicPartition("pair", 0), 0), ("lead", tp, 1)]
             assert set(one.snapshot.brokers) == {1}
             await until(lambda: not brokers.listeners[2].led, 5, "broker 2 to resign")
@@ -167,7 +167,7 @@ def test_broker_whose_session_expired_resigns_registers_again_and_leads_at_a_hig
             calls = [(what, epoch) for what, _, epoch in brokers.listeners[2].calls]
             assert calls[:2] == [("lead", 0), ("resign", 0)]
             assert calls[-1][0] == "lead"
-            # Gone, and back: an epoch each, as Kafka counts them.
+            # It left and returned: one epoch for each, as in Kafka.
             assert calls[-1][1] == 2
             assert await one.until(lambda s: set(s.brokers) == {1, 2}, WAIT_MS)
 
@@ -354,7 +354,9 @@ def test_short_outage_of_zookeeper_changes_no_leadership_and_the_view_catches_up
                 await asyncio.to_thread(server.servers[0].restart)
                 for view in (one, two):
                     await view.session.wait_connected()
-                assert [view.session.session_id for view in (one, two)] == sessions  # or it was no short outage
+                assert [
+                    view.session.session_id for view in (one, two)
+                ] == sessions  # otherwise it was not a short outage
                 await one.create_topic("u", partitions=-1, replication_factor=-1, assignment=[[2, 1]])
                 await reach(two, "u", [(2, 0, (2, 1))])
                 for listener in brokers.listeners.values():

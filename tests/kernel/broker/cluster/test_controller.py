@@ -33,17 +33,17 @@ def partition(
         # A new partition: the first live replica leads at epoch 0.
         (PartitionView((1, 2)), {1, 2}, PartitionState(1, 0, (1, 2), EPOCH)),
         (PartitionView((1, 2)), {2, 3}, PartitionState(2, 0, (2,), EPOCH)),
-        # ... and waits for one when none lives.
+        # ... and it has no leader if none is alive.
         (PartitionView((1, 2)), {3}, None),
-        # Everything is as it should be.
+        # Nothing has to change.
         (partition(1, 3, (1, 2)), {1, 2, 3}, None),
-        # The leader goes: the other one leads, the epoch grows.
+        # The leader fails: the other one leads, the epoch grows.
         (partition(1, 3, (1, 2)), {2}, PartitionState(2, 4, (2,), EPOCH)),
-        # The follower goes: the ISR shrinks, the leader and its epoch stay.
+        # The follower fails: the ISR shrinks, the leader and its epoch stay.
         (partition(1, 3, (1, 2)), {1}, PartitionState(1, 3, (1,), EPOCH)),
-        # It returns: behind those that stayed.
+        # It returns: it comes after those that stayed.
         (partition(2, 3, (2,)), {1, 2}, PartitionState(2, 3, (2, 1), EPOCH)),
-        # Nobody is left: no leader, the last one stays in the ISR. Recorded from 3.9.1.
+        # No replica is left: no leader, the last one stays in the ISR. Recorded from 3.9.1.
         (partition(2, 0, (2,), (2,)), {1}, PartitionState(-1, 1, (2,), EPOCH)),
         (partition(2, 0, (1, 2)), set(), PartitionState(-1, 1, (2,), EPOCH)),
         # ... and nothing more happens until one returns: recorded from 3.9.1 as well.

@@ -1,4 +1,4 @@
-"""The controller's deeds against a real ZooKeeper, one step at a time."""
+"""The controller's writes to a real ZooKeeper, one step at a time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CLOCK = ManualClock()
 
 @dataclass
 class Candidate:
-    """One broker's session, view of the cluster and candidacy, without the tasks that would move them."""
+    """One broker's session, view of the cluster and candidacy, without the tasks that drive them."""
 
     session: ZooKeeperSession
     observer: Observer
     controller: Controller
 
     async def look(self) -> Observation:
-        # What others have written comes before the answer to this, and so do the watches that it fires; their
+        # What others have written arrives before the answer to this, and so do the watches that it fires; their
         # callbacks wait for the loop.
         await self.session.sync("/")
         await asyncio.sleep(0)
@@ -42,7 +42,7 @@ class Candidate:
         return await self.controller.step(await self.look())
 
     async def states(self, topic: str) -> list[tuple[int, int, int]]:
-        """(leader, leader epoch, controller epoch) of each partition, as ZooKeeper has them now."""
+        """(leader, leader epoch, controller epoch) of each partition, read from ZooKeeper."""
         self.observer.invalidate()
         partitions = (await self.look()).snapshot.topics[topic].partitions
         return [(p.leader, p.leader_epoch, p.controller_epoch) for p in partitions]
@@ -95,7 +95,7 @@ def test_broker_restarted_unnoticed_loses_its_previous_leadership(chroot: str) -
             await two.session.delete("/brokers/ids/2")
             await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), CLOCK, patience_ms=1000)
             await one.step()
-            # As Kafka does with a bounced broker: gone, then back.
+            # As Kafka does for a bounced broker: it left, then it returned.
             assert await one.states("shared") == [(1, 1, 1)]
             assert await one.states("lone") == [(-1, 1, 1)]
             await one.step()

@@ -43,7 +43,7 @@ async def following(session: ZooKeeperSession) -> AsyncIterator[ConfigStore]:
 
 
 async def alter(session: ZooKeeperSession, name: str, max_message_bytes: int) -> str:
-    """As Kafka's own tools do it; the path of the notification."""
+    """Alter a topic's setting as Kafka's tools do; returns the path of the notification."""
     node = topic_config_node({"max.message.bytes": str(max_message_bytes)})
     path = paths.topic_configuration(name)
     if await session.exists(path):
@@ -86,7 +86,7 @@ def test_broker_settings_that_were_unreadable_at_startup_are_read_later(chroot: 
     async def body() -> None:
         async with opened(chroot) as tool, opened(chroot) as session:
             await session.create(paths.CONFIG_CHANGES, makepath=True)
-            await alter(tool, "u", 1000)  # its notification is the last change that the start sees
+            await alter(tool, "u", 1000)  # its notification is the last change that the starting broker sees
             node = topic_config_node({"message.max.bytes": "4000"})
             await tool.create(paths.broker_configuration("1"), node, makepath=True)
             failures = [errors.ConnectionLost("broken", "/config/brokers/1")]

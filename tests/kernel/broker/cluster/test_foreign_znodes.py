@@ -1,6 +1,6 @@
-"""Znodes that we did not write: garbage, and what Kafka's older tools write. Neighbours go on, nothing is lost.
+"""Znodes that we did not write: garbage, and what Kafka's older tools write. Other topics go on, nothing is lost.
 
-The same znodes as those tools write them are written here by hand; `tests/originals/test_tools.py` runs the tools.
+Here the test writes the same znodes as those tools; `tests/originals/test_tools.py` runs the tools.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def test_bad_znodes_are_ignored_by_name_and_their_neighbours_are_served(
                 path = f"{folder}/{name}"[:300]
                 (said,) = [text for text in caplog.messages if text.startswith(f"ignoring {path}: ")]
                 assert len(said) < 1500
-            # Also for a broker that starts when it is all there.
+            # Also for a broker that starts when all of it exists.
             async with running_broker(chroot, tmp_path, node_id=2) as second:
                 assert set(second.cluster.snapshot.topics) == {"before", "after"}
 

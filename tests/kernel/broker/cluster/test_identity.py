@@ -1,4 +1,4 @@
-"""Who a broker is, by the data folder alone: which id a start is given, and what is refused."""
+"""A broker's identity from its data folder alone: which id a start gets, and what is refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_broker_on_another_port_takes_the_identity_of_a_stopped_one(tmp_path: Pa
     started(tmp_path, 9092, 1001).release()
     with started(tmp_path, 9093, 1002), started(tmp_path, 9094) as moved:
         assert moved.node_id == 1001
-        assert claim(tmp_path, CLUSTER, "127.0.0.1:9095") is None, "both run: the next one is new"
+        assert claim(tmp_path, CLUSTER, "127.0.0.1:9095") is None, "both are running: the next one is new"
     # It last listened there.
     assert started(tmp_path, 9094).node_id == 1001
 

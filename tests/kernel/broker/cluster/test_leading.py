@@ -1,4 +1,4 @@
-"""Notifying listeners of leadership: in order, never two things at a time, and what refusals lead to."""
+"""Notifying listeners of leadership: in order, one call at a time, and what refusals lead to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lead(epoch: int) -> dict[TopicPartition, Leadership]:
 
 
 class Listener:
-    """Notes calls; `gate` holds `on_lead` up, `errors` are raised by it, first one first."""
+    """Records calls; `on_lead` waits for `gate`, and raises `errors` in order."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -63,7 +63,7 @@ def test_view_is_read_for_what_this_broker_leads() -> None:
 
 
 def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
-    """Topics come, go, grow, change hands and are made anew; a lost registration and a mistrusted one in between."""
+    """Topics are created, deleted, recreated, grow and move; a registration is lost, and one cannot be trusted."""
     rng = random.Random(7)
 
     def some_topic(name: str) -> TopicView:
@@ -227,7 +227,7 @@ def test_partition_whose_log_an_internal_error_stopped_is_not_led_again_at_this_
         leading.forget_refusals()
         leading.want(lead(0), NOTHING)
         await leading.settled()
-        assert leading.led(TP) == lead(0)[TP], "a new registration is a new beginning"
+        assert leading.led(TP) == lead(0)[TP], "a new registration starts afresh"
 
     asyncio.run(body())
 

@@ -1,4 +1,4 @@
-"""Views that are built again topic by topic equal those that are built at once, in every order of changes."""
+"""Views rebuilt topic by topic equal views built at once, in every order of changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_views_built_change_by_change_equal_those_built_at_once() -> None:
             views.changed(name)
             topics.pop(name, None)
             if rng.random() < 0.8:
-                # Few ids: now and then two topics have the same one.
+                # Few ids: sometimes two topics have the same one.
                 topic_id = rng.choice([None, *(uuid.UUID(int=number) for number in range(1, 7))])
                 written = topic_id if rng.random() < 0.8 else None
                 topics[name] = TopicZnode(TopicNode(((1,), (2,)), written), 0, 10 * czxid + len(name), topic_id)
@@ -37,7 +37,7 @@ def test_views_built_change_by_change_equal_those_built_at_once() -> None:
         assert list(shown) == sorted(shown)
         assert names == {view.topic_id: name for name, view in shown.items()}
         assert views.without_id == at_once.without_id
-        # Of topics with one id the first to be seen is shown, which is the oldest unless it was written anew.
+        # Of topics with one id the first one seen is shown: the oldest, unless it was rewritten.
         assert len(shown) == len(expected)
         assert names.keys() == expected_names.keys()
         before.append((shown, dict(shown)))

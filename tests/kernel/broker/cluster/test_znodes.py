@@ -1,4 +1,4 @@
-"""Our znodes against those recorded from Kafka 3.9.1: the same bytes, and read back."""
+"""Our znodes compared with those recorded from Kafka 3.9.1: the same bytes, and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full garbage collections wait for a calm loop, and not for ever."""
+"""Full garbage collections wait for a calm loop, but not indefinitely."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Collected:
 def test_full_collection_runs_when_due_after_a_calm_time() -> None:
     collected = Collected()
     assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 0
-    assert collected.periods(1, BUSY, DUE) == 0, "it begins anew"
+    assert collected.periods(1, BUSY, DUE) == 0, "it starts again"
     assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 0
     assert collected.periods(1, CALM, DUE) == 1
     assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 1

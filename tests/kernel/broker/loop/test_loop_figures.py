@@ -1,4 +1,4 @@
-"""How long the loop's turns took: counted by a clock moved by hand, and over a loop that is measured."""
+"""How long the loop's turns took: with a manual clock, and on a real loop."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_turn_that_blocks_is_the_longest_of_its_loop() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, MeasuredLoop)
         before = loop.stopwatch.figures().turns
-        time.sleep(0.02)  # noqa: ASYNC251  # what is looked for
+        time.sleep(0.02)  # noqa: ASYNC251  # the long turn to be found
         for _ in range(10):
             await asyncio.sleep(0)
         figures = loop.stopwatch.figures()
@@ -89,7 +89,7 @@ def test_turn_that_blocks_is_the_longest_of_its_loop() -> None:
 
 
 async def _asked(*, reset: bool) -> list[object]:
-    """What a broker answers that is asked twice; in between a heartbeat waits for its turn."""
+    """A broker's answers to two requests, with a heartbeat that waits for its turn in between."""
     server = BrokerServer({})
     server.mount(LoopHandlers(server.turns).table())
     await server.start()

@@ -1,4 +1,4 @@
-"""Work in pieces: their order, the budget of a turn, what comes between, and pieces that fail."""
+"""Work in pieces: their order, the budget of a turn, what runs in between, and pieces that fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Seconds that pass only when a piece says so."""
+    """A clock that only pieces advance, in seconds."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -39,7 +39,7 @@ def test_pieces_run_in_the_order_queued() -> None:
         turns.run_in_turns(counted(done, "a", 5, clock, 0.0009))
         turns.soon(lambda: done.append("b"))
         turns.run_in_turns(counted(done, "c", 2, clock, 0.0009))
-        assert done == [], "nothing is done by whoever puts it"
+        assert done == [], "queueing runs nothing"
         assert len(turns) == 3
         await until(lambda: not len(turns), 5, "all work to be done")
         return done
@@ -74,7 +74,7 @@ def test_failing_piece_ends_only_its_own_work() -> None:
         turns.soon(lambda: done.append("after"))
         await until(lambda: not len(turns), 5, "all work to be done")
         turns.soon(lambda: done.append("later"))
-        await until(lambda: not len(turns), 5, "the last one")
+        await until(lambda: not len(turns), 5, "the last piece")
 
     done: list[str] = []
     reported: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Clients that send and close: what the broker received whole is done, in order, though nobody waits for an answer."""
+"""Clients that send and close: whole requests are carried out, in order, though no client waits for an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTITIONS = 20
 
 
 def send_and_close(broker: Broker, frames: bytes) -> threading.Thread:
-    """On a thread, since a blocking send waits for a broker that reads on this event loop."""
+    """Send on a thread, since a blocking send waits for a broker that reads on this event loop."""
 
     def work() -> None:
         with socket.create_connection((broker.address.host, broker.address.port)) as client:
@@ -43,7 +43,7 @@ def send_and_close(broker: Broker, frames: bytes) -> threading.Thread:
 
 
 async def stored(client: ClusterClient) -> int:
-    """Records in all partitions."""
+    """How many records are in all partitions."""
     connection = await client.any_connection()
     wanted = [{"partition_index": n, "timestamp": -1} for n in range(PARTITIONS)]
     answer = await connection.call(Api.ListOffsets, {"replica_id": -1, "topics": [{"name": "t", "partitions": wanted}]})
@@ -62,7 +62,7 @@ async def until_stored(client: ClusterClient, number: int) -> None:
 def test_records_without_acks_of_a_client_that_closes_are_all_stored(
     chroot: str, tmp_path: Path, number: int, record_bytes: int
 ) -> None:
-    """Less than what the broker reads ahead of a request at work, and many times as much."""
+    """Less than the broker reads ahead while it serves a request, and many times as much."""
 
     def request(n: int) -> bytes:
         data = [{"index": n % PARTITIONS, "records": batch(bytes(record_bytes))}]
@@ -80,7 +80,7 @@ def test_records_without_acks_of_a_client_that_closes_are_all_stored(
 
 
 def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(chroot: str, tmp_path: Path) -> None:
-    """A real 4.1.1 has the group empty, and the offset, ten times of ten."""
+    """A real 4.1.1 empties the group and stores the offset, ten times out of ten."""
     offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
 
     async def joined(connection: BrokerConnection, group: str) -> tuple[int, str]:
@@ -182,7 +182,7 @@ def test_requests_behind_a_join_of_a_closed_client_are_served_after_the_join() -
                 writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
                 await until(lambda: stub.waiting, 5, "the join")
             (connection,) = server.connections
-            await until(lambda: connection._has_ended, 5, "the end to be seen")
+            await until(lambda: connection._has_ended, 5, "the server to see the end")
             assert [context.api for context in stub.seen] == [Api.JoinGroup], "still in order"
             stub.release({"error_code": 0})
             await until(lambda: not server.connections, 5, "the connection to close")
@@ -207,14 +207,14 @@ def test_incomplete_request_of_a_closed_client_is_dropped() -> None:
 
 
 def test_requests_whose_responses_can_no_longer_be_sent_are_all_served() -> None:
-    """Reset by a client that closes with answers unread: what it sent is still in our receive buffer."""
+    """A client that closes with unread answers resets the connection; what it sent is still in our receive buffer."""
     number = 300  # 30 MB of answers
 
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server:
             async with raw(server) as (reader, writer):
-                reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
+                reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to do it
                 writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * number)
                 await until(lambda: any(c.is_unread for c in server.connections), 10, "answers to be unread")
                 assert len(stub.seen) < number

@@ -1,4 +1,4 @@
-"""Deferred responses: completed once for one listener; and what the server does with them."""
+"""Deferred responses: completed once, for one listener; and what the server does with them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_awaiting_a_failed_response_is_cancelled() -> None:
 
 
 class Parking:
-    """Every heartbeat waits for its answer."""
+    """Handlers that park every heartbeat."""
 
     def __init__(self) -> None:
         self.parked: list[tuple[RequestContext, DeferredResponse[Any]]] = []
@@ -104,14 +104,14 @@ class Parking:
 
 @asynccontextmanager
 async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerServer, StreamReader, StreamWriter]]:
-    """A server that was asked these on one connection, and has parked the first."""
+    """A server that received these requests on one connection, and has parked the first."""
     parking = Parking()
     server = BrokerServer({Api.Heartbeat: parking.heartbeat})
     await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     for correlation_id in correlation_ids:
         writer.write(codec.encode_request(Api.Heartbeat, 4, correlation_id, "c", HEARTBEAT))
-    await until(lambda: parking.parked, 10, "the request to be at work")
+    await until(lambda: parking.parked, 10, "the request to be served")
     yield parking, server, reader, writer
     writer.close()
     await server.stop()
@@ -121,8 +121,8 @@ def test_connection_serves_buffered_requests_after_the_deferred_response() -> No
     async def test() -> None:
         async with asked(7, 8) as (parking, _, reader, _):
             for correlation_id in (7, 8):
-                await until(lambda: parking.parked, 10, "the request to be at work")
-                assert len(parking.parked) == 1  # the next one is kept until this is answered
+                await until(lambda: parking.parked, 10, "the request to be served")
+                assert len(parking.parked) == 1  # the next one waits until this one is answered
                 parking.answer()
                 expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
                 assert await read_frame(reader) == expected[4:]

@@ -1,4 +1,4 @@
-"""A turn of the loop is bounded whatever comes: accepts, reads and work; heartbeats are answered in between."""
+"""A turn of the loop is bounded whatever arrives: accepts, reads and work; heartbeats are answered in between."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MANY = 100
 
 
 class Served:
-    """A server that notes what it is asked; its turns end with each piece of work."""
+    """A server that records its requests; its turns end with each piece of work."""
 
     def __init__(self) -> None:
         self.seen: list[Api] = []
@@ -53,7 +53,7 @@ class Served:
         return self.parked[-1]
 
     def connect(self) -> socket.socket:
-        """Connected, as far as the kernel is concerned."""
+        """Connect a socket; the kernel accepts it even if the server has not."""
         return self._stack.enter_context(socket.create_connection((self.server.host, self.server.port)))
 
     @contextlib.asynccontextmanager
@@ -115,7 +115,7 @@ def _leave_by_turns(served_max: int) -> Callable[[Served], Awaitable[None]]:
 
 
 class Insatiable:
-    """A connection that has more to read, however often it was read."""
+    """A connection that always has more to read."""
 
     is_prompt = False
     last_read = ""
@@ -130,7 +130,7 @@ class Insatiable:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="who is ready comes in another order without epoll")
 def test_connections_with_endless_input_do_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even when a turn's time is up behind the first ones."""
+    """Not even when a turn's time is used up by the first ones."""
     monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
 
     async def main() -> None:
@@ -166,7 +166,7 @@ def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
             for number in range(200):
                 if number == 20:
                     client.send(HEARTBEAT)
-                    # The kernel of a busy machine may take its time, even to ourselves.
+                    # On a busy machine the kernel may be slow, even on loopback.
                     assert select.select([connection.fd], [], [], 10)[0]
                 if len(served.seen) == 2 and not answered_at:
                     answered_at.append(number)
@@ -200,7 +200,7 @@ def test_responses_to_many_connections_are_sent_in_turns() -> None:
 
 
 def test_request_is_served_although_its_client_has_closed() -> None:
-    """A consumer that leaves and closes at once has left."""
+    """A consumer that sends LeaveGroup and closes at once has left."""
 
     async def scene(served: Served) -> None:
         blocker = served.connect()

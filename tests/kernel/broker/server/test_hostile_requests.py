@@ -1,5 +1,5 @@
-"""A live broker and requests that decode but make no sense: every one is answered or its connection closed, no
-handler fails, and the broker serves on."""
+"""A live broker and requests that decode but make no sense: every one is answered or its connection closed, no handler
+fails, and the broker goes on."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_random_requests_are_answered_or_refused_and_no_handler_fails(chroot: st
         reader, writer = await asyncio.open_connection(broker.address.host, broker.address.port)
         writer.write(frame)
         try:
-            # A Fetch whose mutated wait is long, or Produce with acks=0, is not answered: one moment is enough.
+            # A Fetch with a long mutated wait, or Produce with acks=0, is not answered: a short wait is enough.
             async with asyncio.timeout(0.2):
                 await read_frame(reader)
         except (TimeoutError, EOFError, ConnectionError):

@@ -1,4 +1,4 @@
-"""Answers of many rows: whole, in order, made no further than somebody wants them, and a failure closes its own."""
+"""Answers of many rows: complete, in order, built only while a client reads, and a failure closes its connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEAT = codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)
 
 
 class Rowing:
-    """Answers ListGroups with those of `number` rows that are `kept`; the one at `fails_at` cannot be made."""
+    """Answers ListGroups with those of `number` rows that are `kept`; building the one at `fails_at` raises."""
 
     def __init__(self, number: int, *, fails_at: int = -1, kept: Callable[[int], bool] = lambda _: True) -> None:
         self.made = 0

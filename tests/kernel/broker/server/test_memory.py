@@ -1,7 +1,7 @@
-"""Memory is bounded in all: clients that send half a request, or take no answer, cost what the budgets say.
+"""Memory is bounded: clients that send half a request, or read no answer, cost at most the budgets.
 
-The attacks run against a broker in a process of its own, under a limit of its address space; a bystander's small
-requests have to be answered all the while, and a large one by a well-behaved client in the end.
+The attacks run against a broker in another process, under a limit of its address space. A bystander's small requests
+have to be answered all the while, and at the end a large one of a well-behaved client.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TP = TopicPartition("t", 0)
 
 
 class Scale(NamedTuple):
-    """`stored_mib` of records lie in a partition; `stall_s` is the patience with clients that stand still."""
+    """`stored_mib` is the size of a partition's records; `stall_s` is how long a client may stand still."""
 
     frame_mib: int
     requests_mib: int
@@ -60,16 +60,16 @@ SCALES = [
         marks=pytest.mark.long,
     ),
 ]
-#: What is allowed besides the budgets: one frame and one answer in the hands of whoever works on them, and the
-#: interpreter's own ways.
+#: What is allowed besides the budgets: one frame and one answer that are being processed, and the interpreter's
+#: overhead.
 SLACK_MIB = 48
-#: What fetches that cannot be answered yet could hold.
+#: What waiting fetches could hold.
 WAITED_FOR_MIB = 40
 
 
 @contextlib.asynccontextmanager
 async def bystander(broker: LimitedBroker) -> AsyncIterator[BrokerConnection]:
-    """Asks the same small question again and again; every one has to be answered."""
+    """Sends the same small request again and again; every one has to be answered."""
     connection = await BrokerConnection.open(broker.host, broker.port, "bystander")
 
     async def beat() -> None:
@@ -93,7 +93,7 @@ async def bystander(broker: LimitedBroker) -> AsyncIterator[BrokerConnection]:
 
 
 async def filled(broker: LimitedBroker, mib: int) -> None:
-    """A topic with so much in one partition."""
+    """Create a topic with so many MiB in one partition."""
     client = ClusterClient([(broker.host, broker.port)], "filler")
     try:
         await client.refresh(["t"], create=True)
@@ -169,14 +169,14 @@ def test_unfinished_requests_use_at_most_the_budget_and_are_ended(chroot: str, t
             async with attackers_of(broker) as attackers, bystander(broker):
                 for _ in range(20):
                     await attackers.send(unfinished)
-                # Refused, since it is no batch; but read as a whole, while the others still hold what they have.
+                # Refused, because it is not a batch; but read as a whole while the others still hold their memory.
                 connection = await BrokerConnection.open(broker.host, broker.port, "good")
                 assert await produce(connection, bytes(4 * MIB)) == ("INVALID_RECORD", -1)
                 connection.close()
                 await connection.wait_closed()
             grown = broker.peak_bytes() - before
             print(f"unfinished requests: {grown / MIB:.0f} MiB")  # noqa: T201
-            # One whole frame is there twice for a moment, when it is taken out of what was received.
+            # For a moment there are two copies of one whole frame, when it is taken out of the receive buffer.
             assert grown < (scale.requests_mib + scale.frame_mib + SLACK_MIB) * MIB
 
     play(scene())
@@ -208,7 +208,7 @@ def test_unread_responses_use_at_most_the_budget_and_are_ended(chroot: str, tmp_
 def test_waiting_fetches_hold_no_records(chroot: str, tmp_path: Path, scale: Scale) -> None:
     async def scene() -> None:
         async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
-            # Less than fetch.max.bytes: a fetch that can have as much is answered, whatever its min_bytes.
+            # Less than fetch.max.bytes: a fetch for which so much is stored is answered, whatever its min_bytes.
             await filled(broker, min(scale.stored_mib, WAITED_FOR_MIB))
             before = broker.peak_bytes()
             async with attackers_of(broker) as attackers, bystander(broker) as connection:
@@ -232,7 +232,7 @@ def greedy_fetch(*, min_bytes: int, max_bytes: int = 57_671_680) -> bytes:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_unfinished_requests_of_honest_clients_are_all_served(chroot: str, tmp_path: Path, number: int) -> None:
-    """More of them at once than fit, each in small pieces: one at a time is read to its end, and none is closed."""
+    """More at once than fit, each in small pieces: one at a time is read to its end, and no connection is closed."""
     scale = Scale(frame_mib=4, requests_mib=4 * number, answers_mib=4, stored_mib=1, stall_s=5.0)
 
     async def scene() -> None:

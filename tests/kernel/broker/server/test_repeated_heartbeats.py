@@ -68,7 +68,7 @@ class FakePeer:
                 requests_bytes_max=MAX_FRAME_BYTES, responses_bytes_max=MAX_FRAME_BYTES, frame_bytes_max=MAX_FRAME_BYTES
             ),
             turns=self.turns,
-            readiness=self,  # type: ignore[arg-type]  # what a connection uses of it
+            readiness=self,  # type: ignore[arg-type]  # all that a connection uses
             handlers={Api.Heartbeat: handler},
             readers={},
             repeat_heartbeat=handler.repeat,
@@ -116,7 +116,7 @@ class FakePeer:
 
 
 async def conversation(handler: CachingHandler, pieces: list[bytes]) -> tuple[bytes, bool]:
-    """What is answered to `pieces` and then to `LAST`, and whether the connection was closed."""
+    """The answers to `pieces` and then to `LAST`, and whether the connection was closed."""
     other = FakePeer(handler)
     for piece in (*pieces, LAST):
         await other.give(piece)
@@ -146,7 +146,7 @@ def both(pieces: list[bytes]) -> tuple[Any, Any]:
 def test_frame_similar_to_the_last_one_is_answered_as_without_a_cache(
     version: int, correlation_id: int, changes: list[tuple[int, int]], longer: int, cut: int
 ) -> None:
-    """Bytes changed, left out or added behind, with the size that the frame then has; in one piece or in two."""
+    """Bytes changed, left out or appended, with the resulting frame size; in one piece or in two."""
     frame = bytearray(heartbeat(version, correlation_id))
     for at, byte in changes:
         if at < len(frame):
@@ -172,10 +172,10 @@ def test_same_heartbeat_is_decoded_once_and_answered_each_time(version: int) -> 
         await other.give(heartbeat(version, 6, generation_id=4))
         assert handler.decoded == 2, "another one is not the same"
         await other.give(heartbeat(version, 7, generation_id=4))
-        assert handler.decoded == 2, "and is cached in its place"
+        assert handler.decoded == 2, "it is cached instead"
         handler.is_fresh = False
         await other.give(heartbeat(version, 8, generation_id=4))
-        assert handler.decoded == 3, "the handler is asked when the short way is over"
+        assert handler.decoded == 3, "the handler is called once the fast path ends"
 
     asyncio.run(talk())
 

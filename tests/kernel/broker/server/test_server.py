@@ -1,4 +1,4 @@
-"""The server with stub handlers: order, muting, bounds, and that bad input harms its own connection only."""
+"""The server with stub handlers: order, muting, bounds, and bad input that affects only its connection."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_responses_keep_the_order_of_requests_while_one_waits() -> None:
             writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
             writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
             await until(lambda: stub.waiting, 5, "the join to be parked")
-            assert [context.api for context in stub.seen] == [Api.JoinGroup], "the heartbeat is not even looked at"
+            assert [context.api for context in stub.seen] == [Api.JoinGroup], "the heartbeat is not even read"
             stub.release({"error_code": 27, "member_id": "m"})
             assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
             assert codec.decode_response(Api.Heartbeat, 3, await read_frame(reader))[0] == 2
@@ -131,14 +131,14 @@ def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
             fetch, join = stub.waiting
             assert fetch.cancelled()
             assert not join.done()
-            join.set_result({"error_code": 0})  # its answer has nowhere to go, and nothing happens
+            join.set_result({"error_code": 0})  # its answer cannot be sent, and nothing happens
 
     run(test)
 
 
 @pytest.mark.parametrize("turns", range(4))
 def test_connection_accepted_while_the_server_stops_is_closed(turns: int) -> None:
-    """Accepted, but not yet known when everybody else is closed: original consumers reconnect at that moment."""
+    """Accepted, but not yet known when all others are closed: original consumers reconnect at that moment."""
 
     async def test() -> None:
         loop = asyncio.get_running_loop()
@@ -287,7 +287,7 @@ def test_muted_connection_is_read_ahead_up_to_its_bound() -> None:
             writer.write(flood)
             await until(lambda: len(connection._buffer) > READ_AHEAD_BYTES, 5, "the bound to be reached")
             held = len(connection._buffer)
-            assert held <= READ_AHEAD_BYTES + 512 * 1024, "one read behind the bound at most"
+            assert held <= READ_AHEAD_BYTES + 512 * 1024, "at most one read beyond the bound"
             stub.release({"error_code": 0})
             assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
             for _ in range(40_000):
@@ -296,19 +296,19 @@ def test_muted_connection_is_read_ahead_up_to_its_bound() -> None:
     run(test)
 
 
-#: Requests with 30 MB of answers.
+#: So many requests have 30 MB of answers.
 UNREAD = 300
 
 
 async def leave_unread(server: BrokerServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Ask for so much, and read nothing, that the server waits for its reader."""
+    """Request so much, without reading, that the server waits for its client."""
     reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
     writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * UNREAD)
     await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
 
 
 async def park(stub: Stub, writer: asyncio.StreamWriter) -> None:
-    """Ask for what is not answered yet."""
+    """Send a request that is not answered yet."""
     writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
     await until(lambda: stub.waiting, 10, "the request to be parked")
 
@@ -378,13 +378,13 @@ def test_idle_connection_is_closed_even_if_its_client_never_reads() -> None:
     async def test() -> None:
         async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
             await leave_unread(server, reader, writer)
-            await until(lambda: not server.connections, 10, "the server to give it up")
+            await until(lambda: not server.connections, 10, "the server to close the connection")
 
     run(test)
 
 
 def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> None:
-    """As by Kafka. What lies behind the request is not read, so that its client's going is not seen."""
+    """As by Kafka. Nothing is read behind the request, so the server cannot see that its client has gone."""
 
     async def test() -> None:
         stub = Stub()
@@ -392,20 +392,20 @@ def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> No
             await park(stub, writer)
             writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 10_000)
             writer.close()
-            await until(lambda: not server.connections, 10, "the server to give it up")
+            await until(lambda: not server.connections, 10, "the server to close the connection")
 
     run(test)
 
 
 def test_answering_is_activity() -> None:
-    """Whoever has waited longer than connections may be idle is not closed with its answer."""
+    """A client that has waited longer than connections may be idle is not closed when it is answered."""
 
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
             await park(stub, writer)
             (connection,) = server.connections
-            connection.active_at = server.readiness.now = 0.0  # nobody was heard for long
+            connection.active_at = server.readiness.now = 0.0  # no client has sent anything for long
             stub.release({"error_code": ErrorCode.none})
             await read_frame(reader)
             assert connection.active_at > 0
@@ -420,7 +420,7 @@ def test_reading_a_long_answer_slowly_is_activity() -> None:
             (connection,) = server.connections
             connection.active_at = 0.0
             reader._transport.resume_reading()  # type: ignore[attr-defined]
-            await until(lambda: connection.active_at > 0, 10, "the rest being sent")
+            await until(lambda: connection.active_at > 0, 10, "the rest to be sent")
 
     run(test)
 

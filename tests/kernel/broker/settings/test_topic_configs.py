@@ -1,4 +1,4 @@
-"""The table of a topic's settings against what a 4.1.1 broker answered (`tests.support.asking_configs`)."""
+"""The table of a topic's settings compared with the answers of a 4.1.1 broker (`tests.support.asking_configs`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a topic on a live broker: checked when they are given, and applied."""
+"""Settings of a topic on a live broker: validated when they are set, and applied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.broker import Broker
 
-#: What CreateTopics wants beside an assignment by hand.
+#: The values that CreateTopics requires with a manual assignment.
 NUMBERS_BY_ASSIGNMENT = {"num_partitions": -1, "replication_factor": -1}
 
 
@@ -67,7 +67,7 @@ async def created(broker: Broker, *wanted: dict[str, Any]) -> None:
         connection = await client.any_connection()
         answer = await connection.call(Api.CreateTopics, {"topics": list(wanted), "timeout": 10_000})
         assert all(one.error_code is ErrorCode.none for one in answer.topics), answer
-    # That ZooKeeper names a leader is not yet that it has taken over.
+    # ZooKeeper names a leader before it has taken over.
     partitions = [TopicPartition(one["name"], 0) for one in wanted]
     await until(lambda: all(broker.cluster.leads(tp) for tp in partitions), 10, "the topics to be led")
 
@@ -84,7 +84,7 @@ async def alter(client: ClusterClient, name: str, **configs: str | None) -> Any:
 
 
 async def produce(client: ClusterClient, name: str, *records: NewRecord) -> Any:
-    """The answer for partition 0."""
+    """Produce to partition 0; returns the answer for it."""
     tp = TopicPartition(name, 0)
     await client.refresh([name])
     connection = await client.connection(client.leader_of(tp) or 0)
@@ -180,7 +180,7 @@ def test_settings_that_a_tool_wrote_to_zookeeper_are_applied(
             await until(refused, 10, "the setting to be applied")
 
     asyncio.run(run())
-    assert "Invalid value abc for configuration retention.ms" in caplog.text, "a wrong one is left out, by name"
+    assert "Invalid value abc for configuration retention.ms" in caplog.text, "a wrong one is ignored and named"
     assert "segment.bytes=2000000 has no effect" in caplog.text
     assert "ignoring /config/changes/config_change_0000000000: " in caplog.text
 

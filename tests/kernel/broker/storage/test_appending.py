@@ -1,4 +1,4 @@
-"""The pure rules of offsets, sequences and segments: tables, and a stateful search for a history that breaks them."""
+"""The pure rules of offsets, sequences and segments: tables, and a stateful search for histories that break them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def known(*ranges: tuple[int, int], epoch: int = 0) -> dict[int, ProducerState]:
     ("producers", "batch"),
     [
         ({}, stamped(0)),
-        ({}, stamped(41)),  # unknown here: any sequence, its state may have been dropped
+        ({}, stamped(41)),  # unknown producer: any sequence, its state may have been dropped
         (known((0, 4)), stamped(5, records=3)),
         (known((LAST - 1, LAST)), stamped(0)),  # sequences wrap
         (known((LAST - 1, LAST - 1)), stamped(LAST, records=3)),  # also inside a batch
@@ -101,7 +101,7 @@ def test_segments_are_found_by_offset_and_survive_json() -> None:
 
 
 class Leader:
-    """What one broker has stored of the log, and what it knows of its producers."""
+    """The part of the log that one broker has stored, and its producer states."""
 
     def __init__(self, chain: Chain, end: int, producers: dict[int, ProducerState]) -> None:
         self.chain, self.start, self.end, self.producers = chain, end, end, dict(producers)
@@ -115,7 +115,7 @@ class Leader:
 
 
 class LogHistory(RuleBasedStateMachine):
-    """Leaders follow each other; the old one may go on storing (unacknowledged), producers repeat what they like."""
+    """Leaders replace each other; the old one may go on storing (unacknowledged), producers repeat anything."""
 
     @initialize()
     def first_leader(self) -> None:

@@ -36,7 +36,7 @@ BUGS = [MemoryError(), sqlite3.ProgrammingError("Incorrect number of bindings su
 
 
 class Failing:
-    """Stands in for a function, and raises `bug` where `when` says so."""
+    """Replaces a function, and raises `bug` when `when` returns True."""
 
     def __init__(self, instead_of: Callable[..., Any], bug: BaseException, when: Callable[..., bool]) -> None:
         self._instead_of, self._bug, self._when = instead_of, bug, when
@@ -49,7 +49,7 @@ class Failing:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[tuple[Storage, list[tuple[TopicPartition, StorageError]]]]:
-    """A storage, and its notifications of logs that have closed by themselves."""
+    """A storage, and its notifications of logs that closed by themselves."""
     storage = Storage(folder, 1)
     closed: list[tuple[TopicPartition, StorageError]] = []
     storage.on_closed = lambda tp, error: closed.append((tp, error))
@@ -61,7 +61,7 @@ async def opened(folder: Path) -> AsyncIterator[tuple[Storage, list[tuple[TopicP
 
 
 async def outcomes(*waiting: Any) -> list[object]:
-    """What each of these comes to, within seconds: a value or an error."""
+    """The outcome of each of these, within seconds: a value or an error."""
     return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
 
 
@@ -97,7 +97,7 @@ def test_bug_while_storing_one_logs_batch_stops_only_that_log(
             with pytest.raises(Fenced):
                 await sick.append([batch("d")])
             taken_over = await storage.take_over(TP, TOPIC_ID, 1)
-            assert await everything(taken_over) == "a", "nothing of what was refused was stored"
+            assert await everything(taken_over) == "a", "nothing that was refused was stored"
 
     asyncio.run(body())
 
@@ -124,7 +124,7 @@ def test_bug_between_jobs_stops_only_the_logs_at_work(
 def test_bug_after_the_commit_is_not_acknowledged_and_stops_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """The record is stored: whoever takes over finds it, as after any write that was not acknowledged."""
+    """The record is stored: a successor finds it, as after any write that was not acknowledged."""
 
     async def body() -> None:
         async with opened(tmp_path) as (storage, closed):
@@ -284,7 +284,7 @@ def test_result_without_a_waiter_is_not_a_bug(tmp_path: Path, caplog: pytest.Log
             assert await everything(log) == "ab"
             assert not closed
             assert not tracebacks(caplog)
-            assert storage._room._value == storage_module._QUEUED_MAX, "and its place in the queue is free again"
+            assert storage._room._value == storage_module._QUEUED_MAX, "its place in the queue is free again"
 
     asyncio.run(body())
 
@@ -308,6 +308,6 @@ def test_retention_skips_a_log_stopped_by_a_bug_and_trims_the_others(
             assert (sick.start_offset, sound.start_offset) == (0, 1)
             await sound.append([batch("b", timestamp_ms=clock.wall_ms() - 5000)])
             await retention.look()
-            assert (sick.start_offset, sound.start_offset) == (0, 2), "later rounds pass over it as well"
+            assert (sick.start_offset, sound.start_offset) == (0, 2), "later rounds skip it as well"
 
     asyncio.run(body())

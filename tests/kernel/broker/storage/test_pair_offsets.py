@@ -1,4 +1,4 @@
-"""Pairs as a log read by offset: each write at the next one, the same whoever leads, tombstones among them."""
+"""Pairs as a log read by offset: each write, also a tombstone, has the next offset, under any leader."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unpacked(data: bytes) -> list[Read]:
 
 
 async def everything(log: KeyValueLog, at_once: int = 1 << 20) -> list[Read]:
-    """By one read after the other, as a consumer does."""
+    """Everything in the log, by consecutive reads as of a consumer."""
     position, found = log.start_offset, list[Read]()
     while data := await log.read(position, at_once):
         assert len(data) <= at_once or len(unpacked(data)) == 1
@@ -64,7 +64,7 @@ async def everything(log: KeyValueLog, at_once: int = 1 << 20) -> list[Read]:
 def test_newest_write_of_every_key_keeps_its_offset_under_any_leader(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
 ):
-    """Each step is a leadership of one of two incarnations, which may be the one that led before."""
+    """Each step is a term of one of two incarnations, possibly of the one that led before."""
 
     async def body() -> None:
         expected: dict[bytes, Read] = {}
@@ -127,7 +127,7 @@ def test_tombstones_are_kept_for_a_day_and_the_newest_one_forever(tmp_path: Path
             assert [(r.offset, r.key) for r in await everything(log)] == [(3, b"b"), (5, b"c")]
             await log.upsert([(b"c", None)], 100 * DAY_MS)
             led = await successor.take_over_pairs(TP, TOPIC_ID, 1)
-            assert [(r.offset, r.key) for r in await everything(led)] == [(6, b"c")], "so the end stays where it was"
+            assert [(r.offset, r.key) for r in await everything(led)] == [(6, b"c")], "the end stays where it was"
             assert led.end_offset == 7
             assert await led.items() == []
 
@@ -167,7 +167,7 @@ def test_one_read_returns_at_most_its_bound_or_one_large_pair(tmp_path: Path, mo
 def test_write_committed_after_the_snapshot_by_a_stopped_holder_keeps_its_own_offset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The pairs are copied a moment after the end was read: what came in between was not acknowledged, but is there."""
+    """The pairs are copied a moment after the end was read; a write in between was not acknowledged, but is copied."""
     insert_all, late = terms._insert_all, list[tuple[bytes, bytes, int]]()
 
     def insert_late(connection: sqlite3.Connection, data_dir: Path, source: str, ready: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Logs of pairs: many at once, from one file to the next, and whatever was acknowledged there after kill -9."""
+"""Logs of pairs: many at once, carried from file to file, and all that was acknowledged survives kill -9."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOPIC = "__consumer_offsets"
-#: Of the moments at which processes are killed.
+#: Seed of the moments at which processes are killed.
 SEED = 20110628
 
 keys = st.binary(min_size=1, max_size=3)
@@ -40,7 +40,7 @@ def tp(number: int) -> TopicPartition:
 def test_pairs_have_their_last_values_under_any_leader_and_in_any_file(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
 ):
-    """Each step is a leadership of one of two incarnations, which may be the one that led before."""
+    """Each step is a term of one of two incarnations, possibly of the one that led before."""
 
     async def body() -> None:
         expected: dict[bytes, bytes] = {}
@@ -72,7 +72,7 @@ def test_thousands_of_pairs_are_taken_over_completely(tmp_path: Path):
             pages = await taken_over.pages()
             assert len(pages) > 2
             assert [pair for page in pages for pair in page] == stored
-            assert [pair for page in pages for pair in page] == stored, "a page may be gone through again"
+            assert [pair for page in pages for pair in page] == stored, "a page can be iterated again"
 
     asyncio.run(body())
 
@@ -91,7 +91,7 @@ def test_values_of_any_size_are_read_beside_small_ones(tmp_path: Path):
 
 
 def test_partitions_of_several_brokers_are_taken_over_at_once(tmp_path: Path):
-    """Each has its own: pairs of two predecessors' files, of the successor's, records, and nothing at all."""
+    """Each holds something else: pairs in two predecessors' files, in the successor's, records, and nothing."""
 
     async def body() -> None:
         async with AsyncExitStack() as stack:
@@ -114,7 +114,7 @@ def test_partitions_of_several_brokers_are_taken_over_at_once(tmp_path: Path):
 def test_predecessor_that_begins_another_term_meanwhile_removes_no_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """It has published an epoch, is stopped, and stores its term when its successor has looked for the last one."""
+    """It has published an epoch, is stopped, and stores its term after its successor has looked for the last one."""
     published, looked, stored = threading.Event(), threading.Event(), threading.Event()
     insert_all = terms._insert_all
 
@@ -191,7 +191,7 @@ def test_holder_stopped_in_a_transaction_does_not_block_its_successor(tmp_path: 
 
 
 def test_acknowledged_pairs_survive_kills_at_any_moment(tmp_path: Path) -> None:
-    """Each process writes as fast as it can, is killed, and hands on to the next one what it acknowledged."""
+    """Each process writes as fast as it can and is killed; the next one must have what it acknowledged."""
     choose = random.Random(SEED)
     acknowledged = 0
     for epoch in range(5):

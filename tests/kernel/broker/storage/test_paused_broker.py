@@ -1,7 +1,7 @@
 """Real processes: a broker is stopped (SIGSTOP) or killed while it writes, another one leads, the first goes on.
 
-What must hold, wherever the stop hits: nothing acknowledged is lost, the old one acknowledges nothing behind the
-successor's take-over, and what both believe never forks.
+Invariants, wherever it is stopped: nothing acknowledged is lost, the old one acknowledges nothing after the successor's
+take-over, and their logs never diverge.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tests.support.stored import TOPIC_ID, StorageProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Stops in all; two of three are repeated until they hit an open transaction, the others stand as they fall.
+#: The number of stops; two of three are repeated until they hit an open transaction, the others happen at any moment.
 ROUNDS = 6
-#: Of the wandering leadership.
+#: The number of moves of the leadership.
 SEED = 20120716
 
 
 def write_lock_is_held(data_dir: Path, file: str) -> bool:
-    """Whether somebody stands inside a write transaction on this file."""
+    """Whether a process is inside a write transaction on this file."""
     connection = sqlite3.connect(data_dir / "incarnations" / file, timeout=0, isolation_level=None)
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -71,7 +71,7 @@ def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_int
                 acknowledged, refusal = acknowledged_until_refused(old)
                 assert refusal["refused"] == "Fenced"
                 acknowledged = [(offset, text) for offset, text in seen] + acknowledged
-                # Some acknowledgements may have been on their way when it was stopped; none is behind the cut.
+                # Some acknowledgements may have been in flight when it was stopped; none is after the cut.
                 assert all(offset < taken_over_at for offset, _ in acknowledged)
                 assert old.ask(do="write", texts=["zombie"])["refused"] == "Fenced"
                 assert new.ask(do="write", texts=["b2"])["ok"] == [taken_over_at + 2]
@@ -79,7 +79,7 @@ def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_int
                 expected += [[taken_over_at + n, 1, f"b{n}"] for n in range(3)]
                 assert new.ask(do="read")["ok"] == expected
                 assert [(n, f"a{n}") for n, _ in acknowledged] == acknowledged
-                # And the next successor sees what this one saw.
+                # The next successor sees the same.
                 assert old.ask(do="lead", epoch=2) == {"ok": len(expected)}
                 assert old.ask(do="read")["ok"] == expected
 
@@ -99,7 +99,7 @@ def test_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path) -> Non
 
 
 class Collector(threading.Thread):
-    """Reads a process's answers as they come, so that it never waits for us."""
+    """Reads a process's answers as they arrive, so that it never blocks on us."""
 
     def __init__(self, process: StorageProcess) -> None:
         super().__init__(daemon=True)
@@ -117,12 +117,12 @@ class Collector(threading.Thread):
 
 
 def test_moving_leadership_under_load_loses_nothing_and_assigns_no_offset_twice(tmp_path: Path) -> None:
-    """Three processes write until they are fenced, and are made leader again and again, most often too late."""
+    """Three processes write until they are fenced, and become leader again and again, mostly too late."""
     choose = random.Random(SEED)
     with StorageProcess(tmp_path) as one, StorageProcess(tmp_path) as two, StorageProcess(tmp_path) as three:
         collectors = [Collector(process) for process in (one, two, three)]
         led = -1
-        # Thirty times, and on a busy machine as often as it takes for something to have been written in between.
+        # Thirty times, and on a busy machine until something has been written in between.
         for epoch in itertools.count():
             if epoch >= 30 and sum(len(collector.acknowledged) for collector in collectors) > 100:
                 break
@@ -171,7 +171,7 @@ def test_full_disk_is_refused_clearly_and_nothing_acknowledged_is_lost(tmp_path:
         assert refused["refused"] == "StorageFailed"
         assert "ulimit -f" in refused["message"]
         assert len(broker.ask(do="read")["ok"]) == 20
-        # Room again: it goes on where it was, without a gap.
+        # There is room again: it goes on without a gap.
         assert broker.ask(do="write", texts=["b"], file_limit=10**9)["ok"] == [20]
         broker.process.kill()
         with StorageProcess(tmp_path) as successor:
@@ -190,7 +190,7 @@ def test_successor_that_cannot_write_its_term_fails_clearly_and_the_next_one_has
         if "refused" in refused:
             assert refused["refused"] == "StorageFailed"
         assert old.ask(do="write", texts=["b"])["refused"] == "Fenced"
-        # The refused "b" was stored before the refusal, and nobody took over without it: it may come up or not.
+        # The refused "b" was stored before the refusal, and no successor took over without it: it may be read or not.
         assert old.ask(do="lead", epoch=2)["ok"] in (1, 2)
         assert old.ask(do="read")["ok"][0] == [0, 0, "a"]
         assert (tmp_path / "epochs" / TOPIC_ID.hex).is_dir()

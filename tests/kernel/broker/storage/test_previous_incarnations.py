@@ -1,4 +1,4 @@
-"""What a broker finds of its earlier lives: a damaged write-ahead log, removed publications, empty files."""
+"""What a broker finds of its earlier incarnations: a damaged write-ahead log, removed publications, empty files."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_error_of_a_damaged_log_says_how_much_is_lost(killed: Path, caplog: pyte
     assert str(wal) in said
     assert f"{found.commits} transactions from there on are lost" in said
     left = asyncio.run(stored(killed))
-    assert RECORDS - found.commits - 1 <= left < RECORDS, "as many are lost as were said to be"
+    assert RECORDS - found.commits - 1 <= left < RECORDS, "as many are lost as the error says"
 
 
 @pytest.mark.parametrize("removed", ["epochs", f"epochs/{TOPIC_ID.hex}", f"epochs/{TOPIC_ID.hex}/{TP.partition}"])
@@ -154,14 +154,14 @@ def test_file_of_an_earlier_incarnation_is_removed_once_unreferenced(killed: Pat
 
     asyncio.run(idle("second", 1))
     clean_up_previous_incarnations(killed, 1)
-    assert files() == {"broker-1-first", "broker-1-second"}, "the second is still the newest to have led"
+    assert files() == {"broker-1-first", "broker-1-second"}, "the second is still the newest that has led"
     asyncio.run(idle("third", 2))
     clean_up_previous_incarnations(killed, 2)
-    assert files() == {"broker-1-first", "broker-1-second", "broker-1-third"}, "of another broker"
+    assert files() == {"broker-1-first", "broker-1-second", "broker-1-third"}, "another broker's file"
     clean_up_previous_incarnations(killed, 1)
     assert files() == {"broker-1-first", "broker-1-third"}
     assert sorted(path.name for path in (killed / "incarnations").glob("*second*")) == []
-    # Not by links, which a copy of the folder does not keep: by what is published.
+    # Publications decide this, not links, which a copy of the folder does not keep.
     copy = shutil.copytree(killed, killed.parent / "copy")
     clean_up_previous_incarnations(copy, 1)
     assert {path.name for path in (copy / "incarnations").glob("*.sqlite")} == {

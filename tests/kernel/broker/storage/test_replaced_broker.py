@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernel.broker.broker import Broker
 
 TP = TopicPartition("orders", 0)
-#: Outlives every pause of a busy machine; the one that is stopped loses its session when the test says so.
+#: Outlives every pause of a busy machine; the stopped broker's session is expired by the test.
 SESSION_MS = 30_000
 
 
@@ -89,7 +89,7 @@ def test_stopped_and_replaced_broker_neither_acknowledges_loses_nor_repeats(chro
                     acknowledged[await producer.send(TP, b"%d" % number)] = b"%d" % number
 
                 await asyncio.gather(*(send(n) for n in range(20)))
-                # These are on their way while it is stopped: it stands in the middle of a transaction.
+                # These are in flight while it is stopped in the middle of a transaction.
                 under_way = asyncio.gather(*(send(n) for n in range(20, 220)))
                 await until(lambda: len(acknowledged) >= 60, 10, "some of them to be acknowledged", every_s=0.002)
                 os.kill(child.pid, signal.SIGSTOP)
@@ -106,7 +106,7 @@ def test_stopped_and_replaced_broker_neither_acknowledges_loses_nor_repeats(chro
                 await producer.close()
             records = await everything(successor)
             assert [offset for offset, _ in records] == list(range(len(records)))
-            # Idempotence holds across the change of leader: each record once, in the order in which it was sent.
+            # Idempotence survives the change of leader: each record once, in the order in which they were sent.
             values = [value for _, value in records]
             assert values.count(b"successor") == 1
             assert [value for value in values if value != b"successor"] == [b"%d" % n for n in range(240)]

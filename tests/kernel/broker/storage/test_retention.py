@@ -1,4 +1,4 @@
-"""Records go when they are past their retention, and when DeleteRecords gives them up: on a live broker."""
+"""Records are deleted after their retention, and by DeleteRecords: on a live broker."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ async def create(broker: Broker, connection: BrokerConnection, name: str, **conf
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": rows}
     answer = await connection.call(Api.CreateTopics, {"topics": [topic], "timeout": 10_000})
     assert answer.topics[0].error_code is ErrorCode.none, answer
-    # That ZooKeeper names a leader is not yet that it has taken over.
+    # ZooKeeper names a leader before it has taken over.
     await until(lambda: broker.cluster.leads(TopicPartition(name, 0)), 10, f"{name} to be led")
 
 
 async def produce(connection: BrokerConnection, name: str, *ages_ms: int) -> None:
-    """A batch for each."""
+    """Produce one batch for each age."""
     now_ms = round(time.time() * 1000)
     for age_ms in ages_ms:
         records = build_batch([NewRecord(b"v", b"k", now_ms - age_ms)])
@@ -97,7 +97,7 @@ def test_deleted_records_stay_deleted_over_a_restart_and_offsets_go_on(chroot: s
             await create(broker, connection, "t")
             await produce(connection, "t", 0, 0, 0)
             assert await delete(connection, 4) == (ErrorCode.offset_out_of_range, -1)
-            assert await begin(connection, "t") == 0, "nothing was deleted by what was refused"
+            assert await begin(connection, "t") == 0, "refused requests deleted nothing"
             assert await delete(connection, 2) == (ErrorCode.none, 2)
         async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
             connection = await client.any_connection()

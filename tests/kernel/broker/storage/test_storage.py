@@ -233,7 +233,7 @@ def test_queued_appends_are_refused_when_leadership_is_given_up(tmp_path: Path) 
             storage.resign(TP)
             with pytest.raises(Fenced, match="resigned"):
                 await log.append([batch("b")])
-            assert advanced == [1, 1]  # the second call says that it closed
+            assert advanced == [1, 1]  # the second call notifies of the close
             cancel()
 
     asyncio.run(body())
@@ -294,7 +294,7 @@ def test_fence_that_cannot_be_read_refuses_closes_and_is_reported(
                 await write(log, "c")
             assert log.end_offset == 1
             assert closed == [(TP, StorageFailed)]
-            # "b" is stored although it was not acknowledged: the next leader has it.
+            # "b" was stored although it was not acknowledged: the next leader has it.
             assert await everything(await lead(storage, 0)) == "ab"
 
     asyncio.run(body())

@@ -1,4 +1,4 @@
-"""Transactions in one partition: rules of appending, the last stable offset, and what survives a change of leader."""
+"""Transactions in one partition: rules for appends, the last stable offset, and what survives a change of leader."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_marker_without_a_transaction_takes_an_offset_and_aborts_nothing():
     log.add(marker(False))
     log.add(data())
     log.add(marker(True))
-    log.add(marker(False))  # written again by a coordinator that had no answer
+    log.add(marker(False))  # repeated by a coordinator that got no answer
     assert (log.end, log.stable, log.aborted) == (4, 4, [])
 
 
@@ -149,7 +149,7 @@ def test_batch_that_does_not_belong_to_the_transaction_is_refused(refused: Appen
 
 
 def test_batch_verified_before_the_marker_begins_no_transaction_after_it():
-    """KIP-890: it waited on its way while the coordinator aborted the transaction."""
+    """KIP-890: it was delayed while the coordinator aborted the transaction."""
     log = Partition()
     log.add(data(0, verified_at=0))
     late = data(1, verified_at=log.end)
@@ -181,7 +181,7 @@ def test_repeated_batch_of_an_ended_transaction_is_a_duplicate_and_begins_none()
 
 
 class Transactions(RuleBasedStateMachine):
-    """Three producers, held against what a reader of the log itself would say."""
+    """Three producers, compared with what follows from the log itself."""
 
     @initialize()
     def empty(self) -> None:

@@ -1,4 +1,4 @@
-"""Logs that give up their oldest records: on real SQLite files, across terms and incarnations."""
+"""Logs that drop their oldest records: on real SQLite files, across terms and incarnations."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def test_trimmed_beginning_applies_to_the_leader_and_every_successor(tmp_path: P
                 if before:
                     with pytest.raises(OffsetOutOfRange):
                         await led.read(before - 1, 100)
-            assert rows(tmp_path, first) == len("abcfg") - min(before, 3) - max(before - 5, 0), (
-                "and only in its own file"
-            )
+            assert rows(tmp_path, first) == len("abcfg") - min(before, 3) - max(before - 5, 0), "only in its own file"
             assert rows(tmp_path, second) == 2
             led = await written(first, 5, "h")
             assert await everything(led) == "abcdefg"[before:] + "h"
@@ -69,7 +67,7 @@ def test_trim_inside_a_batch_keeps_the_batch_and_starts_inside_it(tmp_path: Path
             assert await log.trim(15) == 15
             assert [offset for offset, _, _ in cells(await log.read(15, 100))] == [10]
             assert await log.batch_for_timestamp(0) is not None
-            assert await log.trim(5) == 15, "what is given up stays so"
+            assert await log.trim(5) == 15, "what was trimmed stays trimmed"
             assert log.epochs == ((0, 15),)
 
     asyncio.run(body())
@@ -125,16 +123,16 @@ def test_expired_batches_are_a_prefix_by_age_and_by_size(tmp_path: Path) -> None
             size = len(await log.read(0, 10**6)) // 5
             assert await log.expired_before(-1, -1) == 0
             assert await log.expired_before(ord("b"), -1) == 1
-            assert await log.expired_before(ord("d"), -1) == 2, "the young batch keeps what is behind it"
+            assert await log.expired_before(ord("d"), -1) == 2, "the young batch keeps those after it"
             assert await log.expired_before(ord("z") + 1, -1) == 5
             assert await log.expired_before(-1, 5 * size) == 0
-            assert await log.expired_before(-1, 5 * size - 1) == 0, "less than that is never left"
+            assert await log.expired_before(-1, 5 * size - 1) == 0, "no less is ever left"
             assert await log.expired_before(-1, 2 * size) == 3
             assert await log.expired_before(-1, 2 * size - 1) == 3
             assert await log.expired_before(-1, 0) == 5
             assert await log.expired_before(ord("b"), 2 * size) == 3
             await log.append([batch("x", timestamp_ms=-1)])
-            assert await log.expired_before(ord("z") + 1, -1) == 5, "one without a timestamp has no age"
+            assert await log.expired_before(ord("z") + 1, -1) == 5, "a batch without a timestamp has no age"
 
     asyncio.run(body())
 
