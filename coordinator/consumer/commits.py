@@ -57,7 +57,7 @@ class CommitRequest:
     blocked: Callable[[], bool] = _never
 
 
-class Fenced(Protocol):
+class CommittingMember(Protocol):
     """What commits need of a member: its current identity."""
 
     @property
@@ -74,7 +74,7 @@ class Committing(Protocol):
     committing: asyncio.Lock
 
     @property
-    def member(self) -> Fenced: ...
+    def member(self) -> CommittingMember: ...
 
     @property
     def connection(self) -> BrokerConnection | None: ...

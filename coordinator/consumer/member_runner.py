@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from coordinator.consumer.commits import CommitContext, CommitRequest, CommitSettings, Fenced, commit
+from coordinator.consumer.commits import CommitContext, CommitRequest, CommitSettings, CommittingMember, commit
 from coordinator.consumer.errors import GroupRefused
 from coordinator.consumer.link import CoordinatorFinder, LinkContext, LinkSettings
 from coordinator.consumer.task_queue import TaskQueue
@@ -41,7 +41,7 @@ LEAVE_TIMEOUT_MS = 2_000
 CLOSE_TIMEOUT_S = 30
 
 
-class MemberValue(Fenced, Protocol):
+class MemberValue(CommittingMember, Protocol):
     """What the runner needs of a member value."""
 
     @property

@@ -17,7 +17,7 @@ from coordinator.membership.topic_changes import (
     METADATA_CHANGED,
     Rejoin,
     Resubscribe,
-    Watched,
+    WatchedTopics,
     names_wanted,
     topic_reaction,
     wait_ms,
@@ -108,7 +108,7 @@ class TopicWatcher:
             before = self._handled.get(stream.number, ())
             if before and all(map(operator.is_, before, inputs)):
                 continue
-            watched = Watched(stream.number, frozenset(stream.topics), stream.group_leader.assigned_sizes)
+            watched = WatchedTopics(stream.number, frozenset(stream.topics), stream.group_leader.assigned_sizes)
             match topic_reaction(watched, self._subscription, seen):
                 case Resubscribe(topics):
                     stream.resubscribe(topics)

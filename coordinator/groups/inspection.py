@@ -74,7 +74,7 @@ def listed(
     """Groups whose state and type are among the given ones (no filter: all); letter case does not matter.
 
     The groups are those at the first `next`; each row shows its group's state when the row is made. A group in another
-    state is None, so that a filter that matches few of many groups does not look at them all in one turn.
+    state is None, so that a filter that matches few of many groups does not check them all in one turn.
     """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}

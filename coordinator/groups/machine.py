@@ -240,7 +240,8 @@ class Machine:
         return _description(group)
 
     def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> Iterator[ListedGroup | None]:
-        """Every group once; those of the server design under Kafka's group type `classic`. None: in another state.
+        """Every group once; those of the server design under Kafka's group type `classic`. None stands for a group in
+        another state.
 
         Rows are made one at a time, so that a broker with many groups can serve others between them.
         """

@@ -37,7 +37,7 @@ METADATA_CHANGED = "metadata-changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedTopics:
     """What one stream compares with the metadata: its topics, and the sizes it assigned; None for a follower."""
 
     stream: int
@@ -59,7 +59,7 @@ class Rejoin:
     changed: tuple[str, ...]
 
 
-def topic_reaction(watched: Watched, subscription: Subscription, seen: TopicsSeen) -> Resubscribe | Rejoin | None:
+def topic_reaction(watched: WatchedTopics, subscription: Subscription, seen: TopicsSeen) -> Resubscribe | Rejoin | None:
     """Return what a stream must do about the current topics. Its own change comes first and covers both."""
     topics = subscription.topics_of(watched.stream, seen)
     if topics != watched.topics:

@@ -20,7 +20,7 @@ from coordinator.service.peers import UNREACHABLE, error_of
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import CoordinatorFenced, Fenced, InvalidProducerEpoch, StorageError
 from kernel.records.control_records import end_marker
-from kernel.records.transactions import EndMarker
+from kernel.records.transactions import EndTransactionMarker
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 
@@ -121,7 +121,7 @@ class TransactionMarkers:
             known = services.cluster.snapshot.partition(tp) is not None
             return Error.NOT_LEADER_OR_FOLLOWER if known else Error.UNKNOWN_TOPIC_OR_PARTITION
         batch = end_marker(
-            EndMarker(mark.commits, mark.coordinator_epoch),
+            EndTransactionMarker(mark.commits, mark.coordinator_epoch),
             producer_id=mark.producer.id,
             producer_epoch=mark.producer.epoch,
             timestamp_ms=services.clock.wall_ms(),

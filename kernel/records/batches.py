@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from kernel.records.transactions import EndMarker, OpenTransactions, no_transactions
+from kernel.records.transactions import EndTransactionMarker, OpenTransactions, no_transactions
 
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
@@ -39,7 +39,7 @@ class AppendBatch:
     records: int
     max_timestamp_ms: int
     producer: ProducerStamp | None = None
-    marker: EndMarker | None = None
+    marker: EndTransactionMarker | None = None
     verified_at: int = NOT_VERIFIED
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from kernel.records.batches import AppendBatch, ProducerStamp
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kernel.records.transactions import EndMarker
+    from kernel.records.transactions import EndTransactionMarker
 
 #: The fields of a batch's header after the checksum (`records.BatchHeader`), and those up to it.
 _CHECKED = struct.Struct(">hiqqqhii")
@@ -32,7 +32,9 @@ _TRANSACTIONAL_CONTROL = 0x30
 _NO_SEQUENCE = -1
 
 
-def end_marker(marker: EndMarker, *, producer_id: int, producer_epoch: int, timestamp_ms: int) -> AppendBatch:
+def end_marker(
+    marker: EndTransactionMarker, *, producer_id: int, producer_epoch: int, timestamp_ms: int
+) -> AppendBatch:
     """The control batch that ends the producer's transaction; `timestamp_ms` is epoch milliseconds."""
     key = _KEY.pack(_VERSION, _COMMIT if marker.commits else _ABORT)
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)

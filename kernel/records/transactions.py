@@ -36,7 +36,7 @@ class AbortedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class EndMarker:
+class EndTransactionMarker:
     """The content of a control batch: a coordinator at this epoch has ended the producer's transaction."""
 
     commits: bool

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 def type_problems(event: Mapping[str, object]) -> list[str]:
     """The fields of an event that are missing or of the wrong type; empty for a valid one. Unknown kinds are valid.
 
-    Each message begins with the name of the field. The writer asks no more than this: a number that a foreign client
-    sent may be anything.
+    Each message begins with the name of the field. The writer checks only this, because numbers from foreign clients
+    may be anything.
     """
     return _problems(event, _of_its_kind(event, _TYPE_CHECKS))
 
 
 def problems(event: Mapping[str, object]) -> list[str]:
-    """All ways in which an event breaks the schema: also values that figures cannot be made of."""
+    """All ways in which an event breaks the schema, including values from which no figures can be computed."""
     found = _problems(event, _of_its_kind(event, _CHECKS))
     if found:
         return found
     return [
-        f"{first} to {last} is no range of records"
+        f"{first} to {last} is not a range of records"
         for first, last in RECORD_RANGES.get(str(event.get("kind")), ())
         if not is_range(event.get(first), event.get(last))
     ]
@@ -90,7 +90,7 @@ def is_time(ns: int) -> bool:
 
 
 def is_range(first: object, last: object) -> bool:
-    """Whether these are the first and the last number of some records; none where both are null."""
+    """Whether these are the first and the last number of some records; both may be null."""
     if not isinstance(first, int) or not isinstance(last, int):
         return first is last
     return 0 <= last - first < RECORDS_MAX
@@ -122,7 +122,7 @@ def _are_partitions(value: Sequence[object]) -> bool:
     )
 
 
-#: For each type: the Python type that JSON decodes to, a check of the value if one is needed, and what a failure says.
+#: For each type: the Python type that JSON decodes to, a check of the value if one is needed, and its message.
 _TYPES: Mapping[Type, tuple[type, Callable[..., bool] | None, str]] = MappingProxyType(
     {
         Type.TEXT: (str, None, ""),
@@ -147,7 +147,7 @@ def _type_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:
 
 
 def _full_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:
-    """The same with the limits of values; a time's are judged by themselves."""
+    """The same with the limits of values; those of times are checked separately."""
     check = _type_check(name, type_, kind)
     if (kind, name) in LIMITS:
         low, high = LIMITS[kind, name]

@@ -205,7 +205,7 @@ class FileIntegrity:
     backwards_ns: int = 0  #: the most by which an event's time precedes that of an earlier event
     ended: bool = False  #: has an end marker
     announced: int | None = None  #: the number of events in the end marker
-    first_ns: int | None = None  #: of its first event and its last one, in the order of its lines; None without events
+    first_ns: int | None = None  #: of its first and its last event, in the order of its lines; None without events
     last_ns: int | None = None
     problems: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Which values of fields figures can be made of. A line with another one is unusable (`kernel.trace.check`)."""
+"""Limits of fields' values: figures are computed only within them; other lines are unusable (`kernel.trace.check`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 #: Numbers are smaller than this, like times: offsets, zxids, generations.
 NUMBER_LIMIT = 1 << 61
-#: No poll and no acknowledgement has more records: a batch has 2^31 at most.
+#: The most records of a poll or an acknowledgement: a batch has at most 2^31.
 RECORDS_MAX = 1 << 31
 #: How deep values of type DETAIL may be nested; we write three levels.
 DETAIL_DEPTH_MAX = 50

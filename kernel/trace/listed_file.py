@@ -1,4 +1,4 @@
-"""What a run says about itself in its `run.json`: its names, and the trace files that were opened."""
+"""A run's `run.json`: its names, and the trace files that were opened."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RunFile(NamedTuple):
 def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
     """The trace files that a run's `run.json` lists; None without a list: nothing is known then.
 
-    Raises `UserError` if the file is there but cannot be read, or is damaged.
+    Raises `UserError` if the file exists but cannot be read, or is damaged.
     """
     found = run_file(run_dir)
     return None if found is None else found.traces
@@ -44,7 +44,7 @@ def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
 def run_file(run_dir: Path) -> RunFile | None:
     """A run's `run.json`; None if there is none.
 
-    Raises `UserError` if the file is there but cannot be read, or is damaged.
+    Raises `UserError` if the file exists but cannot be read, or is damaged.
     """
     path = run_dir / RUN_FILE
     try:

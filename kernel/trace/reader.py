@@ -199,7 +199,7 @@ def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[st
     except RecursionError:
         return None, Reason.NESTED, []
     if not isinstance(event, dict):
-        return None, Reason.NOT_JSON, ["no object"]
+        return None, Reason.NOT_JSON, ["not an object"]
     wrong = problems(event)
     if wrong:
         return event, Reason.FLAWED, wrong

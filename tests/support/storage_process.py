@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.storage.errors import StorageError
-from kernel.broker.storage.files import Transaction
+from kernel.broker.storage.files import SqliteTransaction
 from kernel.broker.storage.storage import Storage
 from tests.support.stored import TOPIC_ID, TP, batch, cells
 
@@ -86,13 +86,13 @@ class Commands:
 
 
 def linger(ms: int) -> None:
-    commit = Transaction.__exit__
+    commit = SqliteTransaction.__exit__
 
     def slow(self: Any, *arguments: Any) -> None:
         time.sleep(ms / 1000)
         commit(self, *arguments)
 
-    Transaction.__exit__ = slow  # type: ignore[method-assign]
+    SqliteTransaction.__exit__ = slow  # type: ignore[method-assign]
 
 
 async def serve(options: argparse.Namespace) -> None:

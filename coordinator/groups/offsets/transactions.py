@@ -52,8 +52,8 @@ _DONE = {Phase.PREPARE_COMMIT: Phase.COMPLETE_COMMIT, Phase.PREPARE_ABORT: Phase
 
 
 @dataclass(slots=True)
-class Transaction:
-    """One transactional id; `record` is None until the first one is stored."""
+class TransactionMetadata:
+    """One transactional id's transaction; `record` is None until the first one is stored."""
 
     id: str
     record: TransactionRecord | None = None
@@ -64,13 +64,13 @@ class Transactions:
     """All transactional ids of one partition."""
 
     def __init__(self) -> None:
-        self._all: dict[str, Transaction] = {}
+        self._all: dict[str, TransactionMetadata] = {}
 
     def apply(self, key: TransactionKey, record: TransactionRecord | None) -> None:
         if record is None:
             self._all.pop(key.transactional_id, None)
         else:
-            self._all[key.transactional_id] = Transaction(key.transactional_id, record)
+            self._all[key.transactional_id] = TransactionMetadata(key.transactional_id, record)
 
     def load(self, turn: Turn) -> None:
         """Resume decided transactions, and timeouts, which are measured from the transaction's start."""
@@ -122,7 +122,7 @@ class Transactions:
         """Start a new incarnation of the producer, or, with `request.producer`, let it recover (KIP-360)."""
         if not 0 < request.timeout_ms <= turn.limits.transaction_timeout_ms_max:
             return Error.INVALID_TRANSACTION_TIMEOUT
-        transaction = self._all.setdefault(request.transactional_id, Transaction(request.transactional_id))
+        transaction = self._all.setdefault(request.transactional_id, TransactionMetadata(request.transactional_id))
         record = transaction.record
         if transaction.writing or (record is not None and record.phase in _DONE):
             return Error.CONCURRENT_TRANSACTIONS
@@ -189,7 +189,7 @@ class Transactions:
 
     def _found(
         self, request: AddGroup | AddPartitions | EndTransaction
-    ) -> tuple[Transaction | None, TransactionRecord | None]:
+    ) -> tuple[TransactionMetadata | None, TransactionRecord | None]:
         transaction = self._all.get(request.transactional_id)
         if transaction is None or transaction.record is None or transaction.record.producer_id != request.producer.id:
             return None, None
@@ -220,12 +220,12 @@ class Transactions:
 
     # -- steps ------------------------------------------------------------------------------------------------
 
-    def _abort(self, transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
+    def _abort(self, transaction: TransactionMetadata, record: TransactionRecord, turn: Turn) -> None:
         """Abort on behalf of the coordinator, and fence the producer."""
         fenced = record._replace(phase=Phase.PREPARE_ABORT, producer_epoch=record.producer_epoch + 1, last_epoch=-1)
         self._write(transaction, fenced, turn)
 
-    def proceed(self, transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
+    def proceed(self, transaction: TransactionMetadata, record: TransactionRecord, turn: Turn) -> None:
         """What follows from a state that is durable."""
         if record.phase is Phase.ONGOING:
             left_ms = record.started_wall_ms + record.timeout_ms - turn.now.wall_ms
@@ -239,7 +239,7 @@ class Transactions:
 
     def _write(
         self,
-        transaction: Transaction,
+        transaction: TransactionMetadata,
         record: TransactionRecord,
         turn: Turn,
         token: int | None = None,
@@ -249,7 +249,7 @@ class Transactions:
         change = (TransactionKey(transaction.id), record)
         turn.write(TransactionWrite((change,), self, transaction, record, token, answer or TransactionAnswer()))
 
-    def forget(self, transaction: Transaction) -> None:
+    def forget(self, transaction: TransactionMetadata) -> None:
         """Its first record was not stored."""
         del self._all[transaction.id]
 
@@ -258,7 +258,7 @@ def _joined(known: tuple[Part, ...], more: tuple[Part, ...]) -> tuple[Part, ...]
     return tuple(dict.fromkeys((*known, *more)))
 
 
-def _refusal(transaction: Transaction, record: TransactionRecord, producer: Producer) -> Error | None:
+def _refusal(transaction: TransactionMetadata, record: TransactionRecord, producer: Producer) -> Error | None:
     if producer.epoch != record.producer_epoch:
         return Error.PRODUCER_FENCED
     return Error.CONCURRENT_TRANSACTIONS if transaction.writing else None
@@ -269,7 +269,7 @@ class TransactionWrite(Write):
     """A step of a transaction; `token` None: nobody waits for it."""
 
     transactions: Transactions = field(repr=False)
-    transaction: Transaction
+    transaction: TransactionMetadata
     record: TransactionRecord
     token: int | None
     answer: TransactionAnswer
@@ -297,5 +297,5 @@ def _producer_answer(record: TransactionRecord) -> TransactionAnswer:
     return TransactionAnswer(producer=Producer(record.producer_id, record.producer_epoch))
 
 
-def _timer(transaction: Transaction) -> TimerKey:
+def _timer(transaction: TransactionMetadata) -> TimerKey:
     return TimerKey(TimerKind.TRANSACTION, transaction.id)

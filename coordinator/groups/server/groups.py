@@ -106,11 +106,11 @@ class ServerGroups:
         if not group.watched:
             self._watch(group, turn)
         rounds.answer(group, asked.member_id, CommandAnswer(), turn)  # the client has given up an earlier request
-        came_back = self._note_running(group, request, turn)
+        returned = self._note_running(group, request, turn)
         known = None if group.seen is None else group.seen.get(asked.member_id)
         if known is not None and set(known) != set(asked.topics):
             turn.watch(ReadAgain(group.id, asked.member_id))
-        (rounds.advance if came_back else rounds.proceed)(group, self._context, turn)
+        (rounds.advance if returned else rounds.proceed)(group, self._context, turn)
         rounds.command(group, asked.member_id, self._context, turn)
         if asked.wait_ms == 0:
             rounds.answer(group, asked.member_id, CommandAnswer(), turn)
@@ -125,10 +125,10 @@ class ServerGroups:
         group.last_awaits[member_id] = LastAwait(request.token, runs, request.client_id, request.client_host)
         was_dropped = member_id in group.dropped
         group.note_running(member_id, runs)
-        came_back = was_dropped and member_id not in group.dropped
-        if came_back:
+        returned = was_dropped and member_id not in group.dropped
+        if returned:
             turn.trace("group_member_joined", group=group.id, id=member_id)
-        return came_back
+        return returned
 
     def _refusal(self, request: Await) -> ServerError | None:
         asked, settings = request.asked, self._context.settings

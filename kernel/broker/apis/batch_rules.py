@@ -50,7 +50,7 @@ class _Window:
         return f"its timestamp {record.timestamp_ms} is not within [{self.low}, {self.high}]"
 
 
-def looks_at_records(batch: AppendBatch, config: TopicConfig, now_ms: int) -> bool:
+def needs_records(batch: AppendBatch, config: TopicConfig, now_ms: int) -> bool:
     """Whether `conformed` will unpack the batch."""
     if config.compact:
         return True
@@ -65,7 +65,7 @@ def conformed(tp: TopicPartition, batch: AppendBatch, config: TopicConfig, now_m
     """The batch as it will be stored. Raises `RefusedBatch` or its subclass `RefusedRecords`."""
     if not config.log_append_time and _attributes(batch) & LOG_APPEND_TIME:
         raise RefusedBatch(ErrorCode.invalid_timestamp, "producers do not set the timestamp type LogAppendTime")
-    if looks_at_records(batch, config, now_ms):
+    if needs_records(batch, config, now_ms):
         records = _records(tp, batch)
         if config.compact:
             _check(records, ErrorCode.invalid_record, _keyless)

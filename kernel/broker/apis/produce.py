@@ -14,7 +14,7 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.apis.batch_rules import RefusedRecords, conformed, looks_at_records
+from kernel.broker.apis.batch_rules import RefusedRecords, conformed, needs_records
 from kernel.broker.cluster.cluster_view import INTERNAL_TOPICS, NO_LEADER
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import (
@@ -166,7 +166,7 @@ class ProduceHandlers:
         return dataclasses.replace(batch, verified_at=verified_at)
 
     async def _conformed(self, tp: TopicPartition, batch: AppendBatch, config: TopicConfig, now_ms: int) -> AppendBatch:
-        if takes_long(batch) and looks_at_records(batch, config, now_ms):
+        if takes_long(batch) and needs_records(batch, config, now_ms):
             return await self._turn.run(conformed, tp, batch, config, now_ms)
         return conformed(tp, batch, config, now_ms)
 

@@ -66,7 +66,7 @@ class Controller:
         ZooKeeper errors of a lost connection or session, and MalformedNode.
         """
         if observed.controller_session == 0:
-            await self._stand()
+            await self._stand_for_election()
             return True
         if observed.controller_session == self._session.session_id != self._elected_in:
             await self._adopt(observed.controller_session)
@@ -84,7 +84,7 @@ class Controller:
             and observed.snapshot.controller_epoch == self._epoch
         )
 
-    async def _stand(self) -> None:
+    async def _stand_for_election(self) -> None:
         """KafkaZkClient.registerControllerAndIncrementControllerEpoch, with /feature as the first one makes it."""
         try:
             data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)

@@ -19,7 +19,7 @@ from kernel.broker.cluster.controlling import Controller
 from kernel.broker.cluster.leading import Leading
 from kernel.broker.cluster.observing import Observer
 from kernel.broker.cluster.registration import allocate_block, ensure_cluster, register
-from kernel.broker.cluster.topics import Topics
+from kernel.broker.cluster.topics import TopicWriter
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
@@ -97,7 +97,7 @@ class Cluster:
         self._session: ZooKeeperSession | None = None
         self._observer: Observer | None = None
         self._controller: Controller | None = None
-        self._topics: Topics | None = None
+        self._topics: TopicWriter | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Cluster:
         self._observer = Observer(session, cluster_id)
         self._controller = Controller(session, self.node_id, self._clock)
         self._controller.kept_topic_id, self._controller.deletes_topics = self.kept_topic_id, self.deletes_topics
-        self._topics = Topics(session)
+        self._topics = TopicWriter(session)
         self._publish(await self._observer.refresh())
 
     async def _keep(self, session: ZooKeeperSession) -> None:
@@ -314,13 +314,13 @@ class Cluster:
         assert self._observer is not None
         assert self._controller is not None
         while True:
-            look_again_s: float | None = None
+            retry_s: float | None = None
             try:
                 await session.wait_connected()
                 observed = await self._observer.refresh()
                 self._publish(observed)
                 if self._registered_in == session.session_id and not await self._controller.step(observed):
-                    look_again_s = _RACE_RETRY_S
+                    retry_s = _RACE_RETRY_S
             except SessionClosed:
                 return
             except Retriable as error:
@@ -328,13 +328,13 @@ class Cluster:
                 continue
             except (ZooKeeperError, MalformedNode) as error:
                 log.error("broker %d cannot follow ZooKeeper: %s", self.node_id, error)  # noqa: TRY400 - no fault here
-                look_again_s = _ERROR_RETRY_S
+                retry_s = _ERROR_RETRY_S
             try:
-                async with asyncio.timeout(look_again_s):
+                async with asyncio.timeout(retry_s):
                     await self._observer.dirty.wait()
             except TimeoutError:
                 continue
-            if look_again_s == _ERROR_RETRY_S:
+            if retry_s == _ERROR_RETRY_S:
                 await asyncio.sleep(_ERROR_RETRY_S)  # unread paths are still dirty
 
     def _publish(self, observed: Observation) -> None:

@@ -88,7 +88,7 @@ async def register(session: ZooKeeperSession, address: BrokerAddress, clock: Clo
     try:
         async with asyncio.timeout(None if patience_ms is None else patience_ms / 1000):
             while not await _registered(session, path, znodes.broker_node(address, clock.wall_ms())):
-                await _gone(session, path)
+                await _wait_for_deletion(session, path)
     except TimeoutError:
         raise BrokerIdTaken(
             f"broker id {address.node_id} is registered in ZooKeeper by another live broker. Stop that one, wait"
@@ -106,7 +106,7 @@ async def _registered(session: ZooKeeperSession, path: str, data: bytes) -> bool
     return True
 
 
-async def _gone(session: ZooKeeperSession, path: str) -> None:
+async def _wait_for_deletion(session: ZooKeeperSession, path: str) -> None:
     fired = asyncio.Event()
 
     def wake(_: WatchFired) -> None:

@@ -37,7 +37,7 @@ _STEP = "topics"
 PARTITIONS_IN_ALL_MAX = 50_000
 
 
-class Topics:
+class TopicWriter:
     """Writes topics. Its results may be ahead of this broker's view."""
 
     def __init__(self, session: ZooKeeperSession, rng: random.Random | None = None) -> None:

@@ -28,7 +28,7 @@ PATIENT_MAX, PATIENT_BUDGET_S = 32, 0.001
 PATIENT_AT_ONCE = 4
 
 
-class Watched(Protocol):
+class SocketOwner(Protocol):
     """A socket's owner; `on_ready` gets epoll's events."""
 
     fd: int
@@ -51,7 +51,7 @@ class Readiness:
         self.now = loop.time()  #: seconds of the loop's clock, as of the last poll
         self._loop = loop
         self._turns = turns
-        self._watched: dict[int, Watched] = {}
+        self._watched: dict[int, SocketOwner] = {}
         self._prompt, self._patient = poller(), poller()
         loop.add_reader(self._prompt.fileno(), self._poll_prompt)
         loop.add_reader(self._patient.fileno(), self._poll_patient)
@@ -62,25 +62,25 @@ class Readiness:
             self._loop.remove_reader(epoll.fileno())
             epoll.close()
 
-    def watch(self, one: Watched, events: int) -> None:
+    def watch(self, one: SocketOwner, events: int) -> None:
         self._watched[one.fd] = one
         self._epoll_of(one).register(one.fd, events)
 
-    def change(self, one: Watched, events: int) -> None:
+    def change(self, one: SocketOwner, events: int) -> None:
         """Errors and hang-ups are reported whatever `events` says."""
         self._epoll_of(one).modify(one.fd, events)
 
-    def move(self, one: Watched, events: int, *, prompt: bool) -> None:
+    def move(self, one: SocketOwner, events: int, *, prompt: bool) -> None:
         """Move to the other class."""
         self._epoll_of(one).unregister(one.fd)
         one.is_prompt = prompt
         self._epoll_of(one).register(one.fd, events)
 
-    def forget(self, one: Watched) -> None:
+    def forget(self, one: SocketOwner) -> None:
         del self._watched[one.fd]
         self._epoll_of(one).unregister(one.fd)
 
-    def _epoll_of(self, one: Watched) -> Poller:
+    def _epoll_of(self, one: SocketOwner) -> Poller:
         return self._prompt if one.is_prompt else self._patient
 
     def _poll_prompt(self) -> None:

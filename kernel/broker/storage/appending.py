@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kernel.records.batches import AppendBatch, ProducerStamp
-    from kernel.records.transactions import EndMarker
+    from kernel.records.transactions import EndTransactionMarker
 
 #: ProducerStateEntry.NUM_BATCHES_TO_RETAIN: a producer with five requests in flight may retry all of them.
 BATCHES_REMEMBERED = 5
@@ -161,7 +161,7 @@ class _Log:
         self._place(batch)
         return None
 
-    def add_marker(self, batch: AppendBatch, marker: EndMarker) -> None:
+    def add_marker(self, batch: AppendBatch, marker: EndTransactionMarker) -> None:
         """Append a control batch, and end its transaction."""
         stamp = batch.producer
         assert stamp is not None, "a marker has a producer"

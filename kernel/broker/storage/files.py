@@ -148,7 +148,7 @@ def attached(writer: sqlite3.Connection, path: Path | None) -> Iterator[str]:
         writer.execute("DETACH predecessor")
 
 
-class Transaction:
+class SqliteTransaction:
     """BEGIN and COMMIT around a block; ROLLBACK if the block or the COMMIT fails."""
 
     def __init__(self, connection: sqlite3.Connection, *, sync: bool = False) -> None:

@@ -32,7 +32,7 @@ from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
+from kernel.broker.storage.files import FOLDER, SqliteTransaction, attached, faults_named, has_transactions, open_reader
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.broker.storage.previous_incarnations import check_never_led
 from kernel.records.transactions import (
@@ -172,7 +172,7 @@ def _insert_all(
     """Insert the rows of terms whose pairs come from the file `source` ('': our own file, or no pairs)."""
     path = data_dir / FOLDER / source if source else None
     try:
-        with faults_named("begin terms"), attached(writer, path) as schema, Transaction(writer, sync=True):
+        with faults_named("begin terms"), attached(writer, path) as schema, SqliteTransaction(writer, sync=True):
             return [_insert(writer, schema, one) for one in ready]
     except StorageFailed as failure:
         return [failure] * len(ready)

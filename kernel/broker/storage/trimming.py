@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.storage.chain import to_json
 from kernel.broker.storage.errors import StorageFailed
-from kernel.broker.storage.files import Transaction, faults_named
+from kernel.broker.storage.files import SqliteTransaction, faults_named
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,7 +33,7 @@ def trim(writer: sqlite3.Connection, file: str, job: Trim) -> None:
     if term.closed is not None:
         raise term.refusal()
     doing = f"delete old records of {term.topic_partition}"
-    with faults_named(doing), Transaction(writer):
+    with faults_named(doing), SqliteTransaction(writer):
         writer.execute(
             "UPDATE term SET start = ?, chain = ? WHERE term = ?", (job.start, to_json(job.chain), term.term)
         )
@@ -42,7 +42,7 @@ def trim(writer: sqlite3.Connection, file: str, job: Trim) -> None:
     starts = {segment.term: segment.start for segment in job.chain if segment.file == file}
     own = {segment.term: starts.get(segment.term, segment.end) for segment in term.chain if segment.file == file}
     try:
-        with faults_named(doing), Transaction(writer):
+        with faults_named(doing), SqliteTransaction(writer):
             writer.executemany(
                 "DELETE FROM batch WHERE term = ? AND last_offset < ?", [*own.items(), (term.term, job.start)]
             )

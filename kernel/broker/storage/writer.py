@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, Transaction, create_file, faults_named
+from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, SqliteTransaction, create_file, faults_named
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.broker.storage.jobs import Append, Forget, Index, Job, JobResult, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
@@ -183,7 +183,7 @@ class Writer:
     def _forget(self, job: Job) -> JobResult:
         try:
             assert isinstance(job, Forget), job
-            with faults_named(f"delete the records of topic {job.topic_id}"), Transaction(self._connection):
+            with faults_named(f"delete the records of topic {job.topic_id}"), SqliteTransaction(self._connection):
                 rows = self._connection.execute("SELECT term FROM term WHERE topic_id = ?", (job.topic_id.hex,))
                 terms = rows.fetchall()
                 for table in ("batch", "producer", "aborted", "pair", "term"):
@@ -220,7 +220,7 @@ class Writer:
         staged: dict[Term, _Staged] = {}
         answers: list[JobResult] = []
         try:
-            with faults_named("store records"), Transaction(self._connection):
+            with faults_named("store records"), SqliteTransaction(self._connection):
                 answers.extend(self._stored(job, staged) for job in jobs)
         except StorageFailed as failure:
             return [(job, None, failure) for job in jobs]

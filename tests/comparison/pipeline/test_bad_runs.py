@@ -127,7 +127,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "more records than there are": (
         field("m1.jsonl", 4, '"last":9', '"last":99999999999'),
-        "bad/trace/m1.jsonl:4: flawed event (first to last is no range of records)",
+        "bad/trace/m1.jsonl:4: flawed event (first to last is not a range of records)",
     ),
     "a topic of 10^12 partitions": (
         want_a_topic,

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.membership.subscription import TopicsSeen, by_name, by_pattern
-from coordinator.membership.topic_changes import Rejoin, Resubscribe, Watched, names_wanted, topic_reaction, wait_ms
+from coordinator.membership.topic_changes import (
+    Rejoin,
+    Resubscribe,
+    WatchedTopics,
+    names_wanted,
+    topic_reaction,
+    wait_ms,
+)
 
 T = frozenset({"t"})
 BY_NAME = by_name({"t": 1})
@@ -32,27 +39,29 @@ def seen(**sizes: int) -> TopicsSeen:
     ],
 )
 def test_leader_rejoins_when_a_topic_has_other_partitions_than_it_assigned(assigned_sizes, now, changed):
-    reaction = topic_reaction(Watched(0, T, assigned_sizes), BY_NAME, seen(**now))
+    reaction = topic_reaction(WatchedTopics(0, T, assigned_sizes), BY_NAME, seen(**now))
     assert reaction == (Rejoin(changed) if changed else None)
 
 
 def test_follower_leaves_a_topic_that_grows_to_the_leader():
-    assert topic_reaction(Watched(0, T), BY_NAME, seen(t=4)) is None
-    assert topic_reaction(Watched(0, T), BY_NAME, seen(t=40)) is None
-    assert topic_reaction(Watched(0, T), BY_NAME, seen()) is None
-    assert topic_reaction(Watched(0, T), BY_PATTERN, seen(t=40)) is None
+    assert topic_reaction(WatchedTopics(0, T), BY_NAME, seen(t=4)) is None
+    assert topic_reaction(WatchedTopics(0, T), BY_NAME, seen(t=40)) is None
+    assert topic_reaction(WatchedTopics(0, T), BY_NAME, seen()) is None
+    assert topic_reaction(WatchedTopics(0, T), BY_PATTERN, seen(t=40)) is None
 
 
 @pytest.mark.parametrize("assigned_sizes", [None, {"t": 4}])
 def test_member_with_a_pattern_rejoins_when_it_matches_other_topics(assigned_sizes):
-    watched = Watched(0, T, assigned_sizes)
+    watched = WatchedTopics(0, T, assigned_sizes)
     assert topic_reaction(watched, BY_PATTERN, seen(t=4, other=1)) is None
     assert topic_reaction(watched, BY_PATTERN, seen(t=4, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
     assert topic_reaction(watched, BY_PATTERN, seen(other=1)) == Resubscribe(frozenset())
 
 
 def test_a_change_of_the_own_topics_covers_what_the_leader_sees():
-    assert topic_reaction(Watched(0, T, {"t": 4}), BY_PATTERN, seen(t=5, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
+    assert topic_reaction(WatchedTopics(0, T, {"t": 4}), BY_PATTERN, seen(t=5, t2=1)) == Resubscribe(
+        frozenset({"t", "t2"})
+    )
 
 
 _sizes = st.dictionaries(st.sampled_from(["t", "t1", "t2", "other"]), st.integers(1, 3))
@@ -62,14 +71,14 @@ _sizes = st.dictionaries(st.sampled_from(["t", "t1", "t2", "other"]), st.integer
 def test_handled_change_of_topics_is_no_reason_again(before, now, leads, patterned):
     subscription = BY_PATTERN if patterned else BY_NAME
     topics = subscription.topics_of(0, TopicsSeen(before))
-    watched = Watched(0, topics, TopicsSeen(before).of(topics | {"other"}) if leads else None)
+    watched = WatchedTopics(0, topics, TopicsSeen(before).of(topics | {"other"}) if leads else None)
     reaction = topic_reaction(watched, subscription, TopicsSeen(now))
     if before == now:
         assert reaction is None
     if reaction is not None:
         after = subscription.topics_of(0, TopicsSeen(now))
         memory = TopicsSeen(now).of(after | {"other"}) if leads else None
-        assert topic_reaction(Watched(0, after, memory), subscription, TopicsSeen(now)) is None
+        assert topic_reaction(WatchedTopics(0, after, memory), subscription, TopicsSeen(now)) is None
 
 
 def test_leader_looks_up_the_groups_topics_and_a_follower_its_own():

@@ -7,7 +7,7 @@ import pytest
 from kernel.records.batches import placed
 from kernel.records.control_records import end_marker
 from kernel.records.records import NewRecord, build_batch, headers_of, is_control, readable
-from kernel.records.transactions import EndMarker
+from kernel.records.transactions import EndTransactionMarker
 from kernel.values import TopicPartition
 
 TP = TopicPartition("t", 0)
@@ -15,14 +15,14 @@ TP = TopicPartition("t", 0)
 #: From a 4.1.1 broker's Fetch response: an abort of producer 1 at offset 2, and a commit by a coordinator at epoch 99.
 RECORDED = [
     (
-        EndMarker(commits=False, coordinator_epoch=0),
+        EndTransactionMarker(commits=False, coordinator_epoch=0),
         2,
         1795373075260,
         "0000000000000002000000420000000002081601ba003000000000000001a204930b3c000001a204930b3c00000000000000010000"
         "ffffffff000000012000000008000000000c00000000000000",
     ),
     (
-        EndMarker(commits=True, coordinator_epoch=99),
+        EndTransactionMarker(commits=True, coordinator_epoch=99),
         3,
         1795373075650,
         "0000000000000003000000420000000002436b39c4003000000000000001a204930cc2000001a204930cc200000000000000010000"
@@ -32,7 +32,9 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("marker", "offset", "timestamp_ms", "recorded"), RECORDED, ids=["abort", "commit"])
-def test_marker_has_the_bytes_that_4_1_1_writes(marker: EndMarker, offset: int, timestamp_ms: int, recorded: str):
+def test_marker_has_the_bytes_that_4_1_1_writes(
+    marker: EndTransactionMarker, offset: int, timestamp_ms: int, recorded: str
+):
     batch = end_marker(marker, producer_id=1, producer_epoch=0, timestamp_ms=timestamp_ms)
     assert placed(batch.payload, offset, 0).hex() == recorded
     ((header, _),) = headers_of(batch.payload)
@@ -53,7 +55,7 @@ class Written:
         self._add(payload, len(values))
 
     def end_transaction(self, producer_id: int, *, commits: bool) -> None:
-        marker = EndMarker(commits, 0)
+        marker = EndTransactionMarker(commits, 0)
         self._add(end_marker(marker, producer_id=producer_id, producer_epoch=0, timestamp_ms=0).payload, 1)
 
     def _add(self, payload: bytes, offsets: int) -> None:

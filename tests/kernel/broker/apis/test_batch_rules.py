@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.apis.batch_rules import RefusedRecords, conformed, looks_at_records
+from kernel.broker.apis.batch_rules import RefusedRecords, conformed, needs_records
 from kernel.broker.settings.topic_configs import TopicConfig
 from kernel.records.records import LOG_APPEND_TIME, NewRecord, RefusedBatch, accepted, build_batch, decode, headers_of
 from kernel.values import TopicPartition
@@ -68,7 +68,7 @@ def test_batch_that_claims_log_append_time_is_refused_where_producers_set_the_ti
 
 
 def test_records_of_an_ordinary_topic_are_not_decompressed() -> None:
-    assert not looks_at_records(batch((b"k", 5)), TopicConfig(), NOW_MS)
-    assert looks_at_records(batch((b"k", NOW_MS + 2 * HOUR_MS)), TopicConfig(), NOW_MS)
-    assert looks_at_records(batch((b"k", 5)), TopicConfig(compact=True), NOW_MS)
-    assert looks_at_records(batch((b"k", 5)), TopicConfig(timestamp_before_ms_max=5), NOW_MS)
+    assert not needs_records(batch((b"k", 5)), TopicConfig(), NOW_MS)
+    assert needs_records(batch((b"k", NOW_MS + 2 * HOUR_MS)), TopicConfig(), NOW_MS)
+    assert needs_records(batch((b"k", 5)), TopicConfig(compact=True), NOW_MS)
+    assert needs_records(batch((b"k", 5)), TopicConfig(timestamp_before_ms_max=5), NOW_MS)

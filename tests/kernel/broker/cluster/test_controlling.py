@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kernel.broker.cluster.controlling import Controller
 from kernel.broker.cluster.observing import Observation, Observer
 from kernel.broker.cluster.registration import ensure_cluster, register
-from kernel.broker.cluster.topics import Topics
+from kernel.broker.cluster.topics import TopicWriter
 from kernel.values import BrokerAddress
 from tests.support.manual_clock import ManualClock
 from tests.support.zookeeper import opened
@@ -62,7 +62,7 @@ async def candidates(chroot: str, number: int) -> AsyncIterator[list[Candidate]]
 
 async def create(candidate: Candidate, name: str, assignment: Sequence[Sequence[int]]) -> None:
     snapshot = (await candidate.look()).snapshot
-    await Topics(candidate.session).create(
+    await TopicWriter(candidate.session).create(
         snapshot, name, partitions=-1, replication_factor=-1, config=None, assignment=assignment, validate_only=False
     )
 
@@ -123,7 +123,7 @@ def test_half_deleted_topic_is_deleted_by_the_next_controller(chroot: str) -> No
             await old.step()
             await create(old, "t", [[1], [1]])
             await old.step()
-            await Topics(old.session).delete("t")
+            await TopicWriter(old.session).delete("t")
             await old.session.delete("/brokers/topics/t/partitions/0/state")
             await old.session.delete("/controller")
             await new.step()

@@ -18,7 +18,7 @@ from kernel.broker.cluster.led_logs import LedLogs
 from kernel.broker.storage import storage as storage_module
 from kernel.broker.storage import terms, writer
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.broker.storage.files import Transaction
+from kernel.broker.storage.files import SqliteTransaction
 from kernel.broker.storage.jobs import Append
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
@@ -110,7 +110,9 @@ def test_bug_between_jobs_stops_only_the_logs_at_work(
         async with opened(tmp_path) as (storage, closed):
             sick, pairs = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over_pairs(OTHER, TOPIC_ID, 0)
             with monkeypatch.context() as patch:
-                patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, bug, lambda *_: True))
+                patch.setattr(
+                    SqliteTransaction, "__enter__", Failing(SqliteTransaction.__enter__, bug, lambda *_: True)
+                )
                 (refused,) = await outcomes(sick.append([batch("a")]))
             assert isinstance(refused, LogStopped)
             await pairs.upsert([(b"k", b"v")])
@@ -245,7 +247,9 @@ def test_deletion_with_a_bug_is_answered(
         async with opened(tmp_path) as (storage, _):
             log = await storage.take_over(OTHER, TOPIC_ID, 0)
             with monkeypatch.context() as patch:
-                patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, MemoryError(), lambda *_: True))
+                patch.setattr(
+                    SqliteTransaction, "__enter__", Failing(SqliteTransaction.__enter__, MemoryError(), lambda *_: True)
+                )
                 (refused,) = await outcomes(storage.forget_topic(TOPIC_ID))
             assert isinstance(refused, LogStopped)
             assert isinstance((await outcomes(log.append([batch("x")])))[0], Fenced), "its publication is gone"
@@ -262,7 +266,9 @@ def test_disk_errors_are_not_bugs_and_stop_nothing(
             log = await storage.take_over(TP, TOPIC_ID, 0)
             for fault in (sqlite3.OperationalError("database or disk is full"), OSError(errno.EROFS, "read-only")):
                 with monkeypatch.context() as patch:
-                    patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, fault, lambda *_: True))
+                    patch.setattr(
+                        SqliteTransaction, "__enter__", Failing(SqliteTransaction.__enter__, fault, lambda *_: True)
+                    )
                     (refused,) = await outcomes(log.append([batch("a")]))
                 assert isinstance(refused, StorageFailed)
             await log.append([batch("b")])

@@ -24,7 +24,7 @@ from kernel.broker.storage.storage import Storage
 from kernel.records.batches import NOT_VERIFIED, AppendBatch, ProducerStamp
 from kernel.records.transactions import (
     AbortedTransaction,
-    EndMarker,
+    EndTransactionMarker,
     OpenTransaction,
     OpenTransactions,
     last_stable_offset,
@@ -48,7 +48,7 @@ def plain(sequence: int, *, producer_id: int = 1) -> AppendBatch:
 
 def marker(commits: bool, *, epoch: int = 0, producer_id: int = 1, coordinator_epoch: int = 0) -> AppendBatch:
     stamp = ProducerStamp(producer_id, epoch, -1, transactional=True)
-    return AppendBatch(batch("end").payload, 1, 0, stamp, EndMarker(commits, coordinator_epoch))
+    return AppendBatch(batch("end").payload, 1, 0, stamp, EndTransactionMarker(commits, coordinator_epoch))
 
 
 class Partition:
