@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 32 * 1024 * 1024
 #: A run up to this size is analysed whole by one task; a larger one is cut up.
 WHOLE_RUN_BYTES = 4 * CHUNK_BYTES
+_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,9 @@ def read_chunk(path: Path, start: int, end: int) -> bytes:
     """
     with path.open("rb") as file:
         file.seek(max(0, start - 1))
-        text = file.read(end - file.tell())
         if start:
-            text = text[text.find(b"\n") + 1 or len(text) :]
+            file.readline(end - file.tell())
+        text = file.read(max(0, end - file.tell()))
         if text and not text.endswith(b"\n"):
             text += _rest_of_line(file, len(text) - text.rfind(b"\n") - 1)
         return text
@@ -112,10 +113,12 @@ def inner_lines(text: bytes, *, is_first: bool) -> tuple[bytes, bytes | None]:
     A flawed marker is a line like any other.
     """
     begin = (text.find(b"\n") + 1 or len(text)) if is_first else 0
-    stripped = text.rstrip()
-    last = stripped.rfind(b"\n") + 1
-    if last >= begin and end_of(stripped[last:]) is not None:
-        return text[begin:last], stripped[last:]
+    tail = text[-_TAIL_BYTES:]  # a copy of everything would cost more than all the rest
+    tail = tail if tail.strip() else text
+    end = len(text) - len(tail) + len(tail.rstrip())
+    last = text.rfind(b"\n", 0, end) + 1
+    if last >= begin and end_of(text[last:end]) is not None:
+        return text[begin:last], text[last:end]
     return text[begin:], None
 
 

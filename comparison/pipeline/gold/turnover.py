@@ -42,7 +42,7 @@ def turnover_of(believed: pa.Table, windows: Sequence[Window]) -> dict[int, Turn
     believed, first = believed.take(order), starts(keys[order])
     owners = believed["owner"].to_pylist()
     owner = names.numbers(owners)
-    base = names.numbers([_LATER_LIFE.sub("", name.partition("/")[0]) for name in owners])
+    base = names.numbers([_LATER_LIFE.sub("", name.partition("/")[0]) for name in names.texts])[owner]
     from_ns, until_ns = integers(believed["from_ns"]), integers(believed["until_ns"], null=NEVER_NS)
     gone_ns = integers(believed["gone_ns"], null=NEVER_NS)
     closed_by = np.array(believed["closed_by"].to_pylist(), dtype=object)

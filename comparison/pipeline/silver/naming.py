@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,9 @@ class Names:
         return self._numbers.setdefault(text, len(self._numbers))
 
     def numbers(self, texts: Sequence[str | None]) -> NDArray[np.int64]:
-        return np.array([self.number(text) for text in texts], dtype=np.int64)
+        for text in dict.fromkeys(texts):
+            self.number(text)
+        return np.fromiter(map(self._numbers.__getitem__, texts), dtype=np.int64, count=len(texts))
 
     def column(self, column: pa.ChunkedArray) -> NDArray[np.int64]:
         places, texts = codes(column)
@@ -145,6 +148,7 @@ class Naming:
         return same
 
 
+@lru_cache(maxsize=4096)  # there are many commits, and few owners and senders
 def is_another(owner: str | None, by: str | None) -> bool:
     """Whether a commit is by another member than the owner. An unknown sender or owner is not another."""
     return bool(owner) and bool(by) and by not in (owner, _THREAD.sub("", owner or ""))

@@ -8,10 +8,11 @@ round, so that a member that is notified a little later belongs to the same roun
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, replace
+from dataclasses import replace
+from operator import attrgetter, itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 
 from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 #: The pseudo phase that is a whole rebalance, from its start to its end.
 WHOLE = "rebalance"
+_NO_MORE: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: The states of a group that a round goes through, by Kafka's names.
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
 
@@ -40,13 +42,14 @@ def phases_of(rows: Iterable[Mapping[str, Any]], memberships: Memberships) -> li
     by_member: defaultdict[tuple[str, str | None], list[Mapping[str, Any]]] = defaultdict(list)
     for (process, _), events in by_stream.items():
         member = None
-        for row in sorted(events, key=lambda row: row["seq"], reverse=True):
+        for row in sorted(events, key=itemgetter("seq"), reverse=True):
             member = row["member"] if row["member"] is not None else member
             by_member[process, member].append(row)
     found = []
     for (process, member), events in by_member.items():
         end_ns = next_ns = None
-        for row in sorted(events, key=lambda row: row["seq"], reverse=True):
+        group = memberships.group(process, member)
+        for row in sorted(events, key=itemgetter("seq"), reverse=True):
             until_ns, phase = (end_ns, WHOLE) if row["kind"] == "rebalance_started" else (next_ns, row.get("phase"))
             if phase is not None and until_ns is not None:
                 found.append(
@@ -56,13 +59,13 @@ def phases_of(rows: Iterable[Mapping[str, Any]], memberships: Memberships) -> li
                         phase=phase,
                         from_ns=row["t_ns"],
                         until_ns=until_ns,
-                        group=memberships.group(process, member),
+                        group=group,
                     )
                 )
             next_ns = row["t_ns"]
             if row["kind"] == "rebalance_ended":
                 end_ns = row["t_ns"]
-    return sorted(found, key=lambda each: (each.from_ns, each.process, each.until_ns))
+    return sorted(found, key=attrgetter("from_ns", "process", "until_ns"))
 
 
 #: One row a round; generation, members and `gathered_ns` are those of a coordinator's.
@@ -81,8 +84,13 @@ ROUND_SCHEMA = pa.schema(
 
 def round_table(rounds: Sequence[Round]) -> pa.Table:
     """ROUND_SCHEMA."""
-    rows = [{"round": number, **asdict(each)} for number, each in enumerate(rounds)]
-    return pa.Table.from_pylist(rows, ROUND_SCHEMA)
+    return _table_of(rounds, ROUND_SCHEMA, {"round": range(len(rounds))})
+
+
+def _table_of(values: Sequence[Any], schema: pa.Schema, more: Mapping[str, Sequence[Any]] = _NO_MORE) -> pa.Table:
+    """A row for each value, and a column for each attribute of it that the schema names."""
+    columns = {name: more[name] if name in more else list(map(attrgetter(name), values)) for name in schema.names}
+    return pa.table(columns, schema=schema)
 
 
 #: One row a phase of a member's rebalance, WHOLE included; `member` is null when the member never learned its id.
@@ -98,9 +106,9 @@ PHASE_SCHEMA = pa.schema(
 )
 
 
-def phase_table(phases: Iterable[MemberPhase]) -> pa.Table:
+def phase_table(phases: Sequence[MemberPhase]) -> pa.Table:
     """PHASE_SCHEMA."""
-    return pa.Table.from_pylist([msgspec.structs.asdict(each) for each in phases], PHASE_SCHEMA)
+    return _table_of(phases, PHASE_SCHEMA)
 
 
 def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:
@@ -132,14 +140,14 @@ def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
 
 
 def _stretches(phases: Iterable[MemberPhase]) -> list[Round]:
-    found: defaultdict[str, list[Round]] = defaultdict(list)
-    for each in sorted((each for each in phases if each.phase == WHOLE), key=lambda each: each.from_ns):
+    found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for each in sorted((each for each in phases if each.phase == WHOLE), key=attrgetter("from_ns")):
         mine = found[each.group]
-        if mine and each.from_ns <= (mine[-1].until_ns or 0):
-            mine[-1] = replace(mine[-1], until_ns=max(mine[-1].until_ns or 0, each.until_ns))
+        if mine and each.from_ns <= mine[-1][1]:
+            mine[-1] = mine[-1][0], max(mine[-1][1], each.until_ns)
         else:
-            mine.append(Round(each.from_ns, each.until_ns, group=each.group))
-    return _in_order(each for of_group in found.values() for each in of_group)
+            mine.append((each.from_ns, each.until_ns))
+    return _in_order(Round(*ends, group=group) for group, stretches in found.items() for ends in stretches)
 
 
 def _in_order(rounds: Iterable[Round]) -> list[Round]:
