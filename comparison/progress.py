@@ -18,7 +18,7 @@ _MINUTE_S, _HOUR_S = 60, 3600
 def about(seconds: float) -> str:
     """A duration as one says it: `about 40 s`, `about 7 minutes`, `about 3 h 20 min`."""
     if seconds < 2 * _MINUTE_S:
-        return f"about {max(1, round(seconds / 10) * 10 if seconds > 10 else round(seconds))} s"
+        return f"about {max(1, round(seconds / 5) * 5 if seconds > 10 else round(seconds))} s"
     if seconds < 2 * _HOUR_S:
         return f"about {round(seconds / _MINUTE_S)} minutes"
     return f"about {int(seconds // _HOUR_S)} h {int(seconds % _HOUR_S // (10 * _MINUTE_S) * 10)} min"

@@ -27,7 +27,7 @@ from comparison.report.sweep.terminal import render_sweep
 from comparison.run_folder import write_json
 from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
 from comparison.sweep.data import sweep_data
-from comparison.sweep.grid import SCENARIO, Grid, axes_from, axis, complete
+from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import read_grid
 from comparison.sweep.metrics import metrics_named
 from comparison.sweep.plan import planned_sweep
@@ -106,6 +106,8 @@ def sweep(source: Path | None, **options: Any) -> int:
             click.echo(f"{title}: left out: {reason}")
         return Exit.AS_EXPECTED
     require_zookeeper(request.zookeeper, [run.planned for run in plan.runs])
+    if options["only_analyse"]:
+        read_plan(folder)  # or there is nothing to analyse, and no reason for a folder
     with sweep_folder(folder, record):
         return _made(folder.resolve(), plan, request, spark, options)
 
@@ -121,15 +123,16 @@ class _Request(msgspec.Struct):
 
 def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
     metrics = metrics_named([part for given in options["metrics"] for part in given.split(",") if part])
-    counts = {name: options[name] for name in ("seed", "seeds", "repeats")}
+    counts = {name: None if options[name] is None else count(name, options[name]) for name in COUNTS}
     command = ["rebalance-lab", *sys.argv[1:]]
     if source is not None and source.is_dir():
-        fixed = {"--grid": options["axes"], "--output": options["output"], "--zookeeper": options["zookeeper"]}
-        given = [name for name, value in {**fixed, **{f"--{name}": n for name, n in counts.items()}}.items() if value]
+        fixed = {"--grid": options["axes"] or None, "--output": options["output"], "--zookeeper": options["zookeeper"]}
+        fixed |= {f"--{name}": number for name, number in counts.items()}
+        given = [name for name, value in fixed.items() if value is not None]
         if given:
             raise click.UsageError(f"{' and '.join(given)} cannot be combined with a sweep's folder: its plan is fixed")
         stored = read_plan(source)
-        grid = replace(stored.grid, metrics=metrics)
+        grid = replace(stored.grid, metrics=metrics or stored.grid.metrics)
         return _Request(grid, stored.command, stored.zookeeper, source)
     grid = Grid(axes={}) if source is None else read_grid(source)
     grid = grid.overridden(axes_from(options["axes"]), **counts)

@@ -61,12 +61,14 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     seeds: int
     repeats: int
+    metrics: list[str] = []  #: to show first; another choice is no other plan
     runs: list[PlannedRun]
 
     @property
     def grid(self) -> Grid:
         axes = {name: tuple(values) for name, values in self.axes.items()}
-        return Grid(axes=axes, seed=self.seed, seeds=self.seeds, repeats=self.repeats)
+        metrics = tuple(self.metrics)
+        return Grid(axes=axes, seed=self.seed, seeds=self.seeds, repeats=self.repeats, metrics=metrics)
 
 
 def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str) -> RecordedPlan:
@@ -80,6 +82,7 @@ def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str) -> Recorde
         seed=grid.seed,
         seeds=grid.seeds,
         repeats=grid.repeats,
+        metrics=list(grid.metrics),
         runs=[
             PlannedRun(
                 folder=run.folder,

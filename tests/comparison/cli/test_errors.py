@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     [],
     ["scenarios"],
+    ["sweep"],
     ["run"],
     ["compare"],
     ["analyze"],
