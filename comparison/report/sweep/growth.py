@@ -63,7 +63,7 @@ class _Scales:
 
 def why_not_drawn(panel: Panel) -> str:
     """Why there is no chart; '' if there is one."""
-    if panel.column_axis != "design" or not all(isinstance(x, int | float) for x in panel.rows):
+    if panel.crossed or not all(isinstance(x, int | float) for x in panel.rows):
         return "no chart: the axis is no number"
     if len(panel.rows) < 2 or min(panel.rows) <= 0:
         return "no chart: fewer than two values above 0"

@@ -59,16 +59,15 @@ def heat_map(panel: Panel, unit: str, session_ms: float | None = None) -> Markup
     shapes += [text(f"{panel.row_axis} ↓", 4, TOP - 8, class_="legend")]
     for place, column in enumerate(panel.columns):
         shapes.append(_label(f"{column}", LEFT + CELL_WIDTH * (place + 0.5), TOP - 8, "middle"))
-    marked = False
+    short = _too_short(panel, session_ms)
     for number, row in enumerate(panel.rows):
         top = TOP + CELL_HEIGHT * number
         shapes.append(_label(f"{row}", LEFT - 10, top + CELL_HEIGHT / 2 + 4, "end"))
         for place, column in enumerate(panel.columns):
-            short = _too_short(panel, row, column, session_ms)
-            marked |= short
-            shapes += _cell(panel.cells[number][place], LEFT + CELL_WIDTH * place, top, scale, dashed=short)
-    shapes += _legend(scale, unit, bottom, marked=session_ms if marked else None)
-    height = bottom + _LEGEND + (18 if marked else 0)
+            dashed = (row, column) in short
+            shapes += _cell(panel.cells[number][place], LEFT + CELL_WIDTH * place, top, scale, dashed=dashed)
+    shapes += _legend(scale, unit, bottom, marked=session_ms if short else None)
+    height = bottom + _LEGEND + (18 if short else 0)
     title = f"{panel.metric} by {panel.row_axis} and {panel.column_axis}: {panel.title}"
     width = max(width, _WIDTH_MIN)
     return drawing(title, shapes, (width, height), class_="heat", width=width)
@@ -92,11 +91,13 @@ def session_of(data: Mapping[str, Any]) -> float | None:
     return float(values[0][0]) if len(values) == 1 and len(values[0]) == 1 else None
 
 
-def _too_short(panel: Panel, row: Any, column: Any, session_ms: float | None) -> bool:
-    """Whether a member gives up rebalancing before a dead member's session ends."""
+def _too_short(panel: Panel, session_ms: float | None) -> set[tuple[Any, Any]]:
+    """Where a member gives up rebalancing before a dead member's session ends; empty if that is so nowhere else."""
     if session_ms is None or {panel.row_axis, panel.column_axis} != {RETRIES, BACKOFF}:
-        return False
-    return float(row) * float(column) <= session_ms
+        return set()
+    places = {(row, column) for row in panel.rows for column in panel.columns}
+    found = {(row, column) for row, column in places if float(row) * float(column) <= session_ms}
+    return found if found != places else set()
 
 
 def _cell(cell: Mapping[str, Any] | None, x: float, y: float, scale: Scale, *, dashed: bool) -> list[Shape]:

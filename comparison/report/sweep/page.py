@@ -12,7 +12,7 @@ from comparison.report.figures import EXPECTED, MARKS, NOT_EXPECTED, UNKNOWN
 from comparison.report.markup import render
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
-from comparison.report.sweep.panels import check_version, figure_text, growth_text, panels
+from comparison.report.sweep.panels import GROUP_SIZE, check_version, figure_text, growths, panels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad"}
 #: Metrics that were not asked for have tables only, and no more panels than this.
 _OTHER_PANELS_MAX = 24
+#: Axes with columns of their own in the list of combinations, or none there.
+_OWN_COLUMNS = ("scenario", "design", GROUP_SIZE)
 
 
 class _Table(NamedTuple):
@@ -34,6 +36,7 @@ class _Table(NamedTuple):
     title: str
     picture: Markup | None
     remark: str
+    caption: str
     corner: str
     columns: list[str]
     rows: list[tuple[str, list[tuple[str, str]]]]
@@ -66,7 +69,7 @@ def sweep_page(data: Mapping[str, Any]) -> str:
     check_version(data)
     shown, session_ms = set(data["shown"]), session_of(data)
     lively = {name for cell in data["cells"] for name, figure in cell["figures"].items() if figure["high"]}
-    axes = [axis for axis in data["axes"] if axis["name"] not in ("scenario", "design")]
+    varied = [each for each in data["axes"] if each["name"] not in _OWN_COLUMNS and len(each["values"]) > 1]
     return str(
         render(
             "sweep/sweep.html.j2",
@@ -74,10 +77,10 @@ def sweep_page(data: Mapping[str, Any]) -> str:
             marks=MARKS,
             classes=_CLASSES,
             data=data,
-            axes=axes,
+            axes=varied,
             shown=[_figures(data, name, session_ms) for name in data["shown"]],
             others=[_others(data, name) for name in data["metrics"] if name in lively - shown],
-            cells=[_cell(cell, axes) for cell in data["cells"] if "group-size" not in cell["at"]],
+            cells=[_cell(cell, varied) for cell in data["cells"] if GROUP_SIZE not in cell["at"]],
         )
     )
 
@@ -97,23 +100,19 @@ def _others(data: Mapping[str, Any], name: str) -> _Figures:
 
 def _table(panel: Panel, unit: str, session_ms: float | None, *, drawn: bool) -> _Table:
     picture, remark = _picture(panel, unit, session_ms) if drawn else (None, "")
-    crossed = panel.column_axis != "design"
     return _Table(
         title=panel.title,
         picture=picture,
         remark=remark,
-        corner=f"{panel.row_axis} \\ {panel.column_axis}" if crossed else panel.row_axis,
+        caption=f"Rows: {panel.row_axis}, columns: {panel.column_axis}" if panel.crossed else "Median and range",
+        corner="" if panel.crossed else panel.row_axis,
         columns=[str(column) for column in panel.columns],
         rows=[
             ("" if row is None else str(row), [figure_text(cell) for cell in cells])
             for row, cells in zip(panel.rows, panel.cells, strict=True)
         ],
-        growth=[
-            growth_text(each, design=not crossed, others=[panel.row_axis, panel.column_axis] if crossed else [])
-            for each in panel.exponents
-            if each["exponent"] is not None or not crossed
-        ],
-        growth_open=not crossed,
+        growth=growths(panel),
+        growth_open=not panel.crossed,
     )
 
 
@@ -122,7 +121,7 @@ def _picture(panel: Panel, unit: str, session_ms: float | None) -> tuple[Markup 
     if panel.numeric:
         flat = why_flat(panel)
         return (None, flat) if flat else (heat_map(panel, unit, session_ms), "")
-    if panel.column_axis != "design" or not panel.row_axis:
+    if panel.crossed or not panel.row_axis:
         return None, ""
     if reason := why_not_drawn(panel):
         return None, reason

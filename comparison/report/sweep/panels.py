@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The version of sweep.json that the report knows.
 SCHEMA_VERSION = 1
+#: The axis of cells that are parts of others, by the size of the group.
+GROUP_SIZE = "group-size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,11 @@ class Panel:
     designs: Sequence[str]
     numeric: bool  #: whether both axes are numbers
 
+    @property
+    def crossed(self) -> bool:
+        """Whether the columns are an axis, and not the designs."""
+        return self.column_axis != "design"
+
 
 def panels(data: Mapping[str, Any], metric: str) -> Iterator[Panel]:
     """The panels of a metric, scenario by scenario."""
@@ -43,7 +50,7 @@ def panels(data: Mapping[str, Any], metric: str) -> Iterator[Panel]:
     varying = _varying(data)
     for cell in data["cells"]:
         if metric in cell["figures"]:
-            sized = "group-size" in cell["at"]
+            sized = GROUP_SIZE in cell["at"]
             axes = varying[cell["scenario"], cell["design"], sized]
             by_scenario[cell["scenario"]][axes].append(cell)
     for scenario, by_axes in by_scenario.items():
@@ -60,7 +67,7 @@ def _varying(data: Mapping[str, Any]) -> Mapping[tuple[str, str, bool], tuple[st
     for cell in data["cells"]:
         for name, value in cell["at"].items():
             if value is not None:
-                place = (cell["scenario"], cell["design"], "group-size" in cell["at"])
+                place = (cell["scenario"], cell["design"], GROUP_SIZE in cell["at"])
                 values[place].setdefault(name, set()).add(value)
     found = {place: tuple(name for name, each in axes.items() if len(each) > 1) for place, axes in values.items()}
     return defaultdict(tuple, found)
@@ -163,6 +170,16 @@ def figure_text(figure: Mapping[str, Any] | None) -> tuple[str, str]:
     if figure["low"] == figure["high"]:
         return number(figure["median"]), ""
     return number(figure["median"]), f"{number(figure['low'])}-{number(figure['high'])}"
+
+
+def growths(panel: Panel) -> list[str]:
+    """How a panel's figures grow, in words. Of two axes only what could be fitted: there are many."""
+    others = [panel.row_axis, panel.column_axis] if panel.crossed else []
+    return [
+        growth_text(each, design=not panel.crossed, others=others)
+        for each in panel.exponents
+        if each["exponent"] is not None or not panel.crossed
+    ]
 
 
 def growth_text(exponent: Mapping[str, Any], *, design: bool, others: Sequence[str] = ()) -> str:

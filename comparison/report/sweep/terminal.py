@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from comparison.report.sweep.panels import check_version, figure_text, growth_text, panels
+from comparison.report.sweep.panels import check_version, figure_text, growths, panels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,21 +28,20 @@ def render_sweep(data: Mapping[str, Any], console: Console) -> None:
         unit = f" ({about['unit']})" if about["unit"] else ""
         console.print(Text(f"\n{metric}{unit}: {about['meaning']}", style="bold"))
         for panel in panels(data, metric):
-            crossed = panel.column_axis != "design"
-            console.print(
-                Text(panel.title + (f"; rows: {panel.row_axis}, columns: {panel.column_axis}" if crossed else ""))
-            )
+            crossed = f"; rows: {panel.row_axis}, columns: {panel.column_axis}" if panel.crossed else ""
+            console.print(Text(f"{panel.title}{crossed}"), soft_wrap=True)
             console.print(_table(panel))
             for line in _growths(panel):
                 console.print(Text(f"  {line}"), soft_wrap=True)
     if missing := [cell for cell in data["cells"] if not cell["runs"]]:
-        console.print(Text(f"\nwithout a complete run: {len(missing)} combinations, {missing[0]['cell']} first"))
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        console.print(Text(f"\nwithout a complete run: {missing[0]['cell']}{others}"), soft_wrap=True)
 
 
 def _table(panel: Panel) -> Table:
     table = Table(box=None, pad_edge=False)
     # Two long names in a corner would take the room of the figures.
-    table.add_column(Text(panel.row_axis if panel.column_axis == "design" else ""))
+    table.add_column(Text("" if panel.crossed else panel.row_axis))
     for column in panel.columns:
         table.add_column(Text(str(column)), justify="right")
     for row, cells in zip(panel.rows, panel.cells, strict=True):
@@ -55,12 +54,7 @@ def _table(panel: Panel) -> Table:
 
 
 def _growths(panel: Panel) -> list[str]:
-    crossed = panel.column_axis != "design"
-    lines = [
-        growth_text(each, design=not crossed, others=[panel.row_axis, panel.column_axis] if crossed else [])
-        for each in panel.exponents
-        if each["exponent"] is not None or not crossed
-    ]
+    lines = growths(panel)
     if len(lines) > _GROWTHS_MAX:
         return [*lines[:_GROWTHS_MAX], f"... and {len(lines) - _GROWTHS_MAX} more in sweep.html"]
     return lines
