@@ -3,7 +3,7 @@
 //
 // All lanes of a scenario share one window of time, in milliseconds from the left end of their axis. Each block of lanes
 // has an inner `svg.win` as wide as the whole run: to zoom is to set its place and width. Bars are found in the paths of
-// `svg.bars` (M from y h length v height ...), their lanes in `data-rows` (y, height, meaning, lane).
+// `svg.bars` (m right down h length ..., see drawing/blocks.py), their lanes in `data-rows` (y, height, meaning, lane).
 (() => {
   const SVG = 'http://www.w3.org/2000/svg';
   const LETTER = 6.4, NARROWEST_MS = 20, DRAGGED_PX = 4;
@@ -59,8 +59,13 @@
         this.found = [];
         for (const path of all('path[data-n]', this.win)) {
           const names = path.dataset.n.split('|');
-          for (const [, from, y, width] of path.getAttribute('d').matchAll(/M(\d+) (\d+)h(\d+)/g)) {
-            this.found.push({ from: +from, until: +from + +width, y: +y, name: names[0], path });
+          const isStroke = !path.getAttribute('d').includes('z');
+          let [from, y] = [0, 0];
+          for (const [, right, down, width] of path.getAttribute('d').matchAll(/m(-?\d+) (-?\d+)h(\d+)/g)) {
+            from += +right;
+            y += +down;
+            this.found.push({ from, until: from + +width, y, name: names[0], path });
+            if (isStroke) from += +width;
             if (names.length > 1) names.shift();
           }
         }
@@ -76,13 +81,11 @@
       }));
     }
 
-    show(from, until) {
-      const whole = this.length / (until - from);
+    show(from, until, width) {
       this.win.setAttribute('x', `${(-100 * from) / (until - from)}%`);
-      this.win.setAttribute('width', `${100 * whole}%`);
-      const pixel = (until - from) / Math.max(1, this.plot.clientWidth || this.plot.getBoundingClientRect().width);
-      if (this.element.classList.contains('axis')) this.axis(from, until);
-      else this.label(from, until, pixel);
+      this.win.setAttribute('width', `${(100 * this.length) / (until - from)}%`);
+      if (this.element.classList.contains('axis')) this.axis(from, until, width);
+      else this.label(from, until, (until - from) / width);
     }
 
     label(from, until, pixel) {
@@ -110,9 +113,9 @@
       }
     }
 
-    axis(from, until) {
+    axis(from, until, width) {
       const zero = Number(this.element.closest('.lanes').dataset.from);
-      const most = Math.max(3, Math.min(12, (this.plot.clientWidth || 900) / 60));
+      const most = Math.max(3, Math.min(12, width / 60));
       let step = 1;
       for (let n = 0; (until - from) / step > most; n += 1) step *= n % 3 === 1 ? 2.5 : 2;
       for (const old of all('.tick, .at', this.win)) old.remove();
@@ -153,7 +156,8 @@
   class Lanes {
     constructor(element) {
       this.element = element;
-      this.anchor = element.closest('.scenario').dataset.scenario;
+      this.section = element.closest('.scenario');
+      this.anchor = this.section.dataset.scenario;
       this.length = Number(element.dataset.length);
       this.zero = Number(element.dataset.from);
       this.from = 0;
@@ -175,7 +179,12 @@
     }
 
     show() {
-      for (const block of this.blocks) block.show(this.from, this.until);
+      // Measured before anything is changed, so that the page is laid out once.
+      const width = this.element.querySelector('.axis .plot').getBoundingClientRect().width || 900;
+      const hidden = this.element.querySelector('.of-members').checked ? 'partitions' : 'members';
+      for (const block of this.blocks) {
+        if (!block.element.classList.contains(hidden)) block.show(this.from, this.until, width);
+      }
       const [from, until] = [this.from, this.until].map((ms) => ((ms + this.zero) / 1000).toFixed(2));
       this.element.querySelector('.window').textContent = this.whole ? '' : `${from} to ${until} s`;
     }
@@ -200,7 +209,12 @@
     }
 
     go(moments, step) { // to the next or previous of some stretches, seen from the last one gone to
-      const sorted = moments.sort((one, other) => one.from - other.from);
+      const sorted = [];
+      for (const each of moments.sort((one, other) => one.from - other.from)) { // those of several designs at once are one
+        const last = sorted.at(-1);
+        if (last && each.from - last.from <= 1) last.until = Math.max(last.until, each.until);
+        else sorted.push({ from: each.from, until: each.until });
+      }
       const here = this.gone ?? (step > 0 ? -1 : Infinity);
       const next = step > 0 ? sorted.find((each) => each.from > here + 1) : sorted.findLast((each) => each.from < here - 1);
       const found = next || (step > 0 ? sorted[0] : sorted.at(-1));
@@ -361,7 +375,7 @@
     const focused = document.activeElement?.closest('.scenario');
     const middle = innerHeight / 2;
     const distance = (each) => {
-      const box = each.element.getBoundingClientRect();
+      const box = each.section.getBoundingClientRect(); // the lanes themselves may not have been laid out yet
       return box.top <= middle && box.bottom >= middle ? 0 : Math.min(Math.abs(box.top - middle), Math.abs(box.bottom - middle));
     };
     return (focused && ofScenario(focused.dataset.scenario)) ||

@@ -59,6 +59,10 @@ _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICA
 _CHART_OPEN = (SLOW, restarts.SCENARIO, "scale-out", "coordinator-failover")
 
 
+#: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
+BYTES_MAX, MARKS_LEAST = 3_000_000, 40
+
+
 class _Scenario(NamedTuple):
     """One section of the page."""
 
@@ -85,11 +89,22 @@ def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = Non
     result, about = printable_all(result), about or About()
     about = About(printable_all(about.command), about.catalogue)
     by_path = {run["path"]: view for run, view in zip(result["runs"], views or (), strict=False)}
-    designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
     shown = [columns_of(scenario, result) for scenario in result["scenarios"]]
     marks_max = marks_for(sum(map(len, shown)))
-    named = zip(result["scenarios"], shown, strict=True)
+    while True:
+        scenarios = [
+            _scenario(each, runs, result, by_path, about, marks_max)
+            for each, runs in zip(result["scenarios"], shown, strict=True)
+        ]
+        text = _page(result, about, scenarios)
+        if len(text.encode()) <= BYTES_MAX or marks_max <= MARKS_LEAST:
+            return text
+        marks_max //= 2
+
+
+def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario]) -> str:
     script = _script()
+    rows = conditions(result, about)
     return str(
         render(
             "page.html.j2",
@@ -104,11 +119,11 @@ def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = Non
             change_headings=[heading for _, heading in CHANGE_COLUMNS],
             glossary=[(label.strip(), METRICS[name]) for name, label in ROWS if name in METRICS],
             outcome=result["verdict"],
-            designs=designs,
+            designs=list(dict.fromkeys(run["design"] for run in result["runs"])),
             inapplicable=inapplicable(result),
-            conditions=(rows := conditions(result, about)),
+            conditions=rows,
             conditions_text=as_text(rows),
-            scenarios=[_scenario(each, runs, result, by_path, about, marks_max) for each, runs in named],
+            scenarios=scenarios,
             anchor_of=anchor_of,
         )
     )

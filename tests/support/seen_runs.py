@@ -122,6 +122,34 @@ def write_cut(folder: Path) -> None:
         write_run(folder / "split-brain" / design, ordered, scenario="split-brain", design=design)
 
 
+#: Ends a script, loads a picture, moves a terminal's cursor, and turns the direction of what follows.
+ATTACK = '</script><img src=x onerror="window.attacked=1"><script>window.attacked=1</script>\x1b[31m\u202e\'"&'
+
+
+def write_hostile(folder: Path) -> None:
+    """The cut of `zookeeper`, with an attack in every text that a trace may choose."""
+    attacks = {
+        "topic": ATTACK,
+        "member": f"g_{ATTACK}",
+        "by": ATTACK,
+        "owner": f"g_{ATTACK}-0",
+        "target": ATTACK,
+        "phase": ATTACK,
+        "fault": ATTACK,
+        "group": ATTACK,
+    }
+    events = []
+    for event in sorted(zookeeper_events(), key=lambda event: event["t_ns"]):
+        changed = {name: attacks[name] for name in attacks if event.get(name)}
+        for name in ("partitions", "all"):
+            if name in event:
+                changed[name] = [{**each, "topic": ATTACK} for each in event[name]]
+        if "member" in changed:
+            changed["member"] = f"{event['member']}{ATTACK}"
+        events.append({**event, **changed})
+    write_run(folder / "split-brain" / "zookeeper", events, scenario="split-brain", design="zookeeper")
+
+
 def analysed_inline(folder: Path) -> dict[str, Any]:
     """The result of the runs below a folder, with its tables beside it."""
     result = analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _JOINED = 1 / 400
 #: About the width of a letter, and of the plot on a desktop: what fits is decided for it.
 LETTER, USUAL_WIDTH = 6.4, 900
+#: The height of a tick.
+TICK = 6
 #: On a plot narrower than this many pixels, names that would not fit are hidden.
 NARROW_WIDTH = 380
 
@@ -61,7 +63,7 @@ class Block:
     narrow: list[Shape] = field(default_factory=list)  #: labels that do not fit on a narrow screen
     rows: list[Row] = field(default_factory=list)
     edges: list[int] = field(default_factory=list)  #: where lanes end
-    ticks: dict[str, list[str]] = field(default_factory=dict)  #: strokes of `bars`, by class
+    ticks: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  #: upright strokes of `bars`, by class
 
     def data(self) -> str:
         """The rows for the page's script, as text without markup: see `rows` in page.js."""
@@ -70,7 +72,7 @@ class Block:
     def strokes(self, length_ms: int) -> list[Shape]:
         """The edges of lanes, and all ticks of a class as one path."""
         edges = {"class": "sep", "d": "".join(f"M0 {y}h{length_ms}" for y in self.edges)}
-        ticks = [Shape("path", {"class": name, "d": "".join(paths)}) for name, paths in self.ticks.items() if paths]
+        ticks = [Shape("path", {"class": name, "d": _upright(places)}) for name, places in self.ticks.items() if places]
         return [*([Shape("path", edges)] if self.edges else []), *ticks]
 
     def name(self, text: str, y: float) -> None:
@@ -99,8 +101,10 @@ class Bar(NamedTuple):
 class Bars:
     """The bars of one block."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: Scale, *, as_strokes: bool = False) -> None:
+        """`as_strokes`: as lines as broad as a row, which take less room and have no edge."""
         self._scale = scale
+        self._as_strokes = as_strokes
         self._bars: list[Bar] = []
 
     def add(
@@ -113,20 +117,24 @@ class Bars:
         """Draw them, the longest first if they are more than `most`; how many were joined instead."""
         kept = sorted(self._bars, key=lambda bar: bar.from_ - bar.until)
         joined = kept[most:]
-        kept = sorted(kept[:most])
+        kept = sorted(kept[:most], key=lambda bar: (bar.row.y, bar.from_))
         by_class: defaultdict[str, list[Bar]] = defaultdict(list)
         for bar in kept:
             by_class[bar.classes].append(bar)
         for classes, bars in by_class.items():
             labels = [bar.label for bar in bars]
-            attributes = {"class": classes, "data-n": _together(labels), "d": "".join(map(_path, bars))}
+            attributes = {"class": classes, "data-n": _together(labels), "d": self._path(bars)}
             block.bars.append(Shape("path", attributes, hint=labels[0] if len(set(labels)) == 1 else ""))
         if joined:
-            grey = [_path(bar) for bar in _joined(joined, max(1, round(self._scale.length_ms * _JOINED)))]
-            block.bars.append(Shape("path", {"class": "many", "data-n": "several", "d": "".join(grey)}, hint="several"))
+            grey = self._path(_joined(joined, max(1, round(self._scale.length_ms * _JOINED))))
+            block.bars.append(Shape("path", {"class": "many", "data-n": "several", "d": grey}, hint="several"))
         for bar in kept:
             self._label(bar, block)
         return len(joined)
+
+    def _path(self, bars: Iterable[Bar]) -> str:
+        places = ((bar.from_, bar.row.y, bar.until - bar.from_, bar.row.height) for bar in bars)
+        return path_of(places, as_strokes=self._as_strokes)
 
     def _label(self, bar: Bar, block: Block) -> None:
         share = (bar.until - bar.from_) / self._scale.length_ms
@@ -143,9 +151,26 @@ def _together(labels: list[str]) -> str:
     return labels[0] if len(set(labels)) == 1 else SEPARATOR.join(label.replace(SEPARATOR, " ") for label in labels)
 
 
-def _path(bar: Bar) -> str:
-    width = bar.until - bar.from_
-    return f"M{bar.from_} {bar.row.y}h{width}v{bar.row.height}h-{width}z"
+def path_of(places: Iterable[tuple[int, int, int, int]], *, as_strokes: bool = False) -> str:
+    """Rectangles as one path, each at a distance from the one before; `places` are x, y, width and height.
+
+    A stroke begins where the last one ended, a rectangle where the last one began.
+    """
+    found = []
+    at = 0, 0
+    for x, y, width, height in places:
+        move = f"m{x - at[0]} {y - at[1]}h{width}"
+        found.append(move if as_strokes else f"{move}v{height}h-{width}z")
+        at = (x + width if as_strokes else x), y
+    return "".join(found)
+
+
+def _upright(places: Iterable[tuple[int, int]]) -> str:
+    found, at = [], (0, 0)
+    for x, y in places:
+        found.append(f"m{x - at[0]} {y - at[1]}v{TICK}")
+        at = x, y + TICK
+    return "".join(found)
 
 
 def _joined(bars: Iterable[Bar], distance: int) -> list[Bar]:

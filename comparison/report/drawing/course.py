@@ -80,7 +80,7 @@ def phases(panel: Panel) -> tuple[Block, int]:
     view = panel.view
     block = Block("phases", f"Phases of the members' rebalances in {view.design}")
     block.under += disturbances(panel)
-    bars = Bars(panel.scale)
+    bars = Bars(panel.scale, as_strokes=True)
     rows = {}
     for place in view.lanes:
         rows[place] = Row(block.height + 1, _PHASE, place, PHASE)

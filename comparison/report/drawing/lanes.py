@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import COMMITS, DELIVERS, LETTER, NAMED, USUAL_WIDTH, Bars, Block, Row, packed
+from comparison.report.drawing.blocks import (
+    COMMITS,
+    DELIVERS,
+    LETTER,
+    NAMED,
+    USUAL_WIDTH,
+    Bars,
+    Block,
+    Row,
+    packed,
+    path_of,
+)
 from comparison.report.drawing.panel import disturbances
 from comparison.report.drawing.scale import percent
 from comparison.report.markup import Shape
@@ -101,9 +112,9 @@ def _hatch(block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, w
             hint = f"{what} for {each.length_ms / 1000:.2f} s"
             block.under.append(Shape("rect", {"class": "gap", **place, "y": row.y, "height": row.height}, hint=hint))
         elif until > from_:
-            short.append(f"M{from_} {row.y}h{until - from_}v{row.height}h-{until - from_}z")
+            short.append((from_, row.y, until - from_, row.height))
     if short:
-        block.bars.append(Shape("path", {"class": "gapped", "d": "".join(short)}))
+        block.bars.append(Shape("path", {"class": "gapped", "d": path_of(short)}))
 
 
 def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, lane: str) -> Iterator[Shape]:
@@ -126,12 +137,12 @@ def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, la
 
 def _ticks(block: Block, scale: Scale, commits: Iterable[Commit], y: int) -> None:
     """Accepted commits; those of a member that was not the owner stand out."""
-    paths: dict[str, dict[str, None]] = {"ok": {}, "stale": {}}
+    places: dict[str, dict[int, None]] = {"ok": {}, "stale": {}}
     for each in commits:
         if each.is_accepted:
-            paths["stale" if each.is_stale else "ok"][f"M{scale.unit(each.at_ms)} {y}v{_TICKS - 2}"] = None
-    for name, path in paths.items():
-        block.ticks.setdefault(name, []).extend(path)
+            places["stale" if each.is_stale else "ok"][scale.unit(each.at_ms)] = None
+    for name, found in places.items():
+        block.ticks.setdefault(name, []).extend((x, y) for x in found)
 
 
 def _refusals(scale: Scale, commits: Sequence[Commit], y: int) -> Iterator[Shape]:

@@ -40,11 +40,16 @@ def member_lanes(panel: Panel) -> tuple[Block, int]:
         block.rows += rows[place]
         block.edges.append(block.height)
     short = _topics(view) == 1
+    above: defaultdict[str, list[tuple[float, float, frozenset[str]]]] = defaultdict(list)
     for which, holdings in enumerate(_by_place(view)):
         for place, mine in holdings.items():
             for from_ms, until_ms, partitions in _sets(mine):
                 label = named(partitions, short=short)
-                bars.add(from_ms, until_ms, rows[place][which], panel.classes(place), label)
+                # Below the same partitions, they would stand twice.
+                new = not any(low <= from_ms < high and each == partitions for low, high, each in above[place])
+                bars.add(from_ms, until_ms, rows[place][which], panel.classes(place), label, is_labelled=new)
+                if which == 0:
+                    above[place].append((from_ms, until_ms, partitions))
     return block, bars.drawn_into(block, panel.marks_max)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comparison.report.view.model import RunView
 
 #: Bars that a whole page draws: so many make about two megabytes. A scenario's share is never less than MARKS_MIN.
-PAGE_MARKS, MARKS_MIN, MARKS_MAX = 30_000, 200, 4_000
+PAGE_MARKS, MARKS_MIN, MARKS_MAX = 24_000, 200, 4_000
 #: Phases in the order of a rebalance, for the legend.
 PHASES = ("detect", "stop", "release", "join", "decide", "claim", "resume", "backoff")
 

@@ -89,13 +89,20 @@ def hints(shapes: list[Shape]) -> list[str]:
 def bars(block: Block) -> dict[str, list[tuple[int, int, int]]]:
     """By class: (from, y, length) of each bar."""
     return {
-        str(shape.attributes["class"]): [
-            (int(x), int(y), int(width))
-            for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)", str(shape.attributes["d"]))
-        ]
+        str(shape.attributes["class"]): places(str(shape.attributes["d"]))
         for shape in block.bars
         if "data-n" in shape.attributes
     }
+
+
+def places(path: str) -> list[tuple[int, int, int]]:
+    found: list[tuple[int, int, int]] = []
+    x = y = 0
+    for right, down, width in re.findall(r"m(-?\d+) (-?\d+)h(\d+)", path):
+        x, y = x + int(right), y + int(down)
+        found.append((x, y, int(width)))
+        x += 0 if path.endswith("z") else int(width)
+    return found
 
 
 def test_lane_has_whom_the_authority_names_above_and_who_delivers_below() -> None:
@@ -127,7 +134,7 @@ def test_unowned_stretch_is_hatched_and_a_short_one_too() -> None:
     block, _ = partition_lanes(panel(view(short)))
     assert "named by nobody for 0.50 s" in hints(block.under)
     (gapped,) = [shape for shape in block.bars if shape.attributes["class"] == "gapped"]
-    assert str(gapped.attributes["d"]).startswith("M6000 ")
+    assert str(gapped.attributes["d"]).startswith("m6000 ")
 
 
 def test_commits_are_told_apart_by_signs() -> None:
@@ -177,7 +184,7 @@ def test_lanes_of_members_name_the_partitions_of_each() -> None:
     both = lane("t-1", named=(Holding(0, 10_000, "m1"),))
     block, _ = member_lanes(panel(view(SPLIT, both)))
     paths = {str(shape.attributes["data-n"]) for shape in block.bars}
-    assert "0-1|0|1" in paths  # m1 is named for both, delivers one, and is then named for the other only
+    assert "0-1|1|0" in paths  # m1 is named for both, then for one, and delivers the other
     assert [shape.text for shape in block.names] == ["m1", "m2"]
 
 
