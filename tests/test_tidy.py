@@ -121,7 +121,7 @@ def test_build_finds_every_package() -> None:
 
 
 @pytest.mark.parametrize("folder", ["bench", "tests", "docker", "docs"])
-def test_folders_that_would_shadow_a_package_are_none(folder: str) -> None:
+def test_no_folder_shadows_a_package(folder: str) -> None:
     assert not list((ROOT / folder).rglob("__init__.py"))
 
 

@@ -32,7 +32,7 @@ def test_ports_come_from_the_system_if_there_are_none_below(text: str, tmp_path:
     assert len(set(ports.free_ports(3))) == 3
 
 
-def test_port_that_somebody_listens_on_is_not_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_port_with_a_listener_is_not_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with socket.socket() as taken, socket.socket() as listener:
         listener.bind((ports.LOOPBACK, 0))
         listener.listen()

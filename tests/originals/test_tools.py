@@ -127,7 +127,7 @@ def test_topic_command_that_deletes_deletes_only_that_topic(chroot: str, tmp_pat
     on_two_brokers(chroot, tmp_path, test)
 
 
-def test_topic_command_that_configures_is_obeyed_by_the_leader(chroot: str, tmp_path: Path, version: str) -> None:
+def test_setting_written_by_topic_command_is_applied_by_the_leader(chroot: str, tmp_path: Path, version: str) -> None:
     async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
         await tool(version, "TopicCommand", chroot, "--alter", "--topic", "t", "--config", "max.message.bytes=200")
         kept = json.loads((await session.get(paths.topic_configuration("t")))[0])

@@ -125,7 +125,7 @@ def test_every_fault_has_a_test_that_exists():
         assert not missing(tests, ROOT / "tests" / "zkconsumer"), fault
 
 
-def test_every_page_that_a_table_refers_to_is_there():
+def test_every_page_that_a_table_refers_to_exists():
     for page in (WEAKNESSES, PEERS):
         for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).is_file(), f"{page.name} refers to {link}"

@@ -193,7 +193,7 @@ def test_one_member_consumes_several_topics(chroot, tmp_path):
     asyncio.run(story())
 
 
-def test_a_member_that_joins_while_another_one_claims(chroot, tmp_path):
+def test_member_joins_while_another_one_claims(chroot, tmp_path):
     """kazoo's test_race_condition_new_partitioner_during_the_lock and .._steals_the_lock."""
 
     async def story():

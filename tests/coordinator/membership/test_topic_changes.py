@@ -58,7 +58,7 @@ def test_member_with_a_pattern_rejoins_when_it_matches_other_topics(assigned_siz
     assert topic_reaction(watched, BY_PATTERN, seen(other=1)) == Resubscribe(frozenset())
 
 
-def test_a_change_of_the_own_topics_covers_what_the_leader_sees():
+def test_change_of_a_members_own_topics_includes_what_the_leader_sees():
     assert topic_reaction(WatchedTopics(0, T, {"t": 4}), BY_PATTERN, seen(t=5, t2=1)) == Resubscribe(
         frozenset({"t", "t2"})
     )
@@ -68,7 +68,7 @@ _sizes = st.dictionaries(st.sampled_from(["t", "t1", "t2", "other"]), st.integer
 
 
 @given(before=_sizes, now=_sizes, leads=st.booleans(), patterned=st.booleans())
-def test_handled_change_of_topics_is_no_reason_again(before, now, leads, patterned):
+def test_handled_change_of_topics_is_not_reported_again(before, now, leads, patterned):
     subscription = BY_PATTERN if patterned else BY_NAME
     topics = subscription.topics_of(0, TopicsSeen(before))
     watched = WatchedTopics(0, topics, TopicsSeen(before).of(topics | {"other"}) if leads else None)

@@ -58,7 +58,7 @@ def test_malformed_data_claims_nothing_without_a_generation(data):
     assert decode_sticky(data) == Claim((), NO_GENERATION)
 
 
-def test_a_name_that_is_no_utf8_leaves_the_other_topics_claimed():
+def test_name_that_is_not_utf8_leaves_the_other_topics_claimed():
     """Kafka 4.1.1 assigns `bc` to a member with this claim, as Java decodes such bytes as replacement characters."""
     claimed, generation = decode_sticky(bytes.fromhex(BYTES + "00000009").replace(b"a", b"\xff"))
     assert claimed[1:] == HAD[1:]

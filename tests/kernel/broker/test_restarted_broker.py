@@ -215,7 +215,7 @@ def test_ending_a_session_is_given_up_if_no_server_answers(unused_port: int) -> 
     assert not asyncio.run(end_session(address, SessionCredentials(1, b"\0" * 16), timeout_s=0.3))
 
 
-def test_cluster_that_another_broker_of_the_folder_has_just_made_is_no_other_one(
+def test_cluster_just_created_by_another_broker_of_the_folder_is_accepted(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two brokers start on an empty ZooKeeper; the second one reads it before the first has created the cluster."""

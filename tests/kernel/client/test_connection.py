@@ -98,7 +98,7 @@ def test_broker_with_only_old_api_versions_gets_another_request(highest: int) ->
     run(test)
 
 
-def test_late_answer_closes_the_connection_with_an_error_that_says_the_wait() -> None:
+def test_late_answer_closes_the_connection_with_an_error_that_names_the_wait() -> None:
     def reply(frame: bytes) -> bytes:
         return versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else b""
 
@@ -123,7 +123,7 @@ def test_late_answer_closes_the_connection_with_an_error_that_says_the_wait() ->
     run(test)
 
 
-def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_heard() -> None:
+def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_received() -> None:
     async def test() -> None:
         waiting: list[asyncio.Future[Mapping[str, Any] | None]] = []
 

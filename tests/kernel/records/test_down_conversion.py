@@ -218,7 +218,7 @@ def test_control_batches_are_left_out() -> None:
     assert down_converted(TP, marker, 0, 1) == b""
 
 
-def test_data_without_a_whole_batch_comes_back_as_it_is() -> None:
+def test_data_without_a_whole_batch_is_returned_unchanged() -> None:
     batch = build_batch([NewRecord(b"a", None, 0)])
     for cut in range(len(batch)):
         assert down_converted(TP, batch[:cut], 0, 0) == batch[:cut]

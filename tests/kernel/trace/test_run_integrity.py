@@ -123,6 +123,6 @@ def test_kill_tears_the_last_line_only() -> None:
     assert problems(m1=replace(FILES["m1"], quarantined={Reason.TORN: 1})) == ["m1.jsonl has 1 torn line"]
 
 
-def test_file_that_cannot_be_read_is_there_but_says_nothing() -> None:
+def test_file_that_cannot_be_read_counts_as_present_only() -> None:
     assert problems(m1=FileIntegrity(file="m1.jsonl", problems=("m1.jsonl is empty",))) == []
     assert run_problems([], None, {}) == ()

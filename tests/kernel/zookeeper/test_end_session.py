@@ -31,7 +31,7 @@ CLOSED = struct.pack(">iiqi", 16, 1, 9, 0)
         [connected(10_000), connected(0)],  # the first client has reconnected before its session was closed
     ],
 )
-def test_session_counts_as_ended_when_a_server_says_so(answers: list[bytes]) -> None:
+def test_session_counts_as_ended_when_a_server_confirms_it(answers: list[bytes]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

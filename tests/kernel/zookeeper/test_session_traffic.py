@@ -14,7 +14,7 @@ from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import become, opened
 
 
-def test_a_loop_that_is_busy_for_longer_than_the_session_s_timeout_keeps_its_session(chroot):
+def test_session_survives_a_loop_busy_for_longer_than_its_timeout(chroot):
     async def script() -> None:
         tracer = ListTracer()
         async with opened(chroot, tracer, timeout_ms=4000) as session, opened(chroot) as beside:
@@ -80,7 +80,7 @@ def test_disconnection_amid_many_responses_loses_none_with_retries(chroot):
     asyncio.run(script())
 
 
-def test_a_session_is_closed_while_requests_are_on_their_way(chroot):
+def test_session_is_closed_while_requests_are_in_flight(chroot):
     async def script() -> None:
         async with opened(chroot) as beside:
             async with opened(chroot) as session:

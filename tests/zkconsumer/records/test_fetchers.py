@@ -435,7 +435,7 @@ def test_stop_ends_a_finder_that_waits_for_a_fetcher_that_waits_for_a_stream():
     asyncio.run(story())
 
 
-def test_fetchers_of_a_broker_are_as_many_as_the_setting_says():
+def test_number_of_fetchers_for_a_broker_follows_the_setting():
     """Partition p of a topic goes to fetcher |31 * hash(topic) + p| mod n, and one slow stream stalls only its own."""
     assert {fetcher_id(tp, 2) for tp in (A, B)} == {0, 1}
 

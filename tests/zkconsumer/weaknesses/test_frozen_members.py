@@ -166,7 +166,7 @@ async def freeze_between_delivery_and_commit(broker, session, a):
     ("settings", "waits"),
     [pytest.param({}, True, id="0.8.2"), pytest.param({"registration_conflict": "fail"}, False, id="1.1")],
 )
-def test_a_killed_member_that_comes_back_under_its_id_before_its_session_has_expired(chroot, tmp_path, settings, waits):
+def test_killed_member_restarts_under_its_id_before_its_session_has_expired(chroot, tmp_path, settings, waits):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 2}),

@@ -204,7 +204,7 @@ def tries_to_register(who):
     ("settings", "waits"),
     [pytest.param({}, True, id="0.8.2"), pytest.param({"registration_conflict": "fail"}, False, id="1.1")],
 )
-def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tmp_path, settings, waits):
+def test_member_starts_before_its_predecessor_of_the_same_id_has_expired(chroot, tmp_path, settings, waits):
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 1}),

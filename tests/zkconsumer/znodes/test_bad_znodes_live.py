@@ -196,7 +196,7 @@ def test_topic_without_json_or_partitions_has_none_and_fails_no_member(chroot, t
     asyncio.run(story())
 
 
-def test_a_partitions_map_with_gaps_is_what_it_says(chroot, tmp_path):
+def test_partitions_map_with_gaps_is_read_as_it_is(chroot, tmp_path):
     async def story():
         async with group(chroot, tmp_path) as (session, _):
             good, _ = await session.get(paths.topic("t"))

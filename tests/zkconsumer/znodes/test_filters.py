@@ -101,6 +101,6 @@ def test_invalid_filter_is_refused_and_named():
         TopicFilter.white("a(b")
 
 
-def test_a_repetition_with_a_comma_says_what_became_of_the_comma():
+def test_error_of_a_repetition_with_a_comma_explains_the_comma():
     with pytest.raises(UserError, match="a comma in a topic pattern means"):
         TopicFilter.white("t{1,2}")

@@ -151,7 +151,7 @@ def test_phases_of_a_round_with_a_revocation():
     assert phases == ["claim", "stop", "resume"]
 
 
-def test_27_during_a_revocation_is_no_second_reason():
+def test_27_during_a_revocation_is_not_a_second_trigger():
     talk = releasing()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.say(Stopped())

@@ -111,7 +111,7 @@ def test_join_costs_two_generations_and_leave_costs_one():
     assert not any(client.gave_up for client in world.clients)
 
 
-def test_crash_costs_one_generation_and_stops_nobody_else():
+def test_crash_costs_one_generation_and_stops_no_other_member():
     world = formed(3)
     generation = world.generation
     dead = world.clients.pop()

@@ -347,7 +347,7 @@ def test_every_reaction_is_known_where_a_member_is_in_the_group():
             assert event in TABLE[state], (event, state)
 
 
-def test_commit_error_that_concerns_only_its_caller_is_no_event():
+def test_commit_error_that_concerns_only_its_caller_is_not_an_event():
     for error in ("OFFSET_METADATA_TOO_LARGE", "UNKNOWN_TOPIC_OR_PARTITION", "COORDINATOR_LOAD_IN_PROGRESS"):
         assert reaction("OffsetCommit", error, stamp=1, sent_ns=0) is None
 

@@ -249,7 +249,7 @@ def test_producer_goes_on_at_the_next_leader_without_loss_or_duplicates(chroot: 
     asyncio.run(asyncio.wait_for(test(), 60))
 
 
-def test_producer_says_why_its_records_are_not_accepted(chroot: str, tmp_path: Path) -> None:
+def test_producer_error_names_the_reason_for_refused_records(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
         producer = Producer(client, ProducerConfig(delivery_timeout_ms=2000, retry_backoff_ms=20))
         with pytest.raises(ProduceFailed, match=r"TIMED_OUT.*LEADER_NOT_AVAILABLE"):

@@ -62,7 +62,7 @@ def test_view_is_read_for_what_this_broker_leads() -> None:
     assert wanted(TopicView("t", TOPIC_ID, partitions), 1) == lead(3)
 
 
-def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
+def test_following_the_view_change_by_change_leads_the_same_as_the_view() -> None:
     """Topics are created, deleted, recreated, grow and move; a registration is lost, and one cannot be trusted."""
     rng = random.Random(7)
 

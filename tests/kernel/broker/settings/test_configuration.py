@@ -44,7 +44,7 @@ def test_setting_that_only_kafka_has_is_a_warning() -> None:
         ("group.min.session.timeout.ms", "2000000", "must not be above group.max.session.timeout.ms"),
     ],
 )
-def test_wrong_setting_is_an_error_that_says_what_is_right(name: str, value: str, complaint: str) -> None:
+def test_wrong_setting_is_an_error_that_names_valid_values(name: str, value: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         BrokerConfig.from_settings({name: value})
 

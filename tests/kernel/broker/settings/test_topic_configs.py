@@ -35,12 +35,12 @@ def test_settings_name_the_broker_setting_behind_them_as_4_1_1_does() -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED["said"])
-def test_values_are_refused_with_the_words_of_4_1_1(name: str) -> None:
+def test_values_are_refused_with_the_messages_of_4_1_1(name: str) -> None:
     said = RECORDED["said"][name]
     assert {value: problem(name, value) for value in said} == said
 
 
-def test_null_and_settings_in_conflict_are_refused_with_the_words_of_4_1_1() -> None:
+def test_null_and_settings_in_conflict_are_refused_with_the_messages_of_4_1_1() -> None:
     assert problem_of_all({"retention.ms": None}) == "Null value not supported for topic configs: retention.ms"
     assert problem_of_all({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}) == (
         "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (4)"

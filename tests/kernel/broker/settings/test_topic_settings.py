@@ -37,7 +37,7 @@ def topic(name: str, **configs: str | None) -> dict[str, Any]:
     return {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": rows}
 
 
-def test_topic_with_a_wrong_setting_is_refused_with_kafkas_words_and_not_created(chroot: str, tmp_path: Path) -> None:
+def test_topic_with_a_wrong_setting_is_refused_with_kafkas_message_and_not_created(chroot: str, tmp_path: Path) -> None:
     async def run() -> None:
         async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
             connection = await client.any_connection()

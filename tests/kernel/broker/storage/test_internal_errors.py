@@ -103,7 +103,7 @@ def test_bug_while_storing_one_logs_batch_stops_only_that_log(
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
-def test_bug_between_jobs_stops_only_the_logs_at_work(
+def test_bug_between_jobs_stops_only_the_logs_of_these_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     async def body() -> None:

@@ -239,7 +239,7 @@ def test_queued_appends_are_refused_when_leadership_is_given_up(tmp_path: Path) 
     asyncio.run(body())
 
 
-def test_deleted_topic_cannot_be_written_and_begins_anew(tmp_path: Path) -> None:
+def test_deleted_topic_cannot_be_written_and_a_recreated_one_starts_empty(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, 1) as one, opened(tmp_path, 2) as two:
             log = await lead(one, 0)
