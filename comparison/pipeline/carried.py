@@ -74,6 +74,7 @@ def carry(
             rows = {run_id: table.filter(pc.equal(table[_RUN_ID], run_id)) for run_id in kept}
             # Events of a kind that nobody has are no table; what is measured is one, though it be empty.
             if path.relative_to(folder).parts[0] in MEASURED or any(map(len, rows.values())):
+                target.parent.mkdir(parents=True, exist_ok=True)
                 write_table(target, pa.concat_tables([_of(runs[run_id].run, each) for run_id, each in rows.items()]))
 
 

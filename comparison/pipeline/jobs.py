@@ -65,6 +65,7 @@ def analyse(
 
     `free` are numbers that no part has, in order; the tables of large runs' partitions get them.
     """
+    folder.mkdir(exist_ok=True)
     results = _mapped(spark, len(parts), _AnalysePart(tuple(runs), tuple(parts), folder))
     files: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for part, result in zip(parts, results, strict=True):

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -154,6 +155,7 @@ class StartingSession:
     def kill(self) -> None:
         """End the JVM at once, whatever it is doing."""
         self._closing = True
+        _hush()
         self.jvm.kill()
 
     def close(self, timeout_s: float) -> None:
@@ -280,12 +282,20 @@ def _await_executors(spark: SparkSession, master: Master, settings: Mapping[str,
         ) from None
 
 
+def _hush() -> None:
+    """Let PySpark's server for accumulators, which are not used, end without a traceback as the JVM goes."""
+    context = SparkContext._active_spark_context
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+
+
 def _stop_spark() -> None:
     """Stop the session cleanly if possible, and make PySpark forget it in any case."""
     spark, gateway = SparkSession._instantiatedSession, SparkContext._gateway
     if spark is not None:
         # After an interrupt the connection may be cut in the middle of an answer.
-        with suppress(Py4JError, OSError):
+        with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
             spark.stop()
     if gateway is not None:
         gateway.shutdown()

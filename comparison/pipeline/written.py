@@ -27,6 +27,8 @@ TABLES = "tables"
 _STAGING = ".tables-in-progress"
 #: Where an earlier analysis's are for a moment.
 _REPLACED = ".tables-replaced"
+#: Where those of a broken-off one are, while they are removed.
+_BROKEN_OFF = ".tables-broken-off"
 
 RUNS_SCHEMA = pa.schema(
     [
@@ -70,8 +72,8 @@ VERDICTS_SCHEMA = pa.schema(
 
 def staging(folder: Path) -> Path:
     """An empty folder for the tables of an analysis that has begun."""
+    discard(folder)
     path = folder / _STAGING
-    shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     return path
 
@@ -96,8 +98,16 @@ def publish(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove what a broken-off analysis staged."""
-    shutil.rmtree(folder / _STAGING, ignore_errors=True)
+    """Remove what a broken-off analysis staged, and go back to the tables before it if it was replacing them.
+
+    Its tasks may still be writing: under its new name they do not find the folder again.
+    """
+    tables_in(folder)
+    staged, broken_off = folder / _STAGING, folder / _BROKEN_OFF
+    shutil.rmtree(broken_off, ignore_errors=True)
+    if staged.exists():
+        staged.rename(broken_off)
+        shutil.rmtree(broken_off, ignore_errors=True)
 
 
 def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:

@@ -164,14 +164,18 @@ def with_run(run: TraceRun, table: pa.Table) -> pa.Table:
 
 def write_part(folder: Path, number: int, tables: Tables) -> None:
     """Write one part of every kind that it has; writing it again replaces it."""
+    folder.mkdir(exist_ok=True)
     for kind, table in tables.items():
         write_table(folder / f"kind={kind}" / f"part-{number:05}.parquet", table)
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write one file of a table, whole or not at all; its columns get the names that they have in files."""
+    """Write one file of a table, whole or not at all; its columns get the names that they have in files.
+
+    Its folder may be new, but not the one above, which may be gone because the analysis was broken off.
+    """
     table = table.rename_columns(named_in_files(table.schema))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     temporary = path.with_suffix(".writing")
     pq.write_table(table, temporary, **_encoding(table.schema))
     temporary.replace(path)

@@ -23,6 +23,7 @@ def judged(folder: Path) -> Run:
     """The run in a folder, without Spark."""
     runs = find_runs([folder])
     (part,) = parts_of(runs, 1)
+    (folder / "tables").mkdir(exist_ok=True)
     return analyse_part(runs, part, folder / "tables").runs[0]
 
 

@@ -1,0 +1,134 @@
+"""Ctrl-C during an analysis: it ends quietly, and the tables are those of the analysis before it, or the new ones."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.exits import Exit
+from comparison.pipeline import written
+from comparison.pipeline.synthetic import write_synthetic
+from kernel.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+#: The line of ^C ends first.
+QUIET = "\nrebalance-lab: interrupted\n"
+ANALYZE = ("-m", "comparison.cli.main", "analyze", "run", "--format", "json")
+#: The command, which interrupts itself as it puts the tables in place: before what is named is renamed, or after it.
+PUBLISHING = """
+import os, pathlib, signal, sys
+from comparison.cli.main import main
+
+name, when = sys.argv.pop(1), sys.argv.pop(1)
+rename = pathlib.Path.rename
+
+def interrupted(path, target):
+    if path.name == name and when == "before":
+        os.kill(os.getpid(), signal.SIGINT)
+    renamed = rename(path, target)
+    if path.name == name and when == "after":
+        os.kill(os.getpid(), signal.SIGINT)
+    return renamed
+
+pathlib.Path.rename = interrupted
+main()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run large enough for a job that takes a while, with what an earlier analysis left."""
+    write_synthetic(tmp_path / "run", events_min=20_000, members=4, partitions=8, seed=1)
+    (tmp_path / "run" / "run.json").write_text("{}")
+    (tmp_path / "run" / "tables" / "runs").mkdir(parents=True)
+    (tmp_path / "run" / "tables" / "runs" / "part-00000.parquet").write_text("earlier")
+    return tmp_path
+
+
+def remains(run: Path) -> list[str]:
+    return sorted(path.name for path in run.iterdir() if path.name.startswith(".") or path.suffix in (".html", ".tmp"))
+
+
+def is_earlier(tables: Path) -> bool:
+    files = [path for path in tables.rglob("*") if path.is_file()]
+    return [path.read_bytes() for path in files] == [b"earlier"]
+
+
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A command as a terminal starts it: Ctrl-C is for the whole group."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        process_group=0,
+    )
+
+
+@pytest.mark.parametrize(
+    "is_there",
+    [
+        lambda run: (run / ".tables-in-progress").exists(),
+        lambda run: list(run.glob(".tables-in-progress/events/*/*")),
+        lambda run: list(run.glob(".tables-in-progress/ownership/*")),
+    ],
+    ids=["early", "in the middle", "late"],
+)
+def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_there: Callable[[Path], object]) -> None:
+    with started(folder, *ANALYZE) as command:
+        wait_until(lambda: is_there(folder / "run") or command.poll() is not None, 120, "the analysis to get there")
+        os.killpg(command.pid, signal.SIGINT)
+        output, _ = command.communicate(timeout=60)
+    assert (command.returncode, output) == (Exit.INTERRUPTED, f"analysing the run\n{QUIET}")
+    assert is_earlier(folder / "run" / "tables")
+    assert remains(folder / "run") == []
+    assert not (folder / "run" / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "when", "is_new"),
+    [("tables", "after", False), (".tables-in-progress", "after", True)],
+)
+def test_ctrl_c_as_the_tables_are_put_in_place_leaves_one_of_both(
+    folder: Path, name: str, when: str, is_new: bool
+) -> None:
+    with started(folder, "-c", PUBLISHING, name, when, *ANALYZE[2:]) as command:
+        output, _ = command.communicate(timeout=180)
+    assert (command.returncode, output) == (Exit.INTERRUPTED, f"analysing the run\n{QUIET}")
+    tables = folder / "run" / "tables"
+    assert is_earlier(tables) is not is_new
+    if is_new:
+        assert {"events", "ownership", "runs.parquet"} <= {path.name for path in tables.iterdir()}
+        assert not list(tables.rglob("*.writing"))
+    assert remains(folder / "run") == []
+
+
+def test_what_a_killed_analysis_left_is_put_right_by_the_next_one(tmp_path: Path) -> None:
+    """Killed between two renamings, it leaves the tables before it under another name."""
+    (tmp_path / ".tables-replaced").mkdir()
+    (tmp_path / ".tables-replaced" / "runs.parquet").write_text("earlier")
+    (tmp_path / ".tables-in-progress").mkdir()
+    staged = written.staging(tmp_path)
+    assert list(staged.iterdir()) == []
+    assert (tmp_path / "tables" / "runs.parquet").read_text() == "earlier"
+    written.publish(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables"]
+    assert list((tmp_path / "tables").iterdir()) == []
+
+
+def test_task_of_a_broken_off_analysis_cannot_bring_its_folder_back(tmp_path: Path) -> None:
+    staged = written.staging(tmp_path)
+    written.discard(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        written.write_table(staged / "ownership" / "part-00000.parquet", written.RUNS_SCHEMA.empty_table())
+    assert list(tmp_path.iterdir()) == []
