@@ -50,7 +50,8 @@ def window_of(page: Any) -> tuple[float, float]:
 def widths(page: Any) -> set[tuple[str, str]]:
     """Where the lanes of all designs are, and how wide."""
     found = page.evaluate(
-        "[...document.querySelectorAll('.win')].map((each) => [each.getAttribute('x'), each.getAttribute('width')])"
+        "[...document.querySelectorAll('.block:not(.members) .win')]"
+        ".map((each) => [each.getAttribute('x'), each.getAttribute('width')])"
     )
     return {tuple(each) for each in found}
 
