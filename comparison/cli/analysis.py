@@ -15,17 +15,20 @@ import msgspec
 from rich.console import Console
 
 from comparison.cli.report_file import write_report
+from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.printable import printable_all
 from comparison.report.terminal import render
-from comparison.run_folder import run_dirs_in, write_json
+from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 RESULT = "result.json"
+#: The folder of copies of runs that are in remote stores.
+SOURCES = "sources"
 
 #: The worst verdict decides: a violation before an unknown one.
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
@@ -50,10 +53,12 @@ def analysed(
     progress: Callable[[str], None] = lambda _: None,
     report: bool = True,
     again: bool = False,
+    sources: Sources = NOWHERE_ELSE,
 ) -> Mapping[str, Any]:
     """Analyse the runs and store the result in `folder` as `result.json` and, unless told not to, `report.html`.
 
-    Runs that have not changed since an analysis in that folder are read `again` only if asked for.
+    Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
+    URIs of further runs, and the folders of the commands that made the runs.
     Raises `EnvironmentFault` when the disk is full.
     """
     # Imported only here: loading Spark takes longer than most commands.
@@ -61,6 +66,7 @@ def analysed(
     from comparison.pipeline.analysis import Again
     from comparison.pipeline.analysis import analyze as analyze_on
     from comparison.pipeline.session import spark_session
+    from comparison.pipeline.spark.stores import copied
     from comparison.pipeline.written import TABLES
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
@@ -70,8 +76,15 @@ def analysed(
     starting = spark_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
         with starting as session:
-            what = Again.READING if again else Again.NOTHING
-            result = analyze_on(session, run_dirs, output=folder, progress=progress, again=what)
+            result = analyze_on(
+                session,
+                run_dirs,
+                output=folder,
+                progress=progress,
+                again=Again.READING if again else Again.NOTHING,
+                copies=copied(session, sources.uris, folder / SOURCES, progress),
+                bundles=sources.folders,
+            )
         if report:
             write_report(result, folder)
         for text in damage_of(result, folder / TABLES):
@@ -116,19 +129,25 @@ format_option = click.option(
 Examples:
   rebalance-lab analyze runs/latest
   rebalance-lab analyze runs/latest/crash --format json
+  rebalance-lab analyze 'runs/2026*' --output all
+  rebalance-lab analyze hdfs://10.0.0.4/runs s3a://bucket/runs --output all
   rebalance-lab analyze /shared/runs/latest --master spark://10.0.0.5:7077 --driver-host 10.0.0.9"""
 )
-@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.argument("sources", metavar="RUNS...", nargs=-1, required=True)
+@click.option("-o", "--output", metavar="FOLDER", help="Folder for the results.  [default: RUNS, if it is one folder]")
 @format_option
 @click.option("--again", is_flag=True, help="Also read runs that have not changed since their last analysis.")
 @cluster_options
-def analyze(run_dir: Path, form: str, again: bool, **options: Any) -> int:
-    """Analyse finished runs from their traces. RUN_DIR is a run's folder, or one with runs in it.
+def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool, **options: Any) -> int:
+    """Analyse finished runs from their traces.
 
-    What an earlier analysis found of runs that have not changed is kept.
+    RUNS are folders of runs, or with runs in them; patterns of such folders, in quotes; and URIs that Spark can read:
+    file://, hdfs://, s3a:// and others. What an earlier analysis found of runs that have not changed is kept.
     """
-    folder, spark = run_dir.resolve(), chosen_spark(options)
-    return shown(analysed(run_dirs_in(folder), folder, spark=spark, again=again, progress=_say), form)
+    found = sources_of(sources)
+    folder, run_dirs, spark = output_folder(output, found), found.run_dirs(), chosen_spark(options)
+    result = analysed(run_dirs, folder, spark=spark, again=again, progress=_say, sources=found)
+    return shown(result, form)
 
 
 def _say(text: str) -> None:

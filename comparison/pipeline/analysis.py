@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -58,14 +59,19 @@ def analyze(
     output: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
     again: Again = Again.NOTHING,
+    copies: Mapping[Path, str] = MappingProxyType({}),
+    bundles: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Analyse every run at or below the folders given, and return the result as result.json has it.
+
+    `copies` are further folders, and what they are copies of. `bundles` are the folders that may have a command.json
+    besides the output.
 
     The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
     the place of an earlier analysis's; what that one found of runs that have not changed since is kept
     (`comparison.pipeline.remembered`). Raises NothingToAnalyse if there is no trace.
     """
-    runs = find_runs(run_dirs)
+    runs = [_of_source(run, copies) for run in find_runs([*run_dirs, *copies])]
     if not runs:
         looked = ", ".join(str(folder) for folder in run_dirs) or "no folder"
         raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
@@ -85,7 +91,17 @@ def analyze(
         except BaseException:
             discard(folder)
             raise
-    return shape.as_mapping(compose(sorted(found.values(), key=_place), _not_applicable(folder)))
+    skipped = [each for bundle in dict.fromkeys([folder, *bundles, *copies]) for each in _not_applicable(bundle)]
+    return shape.as_mapping(compose(sorted(found.values(), key=_place), skipped))
+
+
+def _of_source(run: TraceRun, copies: Mapping[Path, str]) -> TraceRun:
+    """The run, which knows where it is if its folder is a copy."""
+    for folder, source in copies.items():
+        if run.folder.is_relative_to(folder):
+            below = run.folder.relative_to(folder).as_posix()
+            return replace(run, source=source if below == "." else f"{source}/{below}")
+    return run
 
 
 def _told(runs: int, kept: int) -> str:

@@ -63,10 +63,16 @@ class TraceRun:
     listed: tuple[ListedFile, ...] | None = None  #: the files that run.json says were opened; None: it has no list
     repeat: int = _FIRST_REPEAT
     problem: str = ""  #: why run.json could not be used
+    source: str = ""  #: where it is, if `folder` is a copy
 
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
+
+    @property
+    def path(self) -> str:
+        """Where the run is, for people."""
+        return self.source or as_text(self.folder)
 
 
 def as_text(path: Path | str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.figures.coordinators import terms
 from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_of
 from comparison.pipeline.figures.server_counters import compare_counters
@@ -42,7 +41,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]
     ended = next((event for event in measured.runner if isinstance(event, RunEnded)), None)
     return Run(
-        path=as_text(run.folder),
+        path=run.path,
         run_id=run.run_id,
         repeat=run.repeat,
         scenario=run.scenario,
