@@ -194,10 +194,10 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
     """Measure a run that many parts hold: reduce each of them, then measure its partitions by buckets."""
     numbers = [piece.number for piece in pieces]
     context, authority = _context(run, pieces, folder)
-    naming = spark.sparkContext.broadcast(naming_rows(authority))
+    shared = spark.sparkContext.broadcast(_Shared(context.of_partitions(), naming_rows(authority)))
     buckets = _buckets(spark)
-    reduce = _ReducePart(context, naming, folder, numbers, buckets)
-    measure = _measuring(run, context, folder, buckets, first_number)
+    reduce = _ReducePart(shared, folder, numbers, buckets)
+    measure = _measuring(run, shared, folder, buckets, first_number)
     rows = (
         spark.range(0, len(numbers), 1, len(numbers))
         .mapInArrow(reduce, "bucket int, value binary")
@@ -205,7 +205,7 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
         .applyInArrow(measure, "bucket int, value binary")
         .collect()
     )
-    naming.destroy()
+    shared.destroy()
     values = {row["bucket"]: _value(row["value"]) for row in rows}
     parts = values.pop(_NO_BUCKET)
     figures = partitions.added(list(values.values()))
@@ -224,16 +224,24 @@ def _context(run: TraceRun, pieces: Sequence[PartResult], folder: Path) -> tuple
     return context_of(run, few, bounds, named), authority
 
 
+class _Shared(NamedTuple):
+    """What the tasks of a large run are sent once, because it grows with the run: a task's own arguments are read again
+    by every task.
+    """
+
+    context: Context
+    naming: pa.Table
+
+
 class _ReducePart:
-    def __init__(self, context: Context, naming: Any, folder: Path, numbers: Sequence[int], buckets: int) -> None:
-        self._context, self._naming, self._folder = context, naming, folder
-        self._numbers, self._buckets = numbers, buckets
+    def __init__(self, shared: Any, folder: Path, numbers: Sequence[int], buckets: int) -> None:
+        self._shared, self._folder, self._numbers, self._buckets = shared, folder, numbers, buckets
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        naming = _cached_naming(self._naming)
+        context, naming = _indexed(self._shared)
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                part = _of_one_run(reduce_part, self._context, naming, self._folder, self._numbers[place])
+                part = _of_one_run(reduce_part, context, naming, self._folder, self._numbers[place])
                 if isinstance(part, _Broken | _Unwritable):
                     yield _values({_NO_BUCKET: part})
                     continue
@@ -242,7 +250,7 @@ class _ReducePart:
 
 
 def _measuring(
-    run: TraceRun, context: Context, folder: Path, buckets: int, first_number: int
+    run: TraceRun, shared: Any, folder: Path, buckets: int, first_number: int
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """What is done with all rows of a bucket. Spark wants a function, and looks at its annotations."""
 
@@ -251,7 +259,7 @@ def _measuring(
         found: Any = [pickle.loads(value) for value in table["value"].to_pylist()]  # our own
         if bucket != _NO_BUCKET:
             number = first_number + bucket
-            found = _of_one_run(measure_bucket, run, context, found, bucket, buckets, folder, number)
+            found = _of_one_run(measure_bucket, run, shared.value.context, found, bucket, buckets, folder, number)
         else:
             found = next((each for each in found if isinstance(each, _Broken | _Unwritable)), found)
         return pa.Table.from_batches([_values({bucket: found})])
@@ -269,11 +277,11 @@ def _values(values: Mapping[int, Any]) -> pa.RecordBatch:
 _cached: list[Any] = []
 
 
-def _cached_naming(broadcast: Any) -> Naming:
-    """The index of a broadcast table of naming; a worker process makes it once for all its tasks."""
-    rows = broadcast.value
-    if not _cached or _cached[0] is not rows:
-        _cached[:] = rows, Naming(rows)
+def _indexed(broadcast: Any) -> tuple[Context, Naming]:
+    """The context, and the index of who was named; a worker process makes it once for all its tasks."""
+    shared: _Shared = broadcast.value
+    if not _cached or _cached[0] is not shared:
+        _cached[:] = shared, Naming(shared.naming)
     naming = _cached[1]
     assert isinstance(naming, Naming)
-    return naming
+    return shared.context, naming

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +125,11 @@ class Context:
     member_ends: Mapping[tuple[str, str | None], tuple[tuple[int, int], ...]]  #: (seq, t_ns) of each closing, in order
     wanted: tuple[Wanted, ...]
     readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
+
+    def of_partitions(self) -> Context:
+        """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
+        rounds = self.rounds if self.keeps else ()
+        return replace(self, runner=(), group=(), failures=(), phases=(), takeovers=(), rounds=rounds)
 
     @property
     def windows(self) -> list[Window]:
