@@ -1,1 +1,1 @@
-"""What both backends stand on. Nothing here knows how a group shares out its partitions."""
+"""What both backends are built on. Nothing here knows how a group distributes its partitions."""

@@ -23,7 +23,7 @@ TOGETHER_MIN = 64
 #: The end of an array that could not be read.
 NOWHERE = -1
 
-_PADDING = bytes(8)  #: behind the last byte, so that whole words can be read anywhere
+_PADDING = bytes(8)  #: after the last byte, so that whole words can be read anywhere
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 

@@ -8,8 +8,8 @@ Errors that a new leader fixes, and brokers that do not respond, cause a metadat
 offset out of range is reset by auto.offset.reset; any other error is raised by the next `take`.
 
 A batch that cannot be read is handled as in Kafka's consumer: records before it are returned, then `take` raises
-repeatedly (every retry.backoff.ms, while other partitions are read), until an offset behind it is committed. It is
-never skipped silently.
+repeatedly (every retry.backoff.ms, while other partitions are read), until an offset after it is committed. It is never
+skipped silently.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Queue:
     records: deque[Record] = field(default_factory=deque)
     paused: bool = False
     stale: bool = False  #: its leader must be looked up before the next fetch
-    corrupt: str = ""  #: why the batch behind `records` cannot be read
+    corrupt: str = ""  #: why the batch after `records` cannot be read
 
 
 class FetchSettings(Protocol):

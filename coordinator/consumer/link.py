@@ -115,7 +115,7 @@ class CoordinatorFinder:
             connection.close()
             self._given_up = [old for old in (*self._given_up, connection) if old is not None][-8:]
 
-    async def beside(self, connection: BrokerConnection) -> BrokerConnection:
+    async def open_second(self, connection: BrokerConnection) -> BrokerConnection:
         """Open a second connection to the same broker; the caller closes it. Raises `Unavailable`, `ProtocolError`."""
         return await self._open(connection.host, connection.port, connection.node_id)
 
@@ -142,7 +142,7 @@ class CoordinatorLink(CoordinatorFinder):
             if not bypass_parked:
                 await self._calls.leave(connection, member_id, timeout_ms=timeout_ms)
                 return
-            second = await self.beside(connection)
+            second = await self.open_second(connection)
             try:
                 await self._calls.leave(second, member_id, timeout_ms=timeout_ms)
             finally:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TaskQueue:
-    """Runs work in the order in which it was added; a failure does not stop the work behind it.
+    """Runs work in the order in which it was added; a failure does not stop the work after it.
 
     Calls `failed` with each exception, and `idle` whenever the queue has stopped.
     """

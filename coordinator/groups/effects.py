@@ -79,7 +79,7 @@ class TraceEvent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """Records to be stored together. A subclass says what follows, beside the code that asks for the write.
+    """Records to be stored together. A subclass, next to the code that requests the write, says what follows.
 
     Exactly one of `stored` and `not_stored` is called, once; writes are reported in the order they were handed out.
     A plain `Write` has no consequences and need not be reported.

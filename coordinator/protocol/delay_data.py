@@ -1,4 +1,4 @@
-"""The user data beside an assignment of the `delayed` design: after how long to rejoin (docs/delayed-protocol.md).
+"""The user data in assignments of the `delayed` design: after how long to rejoin (docs/delayed-protocol.md).
 
     version i16 (0), delay i32 in milliseconds
 

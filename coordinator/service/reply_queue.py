@@ -8,7 +8,7 @@ work runs in between, and the machine is ahead of what was sent. These invariant
 2. Answers are sent in the machine's order, across all groups of the partition. Only a request that its own event
    answers, and no other with it, skips the queue (`LedPartition.ask`): its connection waits for nothing else.
 3. Answers are final. The machine forgets a token when it answers it, so no later event can answer or abandon it again;
-   unloading answers the requests that still wait, behind the queued answers.
+   unloading answers the requests that still wait, after the queued answers.
 4. No answer precedes its write: the machine hands it out when the write is stored. Writes may start while answers of
    the same event are queued, because no write depends on an answer.
 5. Giving a partition up waits for `emptied`.

@@ -1,9 +1,9 @@
 """Checks that a group or a partition belongs to the open transaction that writes to it (KIP-890, part 1).
 
-Without the check a late TxnOffsetCommit would leave pending offsets that no EndTxn ends, and a late Produce would
-begin a transaction that hides everything behind it from read_committed. The check asks the transaction coordinator as
-Kafka's brokers do: by an AddPartitionsToTxn that only verifies. Later writes of the same transaction need no check: no
-marker has come, so the partition is still part of it.
+Without the check a late TxnOffsetCommit would leave pending offsets that no EndTxn ends, and a late Produce would begin
+a transaction that hides everything after it from read_committed. The check asks the transaction coordinator as Kafka's
+brokers do: by an AddPartitionsToTxn that only verifies. Later writes of the same transaction need no check: no marker
+has come, so the partition is still part of it.
 """
 
 from __future__ import annotations

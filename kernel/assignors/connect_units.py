@@ -62,8 +62,8 @@ class Workers:
         waiting = [unit for unit in units if (unit.task is not None) is tasks]
         while waiting:
             least = loads[queue[0]]
-            behind = next((at for at, worker in enumerate(queue) if loads[worker] > least), len(queue))
-            for worker, unit in zip(queue[:behind], waiting, strict=False):
+            end = next((at for at, worker in enumerate(queue) if loads[worker] > least), len(queue))
+            for worker, unit in zip(queue[:end], waiting, strict=False):
                 self.give(worker, unit)
                 loads[worker] += 1
-            del waiting[:behind]
+            del waiting[:end]

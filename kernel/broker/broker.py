@@ -1,8 +1,8 @@
 """One broker: server, storage and cluster, and parts mounted on it, such as the coordinator.
 
 Order of the start: bind the port, become a broker of the data folder (`identity.py`), end the session that its last
-process may have left, open the storage, let the mounted parts subscribe, join the cluster (register in
-ZooKeeper), accept connections. The stop goes the other way. A start that fails leaves nothing behind.
+process may have left, open the storage, let the mounted parts subscribe, join the cluster (register in ZooKeeper),
+accept connections. A stop reverses this order. A start that fails leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def _next_state(steps: Mapping[RebalanceState, Step], left: RebalanceState, exit
 def following(steps: Mapping[RebalanceState, Step], left: RebalanceState) -> RebalanceState:
     """The next step of the table, without a jump."""
     states = list(steps)
-    behind = states[states.index(left) + 1 :]
-    return next((state for state in behind if not steps[state].jump_only), RebalanceState.IDLE)
+    later = states[states.index(left) + 1 :]
+    return next((state for state in later if not steps[state].jump_only), RebalanceState.IDLE)
 
 
 def _step_failed(machine: Rebalance, failure: StepFailed) -> Decision:

@@ -61,7 +61,7 @@ def pause(machine: Rebalance) -> Decision:
 
 
 def resume(machine: Rebalance) -> Decision:
-    """Deliver again what we still own, behind the last record handed out."""
+    """Deliver again what we still own, after the last delivered record."""
     machine = replace(machine, delivering=machine.held, held=MappingProxyType({}), state=RebalanceState.RESUMING)
     notify: Effects = ()
     if not machine.config.listener_in_attempt:

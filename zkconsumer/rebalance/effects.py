@@ -7,7 +7,7 @@ of one step are one batch; when it is done, exactly one event reports its result
 - `Answered`, when the batch ended with an `Ask`,
 - `OffsetsFetched`, when it ended with `ReadStoredOffsets`,
 - `Performed`, when it ended with anything else,
-- `StepFailed`, when one of the effects failed; those behind it were not performed.
+- `StepFailed`, when one of the effects failed; those after it were not performed.
 
 Effects that leave the machine idle or closed, and effects of an event that arrives while a batch is running, are all
 `INSTANT`; no event reports their result.
@@ -258,7 +258,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class ResumeFetchers:
-    """Start a leader finder for everything in the registry, each partition behind the last record handed out."""
+    """Start a leader finder for everything in the registry, each partition after its last delivered record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """R1 to R3 and R6 of a rebalance: reading the brokers and the group.
 
-For each member with a pattern, the names of all topics are read right after its node, as the original does. Reads
-that are known to follow each other are sent together, so the machine remembers who had a pattern last time. The first
-pattern in a group without any is found only after all nodes have been read; the names of all topics are then read
-behind them: the same reads, once in a different order.
+For each member with a pattern, the names of all topics are read right after its node, as the original does. Reads that
+are known to follow each other are sent together, so the machine remembers who had a pattern last time. The first
+pattern in a group without any is found only after all nodes have been read; the names of all topics are then read after
+them: the same reads, once in a different order.
 """
 
 from __future__ import annotations

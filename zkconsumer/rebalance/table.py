@@ -132,7 +132,7 @@ _READ_OWN_AGAIN: Steps = {
     ),
 }
 
-_MEMBERS = "getData ids/x x N, each pattern's getChildren /brokers/topics behind it"
+_MEMBERS = "getData ids/x x N, each pattern's getChildren /brokers/topics after it"
 
 _READ_GROUP: Steps = {
     **_READ_OWN_AGAIN,
@@ -367,7 +367,7 @@ def _from_the_decision(config: RebalanceConfig) -> Steps:
     if config.skip_unreadable_members:
         decide[S.DECIDING] = replace(decide[S.DECIDING], enter=deciding.name_left_out)
     if config.claim_before_offsets:
-        # A failure behind the claim rolls it back; otherwise this option would widen the rollback gap.
+        # A failure after the claim rolls it back; otherwise this option would widen the rollback gap.
         offsets = {state: replace(step, phase="claim", rolls_back=True) for state, step in offsets.items()}
         return {**decide, **claim, **offsets, **start}
     return {**decide, **offsets, **claim, **start}

@@ -5,7 +5,7 @@ no valid byte; it is queued anyway, and the stream raises when it reaches it. Mo
 whole batch, however large, so the limit is enforced here: a first batch above it becomes a chunk without records,
 which is what the original makes of it on a broker that stores batches. The fetcher requests it again and again.
 
-A corrupt batch becomes such a chunk too, but the fetcher goes on behind it, since the original checks checksums only
+A corrupt batch becomes such a chunk too, but the fetcher goes on after it, since the original checks checksums only
 when it hands records out.
 """
 
@@ -56,7 +56,7 @@ def _too_large(tp: TopicPartition, offset: int, bytes_max: int) -> MessageSizeTo
 
 
 def _before_the_corrupt(tp: TopicPartition, data: bytes, offset: int) -> tuple[tuple[Record, ...], int]:
-    """(records of the batches before the first corrupt one, the offset behind all batches)."""
+    """(records of the batches before the first corrupt one, the offset after all batches)."""
     records: list[Record] = []
     next_offset = offset
     readable = True

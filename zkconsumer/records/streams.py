@@ -53,7 +53,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one fetch returned for one partition: `records` from `offset` on, and the `failure` behind them, if any.
+    """What one fetch returned for one partition: `records` from `offset` on, and the `failure` after them, if any.
 
     A chunk without records always has a `failure`.
     """

@@ -35,7 +35,7 @@ class CommandLink(CoordinatorFinder):
             known = self.connection
             if known is None:
                 raise Disconnected("the coordinator is not known yet")
-            opened = await self.beside(known)
+            opened = await self.open_second(known)
             if self.connection is not known:
                 self._close(opened)
                 raise Disconnected("the coordinator was abandoned meanwhile")

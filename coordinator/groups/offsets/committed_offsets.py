@@ -322,7 +322,7 @@ class ExpiredGroupWrite(Write):
 
 
 def _offsets_of(changes: Iterable[object]) -> Sequence[OffsetChange]:
-    """Without a producer's fence, which is stored beside its offsets."""
+    """Without a producer's fence, which is stored with its offsets."""
     return [change for change in changes if _is_of_offset(change)]
 
 

@@ -33,7 +33,7 @@ NEVER_ASSIGNED = ServerRecord(0, ANY_STRATEGY, (), ())
 
 @dataclass(slots=True)
 class GroupContext:
-    """What a group's rounds need beside its own state."""
+    """What a group's rounds need besides its state."""
 
     settings: AssignmentSettings
     size_of: Callable[[str], int]  #: a topic's number of partitions in the broker's view, 0 if it does not exist

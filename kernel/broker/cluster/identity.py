@@ -86,11 +86,11 @@ class Identity:
     def keep_session(self, credentials: SessionCredentials) -> None:
         """Save the session. Call before creating ephemeral nodes in it. Readable by this user only."""
         fields = {"session": f"{credentials.session_id:x}", "password": credentials.password.hex()}
-        beside = self._folder / f"{_SESSION}.new"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        temporary = self._folder / f"{_SESSION}.new"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             json.dump(fields, file)
-        beside.replace(self._folder / _SESSION)
+        temporary.replace(self._folder / _SESSION)
 
     def release(self) -> None:
         """Let another process be this broker. Idempotent."""
@@ -233,10 +233,10 @@ def meta_text(meta: Meta) -> str:
 
 
 def _write_meta(folder: Path, meta: Meta) -> None:
-    beside = folder / f"{_META}.new"
-    beside.write_text(meta_text(meta), encoding="utf-8")
-    synced(beside)
-    beside.replace(folder / _META)
+    temporary = folder / f"{_META}.new"
+    temporary.write_text(meta_text(meta), encoding="utf-8")
+    synced(temporary)
+    temporary.replace(folder / _META)
     synced(folder, folder.parent)
 
 

@@ -1,4 +1,4 @@
-"""Memory budgets for all connections of a broker: who has to wait, and who is closed, when they are used up.
+"""Memory budgets for all connections of a broker: which connections wait, and which are closed, when they are used up.
 
 There are two budgets: for requests, from their first byte until they are answered (Kafka's
 queued.max.request.bytes), and for responses that clients have not read yet. Both are enforced by reading no further,

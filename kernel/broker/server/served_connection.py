@@ -3,12 +3,12 @@
 A request on an idle connection is served as it is read; reading has a time budget in each turn of the loop
 (`kernel.broker.loop.readiness`). Prompt connections, which are read before all others so that their heartbeats are
 answered immediately, are the exception: only their heartbeats are served as they are read. Their other requests, and
-requests that arrive behind another one, wait for a turn (`kernel.broker.loop.turns`). While a request waits for its
-turn or its response, the connection is muted: up to 64 KiB and two reads of later frames are buffered, the rest stays
+requests that arrive after another one, wait for a turn (`kernel.broker.loop.turns`). While a request waits for its turn
+or its response, the connection is muted: up to 64 KiB and two reads of later frames are buffered, the rest stays
 unread.
 
 Requests of a client that has gone are still served, as in Kafka: records sent with acks=0 are stored, and a LeaveGroup
-behind a commit counts although no client waits for its response. So the socket is read to its end, at the usual pace,
+after a commit counts although no client waits for its response. So the socket is read to its end, at the usual pace,
 even when it can no longer be written to. Only a Fetch is cancelled when its client goes; any other pending request is
 left alone unless more was received after it.
 """

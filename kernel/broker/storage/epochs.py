@@ -37,10 +37,10 @@ def name_topic(data_dir: Path, topic_id: UUID, name: str) -> None:
     path = topic_folder(data_dir, topic_id) / _NAME
     if path.exists():
         return
-    beside = path.with_name(f"{_NAME}.{os.getpid()}-{threading.get_ident()}")
-    beside.write_text(name, encoding="utf-8")
-    synced(beside)
-    beside.replace(path)
+    temporary = path.with_name(f"{_NAME}.{os.getpid()}-{threading.get_ident()}")
+    temporary.write_text(name, encoding="utf-8")
+    synced(temporary)
+    temporary.replace(path)
 
 
 def topic_named(data_dir: Path, name: str) -> UUID | None:

@@ -50,8 +50,8 @@ def damage(log: bytes) -> Damage | None:
         if [salt0, salt1] != salts or (sum0, sum1) != (frame0, frame1):
             break
         good += 1
-    behind = [_FRAME.unpack_from(log, start) for start in starts[good:]]
-    commits = sum(1 for _, pages, salt0, salt1, *_ in behind if pages and [salt0, salt1] == salts)
+    lost = [_FRAME.unpack_from(log, start) for start in starts[good:]]
+    commits = sum(1 for _, pages, salt0, salt1, *_ in lost if pages and [salt0, salt1] == salts)
     return Damage(good + 1 if sound else 0, len(starts), commits) if commits else None
 
 

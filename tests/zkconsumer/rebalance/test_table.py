@@ -117,7 +117,7 @@ def test_table_without_options_is_the_originals():
         "R6 getData ids/me",
         "R6 getChildren /brokers/topics, with a pattern",
         "R6 getData topics/t x T, getChildren ids",
-        "R6 getData ids/x x N, each pattern's getChildren /brokers/topics behind it, getChildren ids",
+        "R6 getData ids/x x N, each pattern's getChildren /brokers/topics after it, getChildren ids",
         "R7",
         "R8 getData offsets/t/p x k'",
         "R9",
