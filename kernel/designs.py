@@ -37,7 +37,7 @@ class Design:
     zookeeper_sessions: bool = False
     #: The streams of a process are threads of one member; otherwise each stream is a member.
     streams_are_threads: bool = False
-    #: A member that closes stays in the group until its session times out, so that it can come back (KIP-345).
+    #: A member that closes stays in the group until its session times out, so that it can return (KIP-345).
     static_membership: bool = False
     #: The leader waits before it reassigns a lost member's partitions (KIP-415). Losing the leader ends the wait.
     delays_reassignment: bool = False

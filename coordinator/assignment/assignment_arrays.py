@@ -62,7 +62,7 @@ def _put_names(
     lengths: NDArray[np.int64],
     topics: NDArray[np.int64],
 ) -> None:
-    """Write names in whole words; the up to seven bytes overwritten after it belong to numbers written later."""
+    """Write names in whole words; the up to seven bytes overwritten after each belong to numbers written later."""
     words: NDArray[np.uint64] = np.ndarray((len(data) - _WORD + 1,), np.uint64, data, strides=(1,))
     for offset in range(0, max(map(len, names), default=0), _WORD):
         part = np.frombuffer(b"".join(name[offset : offset + _WORD].ljust(_WORD, b"\0") for name in names), np.uint64)

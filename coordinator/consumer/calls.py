@@ -42,7 +42,7 @@ class JoinResponse(NamedTuple):
     protocol: str
     leader: str
     members: tuple[GroupMember, ...]
-    skip_assignment: bool  #: for a static leader that came back: the assignment stands (KIP-814)
+    skip_assignment: bool  #: for a static leader that returned: the assignment stays (KIP-814)
 
     def as_event(self, stamp: int) -> Joined:
         """Return the member's event for a response without an error."""

@@ -5,8 +5,8 @@ Rebalances begin and end inside `getmany`, as in Kafka's consumer: a member that
 until the next poll, then commits, revokes all of them (a cooperative one only what it must), joins, and takes over its
 assignment. A `TopicWatcher` follows topics that are created, grow, or are deleted.
 
-Positions are committed in a poll when auto-commit is due, before a rebalance and on close: always after the
-application has come back for more, so nothing is committed that it may not have processed.
+Positions are committed in a poll when auto-commit is due, before a rebalance and on close: always after the application
+has polled again, so nothing is committed that it may not have processed.
 """
 
 from __future__ import annotations

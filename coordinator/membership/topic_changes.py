@@ -6,8 +6,8 @@ Members check two things between rebalances (ConsumerCoordinator.rejoinNeededOrP
   name never changes by itself.
 - The leader remembers how many partitions each of the group's topics had when it assigned them, including other
   members' topics and topics that did not exist. When the metadata differs, it rejoins, and the group assigns again.
-  Followers do not: they leave growing topics to the leader. A static leader that came back into a stable group and
-  skipped the assignment checks like any other (KIP-814).
+  Followers do not: they leave growing topics to the leader. A static leader that returned to a stable group and skipped
+  the assignment checks like any other (KIP-814).
 
 Changes seen before a rebalance began do not cause another one: the leader compares with its last assignment.
 

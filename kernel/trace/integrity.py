@@ -2,7 +2,7 @@
 
 The writer numbers the events of a file from 0 without gaps, stamps them with a clock that never runs backwards, and
 ends the file with a marker that has their number. A lost or doubled line shows in the numbers, a lost tail in the
-missing marker. Only the run as a whole shows that a file is gone, or is there twice.
+missing marker. Only the run as a whole shows that a file is missing or duplicated.
 
 A large file is read in chunks by different tasks. `Integrity` is what is known of a chunk; those of one file are merged
 in the order of the file, and the result is the same however it was split. The usual chunk, with consecutive numbers and

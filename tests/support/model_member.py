@@ -203,7 +203,7 @@ class ModelMember:
     def go_on(self, name: str) -> None:
         """Perform a program's next call, pause or wait, and run it up to the following one."""
         program, wanted = self._programs[name]
-        assert self._can(wanted), f"{self.name}: {name} stands at {wanted}"
+        assert self._can(wanted), f"{self.name}: {name} is at {wanted}"
         reply = self._call(name, wanted) if isinstance(wanted, Call) else Reply()
         try:
             following = program.send(reply)

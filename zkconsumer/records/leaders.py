@@ -130,7 +130,7 @@ class FetcherManager:
         return self._client
 
     def _fetcher(self, broker: BrokerAddress, tp: TopicPartition) -> Fetcher:
-        # By address, not only by id: a broker that came back at another address needs a new fetcher.
+        # By address, not only by id: a broker that returned at another address needs a new fetcher.
         key = (broker, fetcher_id(tp, self._config.num_consumer_fetchers))
         if key not in self._fetchers:
             fetcher = Fetcher(broker, self._config, self._tracer, self._member, self._give_back)

@@ -8,11 +8,11 @@
    does not exist: N reads fewer per join.
 4. A new session notifies the application first, then every listener, as if everything had changed: listeners of
    children before listeners of data.
-5. After a lost connection in the same session every watch is registered again. Here we differ: Java's client
-   sends its watches in one request (setWatches), with the last zxid that it has seen, and the server reports which of
-   them would have fired meanwhile. kazoo does not, so reads replace the request, in the step `re-arm`: `getChildren`
-   and `exists` for children, `exists` for data. We make the server's comparison with the result of `exists`, so an id
-   that left and came back is noticed, and no change is notified twice.
+5. After a lost connection in the same session every watch is registered again. Here we differ: Java's client sends its
+   watches in one request (setWatches), with the last zxid that it has seen, and the server reports which of them would
+   have fired meanwhile. kazoo does not, so reads replace the request, in the step `re-arm`: `getChildren` and `exists`
+   for children, `exists` for data. We make the server's comparison with the result of `exists`, so an id that left and
+   returned is noticed, and no change is notified twice.
 
 Callbacks only enqueue; `deliver` is the one task that reads, the counterpart of ZkClient's event thread.
 """

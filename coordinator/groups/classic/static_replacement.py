@@ -54,7 +54,7 @@ def replace(group: Group, request: Join, former: Member, member_id: str, turn: T
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplacementWrite(Write):
-    """A static member came back with a new id, without a rebalance. `former` is restored if that cannot be stored."""
+    """A static member returned with a new id, without a rebalance. `former` is restored if that cannot be stored."""
 
     group: Group
     request: Join

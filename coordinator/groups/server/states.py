@@ -73,7 +73,7 @@ class ServerGroupState(Enum):
     STOPPING = "PreparingRebalance"  #: members of the old generation are being stopped
     STARTING = "CompletingRebalance"  #: members of the new one are being started
     STABLE = "Stable"  #: the assignment is in force
-    DEAD = "Dead"  #: gone from here
+    DEAD = "Dead"  #: deleted, or coordinated elsewhere
 
 
 _BEGIN_ROUND: Mapping[ServerGroupTrigger, ServerGroupState] = MappingProxyType(

@@ -43,7 +43,7 @@ class RejoinWanted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Response):
-    """JoinGroup succeeded: in a new generation, or in the current one for a static member that came back.
+    """JoinGroup succeeded: in a new generation, or in the current one for a static member that returned.
 
     Only the leader gets `members`; `skip_assignment` says that the old assignment stays (KIP-814).
     """
@@ -87,7 +87,7 @@ class MemberIdGiven(Response):
 
 @dataclass(frozen=True, slots=True)
 class RejoinRequested(Refusal):
-    """REBALANCE_IN_PROGRESS: the group is preparing a new generation; ours still stands."""
+    """REBALANCE_IN_PROGRESS: the group is preparing a new generation; ours is still valid."""
 
 
 @dataclass(frozen=True, slots=True)

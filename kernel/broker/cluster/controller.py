@@ -95,7 +95,7 @@ def _leader(partition: PartitionView, alive: Sequence[int]) -> int:
 
 
 def _isr(partition: PartitionView, alive: Sequence[int]) -> tuple[int, ...]:
-    """Members still alive, in their order, then replicas that came back; never empty."""
+    """Members still alive, in their order, then replicas that returned; never empty."""
     if not alive:
         return partition.isr[:1] if partition.leader == NO_LEADER else (partition.leader,)
     stayed = [replica for replica in partition.isr if replica in alive]

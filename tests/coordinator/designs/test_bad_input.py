@@ -28,8 +28,8 @@ RECORDED = recording("bad")
 #: Settings of the recorded broker that ours does not have, all for features that it does not have.
 SETTINGS = {k: v for k, v in RECORDED.settings.items() if not k.startswith(("transaction.state.", "log.cleaner."))}
 
-#: Kafka reads a name that is not UTF-8 with replacement characters, and ignores bytes behind a request; it answers
-#: both. Ours closes the connection, so that a client that garbles its requests is not mistaken for another.
+#: Kafka reads a name that is not UTF-8 with replacement characters, and ignores bytes after a request; it answers both.
+#: Ours closes the connection, so that a client that garbles its requests is not mistaken for another.
 FUSSIER = {"bad/join-not-utf8", "bad/heartbeat-trailing"}
 
 

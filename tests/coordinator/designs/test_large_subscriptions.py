@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def test_newcomer_with_two_megabytes_is_refused_and_the_group_goes_on(chroot: str, tmp_path: Path) -> None:
-    """A real 4.1.1 takes it, and then answers everybody's SyncGroup with UNKNOWN_SERVER_ERROR."""
+    """A real 4.1.1 accepts it, and then answers every member's SyncGroup with UNKNOWN_SERVER_ERROR."""
     metadata = encode_subscription(MemberSubscription(topics=("t",), user_data=bytes(2_000_000)))
     joining = {
         "group_id": "g",

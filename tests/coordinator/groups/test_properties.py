@@ -37,7 +37,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         super().__init__()
         self.machine = Machine(LIMITS)
         self.generation = 0
-        self.missed_a_write = False  # the log is behind until the next rebalance then, as in Kafka
+        self.missed_a_write = False  # if so, the log is behind until the next rebalance, as in Kafka
         self.instances: dict[str, str | None] = {}
         self.producers: dict[str, Producer] = {}
         self.seen: dict[int, Member] = {}  # by identity: a member id may come again

@@ -18,7 +18,7 @@ GENERATIONS = st.one_of(st.none(), st.integers(-1, 3))
 
 
 def test_partitions_are_numbered_by_topics_in_java_order():
-    """A character beyond the basic plane sorts before U+FB00 there, and behind it in Python."""
+    """A character beyond the basic plane sorts before U+FB00 there, and after it in Python."""
     grid = Grid.of({"\ufb00": 2, "gone": 0, "\U0001d4b3": 3})
     assert grid.topics == ("\U0001d4b3", "\ufb00")
     assert grid.starts.tolist() == [0, 3, 5]

@@ -166,7 +166,7 @@ def test_members_with_one_instance_id_come_in_hash_order(strategy, expected):
 
 
 def test_members_sort_by_utf16_code_units_as_java_strings_do():
-    """U+1F600 is two surrogates in UTF-16 and sorts before U+FF21 there, behind it by code points."""
+    """U+1F600 is two surrogates in UTF-16 and sorts before U+FF21 there, after it by code points."""
     assert sorted(["\uff21", "\U0001f600"], key=java_order) == ["\U0001f600", "\uff21"]
     answer = assigned("range", {"t": 1}, {"\uff21": "t", "\U0001f600": "t"})
     assert answer == {"\U0001f600": "tp0", "\uff21": ""}

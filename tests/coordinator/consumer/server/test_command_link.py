@@ -39,7 +39,7 @@ class Link(CommandLink):
 
     async def open_second(self, connection: BrokerConnection) -> BrokerConnection:
         await self.may_open.wait()
-        self.opened.append(Connection(f"open_second {cast('Any', connection).name}"))
+        self.opened.append(Connection(f"second to {cast('Any', connection).name}"))
         return cast("BrokerConnection", self.opened[-1])
 
 
@@ -54,9 +54,9 @@ def test_request_is_not_sent_to_a_coordinator_abandoned_while_its_connection_ope
         link.may_open.set()
         with pytest.raises(Disconnected, match="abandoned meanwhile"):
             await asking
-        assert [(opened.name, opened.closed) for opened in link.opened] == [("open_second old", True)]
-        assert cast("Any", await link.for_commands()).name == "open_second new"
-        assert cast("Any", await link.for_commands()).name == "open_second new"
+        assert [(opened.name, opened.closed) for opened in link.opened] == [("second to old", True)]
+        assert cast("Any", await link.for_commands()).name == "second to new"
+        assert cast("Any", await link.for_commands()).name == "second to new"
         await link.close()
         assert [opened.closed for opened in link.opened] == [True, True]
 

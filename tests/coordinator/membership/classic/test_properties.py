@@ -136,7 +136,7 @@ class World:
                 assert isinstance(detail, Event)
                 if isinstance(detail, CoordinatorFound | CoordinatorUnknown):
                     if not self.lookups:
-                        return None  # nobody asked
+                        return None  # no such request is outstanding
                     self.lookups -= 1
                 return detail
             case "joined":
@@ -160,7 +160,7 @@ class World:
                 api, error = detail
                 asked = {"JoinGroup": MemberState.JOINING, "SyncGroup": MemberState.SYNCING}.get(api, self.member.state)
                 if asked is not self.member.state:
-                    return None  # nobody asked
+                    return None  # no such request is outstanding
                 return reaction(api, error, stamp=stamp - (what == "late"), sent_ns=now)
 
     def _new_id(self) -> str:

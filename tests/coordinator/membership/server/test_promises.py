@@ -108,7 +108,7 @@ class World:
                 assert isinstance(detail, Event)
                 if isinstance(detail, CoordinatorFound | CoordinatorUnknown):
                     if not self.lookups:
-                        return None  # nobody asked
+                        return None  # no such request is outstanding
                     self.lookups -= 1
                 return detail
             case "session":
@@ -140,7 +140,7 @@ class World:
             return
         event = self.event(what, detail)
         if event is None or (answers_await(event) and not self.member.awaiting_command):
-            return  # nobody asked
+            return  # no such request is outstanding
         before = self.member
         self.member, wanted = step(before, event, self.now)
         self.lookups += sum(isinstance(effect, FindCoordinator) for effect in wanted)

@@ -66,7 +66,7 @@ def test_response_has_all_rows_in_order_before_the_next_response(number: int) ->
 
 
 def test_rows_that_are_left_out_take_turns_like_the_others() -> None:
-    """A filter that matches nothing must not look at everything in one turn."""
+    """A filter that matches nothing must not check everything in one turn."""
 
     async def test() -> None:
         rowing = Rowing(300_000, kept=lambda number: number in (0, 7_777))

@@ -198,7 +198,7 @@ def test_unread_responses_use_at_most_the_budget_and_are_ended(chroot: str, tmp_
                 connection.close()
                 await connection.wait_closed()
             grown = broker.peak_bytes() - before
-            print(f"answers that nobody takes: {grown / MIB:.0f} MiB")  # noqa: T201
+            print(f"answers that no client reads: {grown / MIB:.0f} MiB")  # noqa: T201
             assert grown < (scale.answers_mib + min(scale.stored_mib, 55) + SLACK_MIB) * MIB
 
     play(scene())

@@ -384,7 +384,7 @@ def test_idle_connection_is_closed_even_if_its_client_never_reads() -> None:
 
 
 def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> None:
-    """As by Kafka. Nothing is read behind the request, so the server cannot see that its client has gone."""
+    """As by Kafka. Nothing is read after the request, so the server cannot see that its client has gone."""
 
     async def test() -> None:
         stub = Stub()
