@@ -1,4 +1,4 @@
-"""A real sweep that is killed and interrupted: what had ended is kept, and only the rest is run."""
+"""A real sweep that is killed and interrupted: finished runs are kept, and only the rest is run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RUNS = [f"join/eager/members-{members}_partitions-4/seed-1" for members in (1, 2
 
 @contextlib.contextmanager
 def sweep(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command under way; what it says goes to `folder/output`."""
+    """The running command; its output is written to `folder/output`."""
     with (folder / "output").open("w") as output:
         child = subprocess.Popen(
             [sys.executable, "-m", "comparison.cli.main", "sweep", *arguments], stdout=output, stderr=output, text=True
@@ -43,7 +43,7 @@ def sweep(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def until_run(number: int, folder: Path, child: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Wait until this run's group has formed; the command's processes."""
+    """Wait until this run's group has formed; returns the command's processes."""
     trace = folder / "s" / RUNS[number] / "trace" / "runner.jsonl"
     wait_until(
         lambda: (trace.exists() and '"change_settled"' in trace.read_text()) or child.poll() is not None,

@@ -32,7 +32,7 @@ def running_browser() -> Iterator[Any]:
 
 
 class Visit:
-    """One page in a context of its own: what it asked for, and what went wrong in it."""
+    """One page in its own context: its requests and its errors."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
@@ -46,7 +46,7 @@ class Visit:
 
 @contextmanager
 def visit(browser: Any, path: Path, fragment: str = "", **given: Any) -> Iterator[Visit]:
-    """Open a file; `given` are the context's options. Fails if the page asks for anything, or raises an error."""
+    """Open a file; `given` are the context's options. Fails if the page requests anything, or raises an error."""
     context = browser.new_context(**{"viewport": DESKTOP, **given})
     try:
         found = Visit(context.new_page())

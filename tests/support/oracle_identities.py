@@ -1,4 +1,4 @@
-"""Who used which member id when, the slow way."""
+"""Which process used which member id, and when, the slow way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def mistakable(events: list[Event], span: RunSpan, tolerance_ns: int) -> list[str]:
-    """Ids that two processes used at the same time, and processes in one of several groups that do not say in which."""
+    """Ids that two processes used at once, and processes in one of several groups whose events do not name it."""
     groups = Groups(events)
     used = sorted(_uses(events, span))
     found = []
@@ -41,7 +41,7 @@ def members_of(events: list[Event]) -> dict[str, list[str]]:
 
 
 def _uses(events: list[Event], span: RunSpan) -> list[tuple[str, str, str, int, int]]:
-    """Group, member, process, from when, until when."""
+    """(group, member, process, from_ns, until_ns) of every use."""
     found = []
     for event in of(events, "member_started"):
         ends = [
@@ -64,7 +64,7 @@ def _uses(events: list[Event], span: RunSpan) -> list[tuple[str, str, str, int, 
 
 
 def _at_once(held: list[tuple[int, int, str]], tolerance_ns: int) -> list[str]:
-    """Who held together with another one, in a stretch of two or more that is longer than the tolerance."""
+    """The holders that held at the same time as another one, in an overlap longer than the tolerance."""
     stretches: list[tuple[int, int, set[str]]] = []
     for piece in pieces_of(held, []):
         names = set(piece.holders)

@@ -1,4 +1,4 @@
-"""Hand-written runs in two designs, analysed without Spark, for tests of what the report draws of them.
+"""Hand-written runs in two designs, analysed without Spark, for tests of the report's drawings.
 
 One partition's owner m1 is cut off from 2 s to 8 s. In `zookeeper` it goes on, so that two members deliver from 5 s to
 8.5 s, and its commit moves the offset back; in `eager` it stops, and its commit is refused.
@@ -122,7 +122,7 @@ def write_cut(folder: Path) -> None:
         write_run(folder / "split-brain" / design, ordered, scenario="split-brain", design=design)
 
 
-#: Ends a script, loads a picture, moves a terminal's cursor, and turns the direction of what follows.
+#: Ends a script, loads a picture, moves a terminal's cursor, and reverses the direction of what follows.
 ATTACK = '</script><img src=x onerror="window.attacked=1"><script>window.attacked=1</script>\x1b[31m\u202e\'"&'
 
 
@@ -151,7 +151,7 @@ def write_hostile(folder: Path) -> None:
 
 
 def analysed_inline(folder: Path) -> dict[str, Any]:
-    """The result of the runs below a folder, with its tables beside it."""
+    """Analyse the runs below a folder; writes the tables and result.json there, and returns the result."""
     result = analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)
     write_json(folder / "result.json", result)
     return result

@@ -54,6 +54,6 @@ def data_of(
 
 
 def mapping_of(data: SweepData) -> dict[str, Any]:
-    """As sweep.json has it."""
+    """The data set as in sweep.json."""
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(data))
     return found
