@@ -12,21 +12,24 @@ from rich.table import Table
 
 from comparison.exits import Exit
 from comparison.printable import printable_all
+from comparison.report.drawing.picture import picture
+from comparison.report.drawing.scale import Scale
 from comparison.report.gantt import gantt
 from comparison.report.group_history import GroupHistory, listing, read_history
-from comparison.report.lanes import lanes
 from comparison.report.markdown import escaped, in_comment
 from comparison.report.sequence import sequence
 from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
+from comparison.report.timeline_view import timeline_view
 from comparison.report.walkthrough import walkthrough
 from kernel.errors import UserError
 from kernel.trace.reader import read_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from comparison.report.group_history import MemberRebalance
+    from comparison.report.timeline import Timeline
     from kernel.trace.reader import Trace
 
 #: The formats of each kind of diagram, its default first.
@@ -34,6 +37,8 @@ FORMS = {"sequence": ("mermaid", "markdown"), "timeline": ("mermaid", "svg", "ma
 
 #: The format that a file's suffix asks for.
 SUFFIXES = {".svg": "svg", ".md": "markdown", ".mmd": "mermaid"}
+#: Suffixes of pictures that are not drawn here.
+_OTHER_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps"})
 
 
 @click.command(
@@ -82,15 +87,17 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
 
     RUN_OR_TRACE is a run's folder or a trace file (*.jsonl). Give several to combine their traces.
     """
-    if form is None and options["output"] is not None:
-        form = SUFFIXES.get(options["output"].suffix)
+    if options["output"] is not None:
+        form = form or _form_of(options["output"])
     shown, form = _what(show, form)
     traces = _read(sources)
     history = read_history(traces)
     if as_list:
         _print_list(history)
         return Exit.AS_EXPECTED
-    chosen = _Chosen(history, options["number"], options["names"], options["from_s"], options["to_s"])
+    header = next(trace.header for trace in traces if trace.header is not None)
+    window = options["from_s"], options["to_s"]
+    chosen = _Chosen(history, header, options["number"], options["names"], window)
     text = "\n".join(_drawn(what, form, chosen, options["brief"]) for what in shown)
     if form == "markdown":
         text = f"{_caption(traces, chosen)}\n{text}"
@@ -99,6 +106,17 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
     else:
         _write(options["output"], text)
     return Exit.AS_EXPECTED
+
+
+def _form_of(output: Path) -> str | None:
+    """The format of a file's suffix; None if it says nothing. Raises `UserError` for a picture that is not drawn."""
+    if output.suffix.lower() in _OTHER_PICTURES:
+        other = output.with_suffix(".svg")
+        raise UserError(
+            f"{output.suffix} is not drawn: use -o {other}, open it in a browser and print or save it from there, or "
+            f"convert it (rsvg-convert {other} -o {output})"
+        )
+    return SUFFIXES.get(output.suffix)
 
 
 def _what(show: str | None, form: str | None) -> tuple[list[str], str]:
@@ -116,9 +134,16 @@ class _Chosen:
     """What is shown: one round or a window of time, of all members or of some."""
 
     def __init__(
-        self, history: GroupHistory, number: int | None, names: Sequence[str], from_s: float | None, to_s: float | None
+        self,
+        history: GroupHistory,
+        header: Mapping[str, Any],
+        number: int | None,
+        names: Sequence[str],
+        window: tuple[float | None, float | None],
     ) -> None:
         self.history = history
+        self.scenario, self.seed = str(header["scenario"]), int(header["seed"])
+        from_s, to_s = window
         self.members = [history.member_named(name).name for name in names]
         if from_s is None and to_s is None:
             rounds = [history.chosen_round() if number is None else history.round_numbered(number)]
@@ -165,7 +190,7 @@ def _drawn(what: str, form: str, chosen: _Chosen, brief: bool | None) -> str:
         text = sequence(history, rebalances, brief=several if brief is None else brief)
     else:
         drawn = timeline(history, chosen.window[0], chosen.window[1], chosen.members)
-        text = lanes(drawn, _title(chosen)) if form == "svg" else gantt(drawn)
+        text = _picture(chosen, drawn) if form == "svg" else gantt(drawn)
     return f"```mermaid\n{text}```\n" if form == "markdown" else text
 
 
@@ -173,7 +198,13 @@ def _title(chosen: _Chosen) -> str:
     began, ended = (chosen.history.seconds(ns) for ns in chosen.window)
     many = "s" if len(chosen.numbers) > 1 else ""
     what = f"rebalance{many} {ranges(map(str, chosen.numbers))}" if chosen.numbers else "no rebalance"
-    return f"group {chosen.history.group}: {what}, {began:.3f} to {ended:.3f} s"
+    ran = f"{chosen.scenario} in {chosen.history.design}, " if chosen.scenario else ""
+    return f"{ran}group {chosen.history.group}: {what}, {began:.3f} to {ended:.3f} s"
+
+
+def _picture(chosen: _Chosen, drawn: Timeline) -> str:
+    view = timeline_view(chosen.history, drawn, chosen.scenario, chosen.seed)
+    return picture(view, Scale(0.0, view.began_ms, view.ended_ms), _title(chosen))
 
 
 def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:

@@ -197,13 +197,13 @@ def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
     # Only members of a group rebalance; a runner's own session has no member.
     found = []
     for process in sorted(ids, key=_natural):
-        for member in ids[process]:
+        for number, member in enumerate(ids[process]):
             own = tuple(
                 e
                 for e in kept
                 if e["process"] == process and (e["member"] == member or (not e["member"] and len(ids[process]) == 1))
             )
-            name = process if len(ids[process]) == 1 else member.rpartition("_")[2]
+            name = process if len(ids[process]) == 1 else f"{process}-{number}"
             found.append(MemberHistory(name=name, ids=(member,), process=process, events=own))
     return tuple(found)
 
@@ -352,7 +352,7 @@ def listing(history: GroupHistory) -> list[Mapping[str, Any]]:
                 "members": [
                     f"{r.member.name}: {r.trigger}, {r.outcome or 'cut off'}"
                     + (f" after {len(r.attempts)} attempts" if len(r.attempts) > 1 else "")
-                    for r in each.rebalances
+                    for r in sorted(each.rebalances, key=lambda r: (_natural(r.member.name), r.began_ns))
                 ],
                 "reads": reads,
                 "writes": writes,

@@ -123,7 +123,9 @@
       for (let at = Math.ceil((from + zero) / step) * step; at <= until + zero + 1e-6; at += step) {
         const x = `${(100 * (at - zero)) / this.length}%`;
         this.over.append(shape('line', { class: 'tick', x1: x, x2: x, y2: 4 }));
-        this.over.append(shape('text', { class: 'at', x, y: 14 }, (at / 1000).toFixed(digits)));
+        const place = (at - zero - from) / (until - from);
+        const classes = place < 0.02 ? 'at first' : place > 0.98 ? 'at last' : 'at';
+        this.over.append(shape('text', { class: classes, x, y: 14 }, (at / 1000).toFixed(digits)));
       }
     }
 

@@ -75,8 +75,8 @@ class Block:
         ticks = [Shape("path", {"class": name, "d": _upright(places)}) for name, places in self.ticks.items() if places]
         return [*([Shape("path", edges)] if self.edges else []), *ticks]
 
-    def name(self, text: str, y: float) -> None:
-        self.names.append(Shape("text", {"x": "100%", "y": y}, cut(text)))
+    def name(self, text: str, y: float, *, is_cut: bool = True) -> None:
+        self.names.append(Shape("text", {"x": "100%", "y": y}, cut(text) if is_cut else text))
 
 
 def plain(text: str) -> str:

@@ -102,5 +102,6 @@ def axis(panel: Panel) -> Block:
     for at, text in panel.scale.ticks():
         x = f"{100 * at / length:.3f}%"
         block.under.append(Shape("line", {"class": "tick", "x1": x, "x2": x, "y2": 4}))
-        block.over.append(Shape("text", {"class": "at", "x": x, "y": 14}, text))
+        classes = "at first" if at < 0.02 * length else "at last" if at > 0.98 * length else "at"
+        block.over.append(Shape("text", {"class": classes, "x": x, "y": 14}, text))
     return block

@@ -40,7 +40,7 @@ _TICKS, _STRIP, _GAP = 8, 13, 3
 _MANY = 14
 
 
-def partition_lanes(panel: Panel) -> tuple[Block, int]:
+def partition_lanes(panel: Panel, *, names_cut: bool = True) -> tuple[Block, int]:
     """The block, and how many stretches were too many to be drawn one by one."""
     view, scale = panel.view, panel.scale
     overlaps = sum(len(lane.overlaps) for lane in view.partitions)
@@ -52,7 +52,7 @@ def partition_lanes(panel: Panel) -> tuple[Block, int]:
     block, bars = Block("partitions", title, under=list(disturbances(panel))), Bars(scale)
     bar = 11 if len(view.partitions) <= _MANY else 9
     for lane in view.partitions:
-        _Lane(panel, lane, bar).draw(block, bars)
+        _Lane(panel, lane, bar).draw(block, bars, names_cut=names_cut)
     return block, bars.drawn_into(block, panel.marks_max)
 
 
@@ -62,7 +62,7 @@ class _Lane:
     def __init__(self, panel: Panel, lane: PartitionView, bar: int) -> None:
         self._panel, self._scale, self._lane, self._bar = panel, panel.scale, lane, bar
 
-    def draw(self, block: Block, bars: Bars) -> None:
+    def draw(self, block: Block, bars: Bars, *, names_cut: bool) -> None:
         """Add the lane at the block's foot."""
         lane, height, top = self._lane, self._bar, block.height + 2
         named = Row(top, height, lane.name, NAMED)
@@ -81,7 +81,7 @@ class _Lane:
             new = not any(other.member == each.member and _share(other, each) > 0.5 for other in lane.named)
             classes = self._panel.classes(each.member)
             bars.add(each.from_ms, each.until_ms, delivers[row], classes, each.member, is_labelled=new)
-        block.name(lane.name, named.y + height + 3)
+        block.name(lane.name, named.y + height + 3, is_cut=names_cut)
         y = ends
         if lane.overlaps:
             block.over += _overlaps(self._scale, lane.overlaps, delivers[0].y, y - delivers[0].y, lane.name)

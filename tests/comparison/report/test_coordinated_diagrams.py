@@ -16,11 +16,14 @@ import pytest
 from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
+from comparison.report.drawing.members import styles
+from comparison.report.drawing.picture import picture as draw
+from comparison.report.drawing.scale import Scale
 from comparison.report.exchanges import member_lines, without_details
 from comparison.report.group_history import listing, read_history
-from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence
 from comparison.report.timeline import timeline
+from comparison.report.timeline_view import timeline_view
 from kernel.trace.reader import Trace
 from tests.support.mermaid import GANTT, SEQUENCE
 from tests.support.tracers import read_traces
@@ -134,7 +137,8 @@ def test_a_delayed_group_waits_and_its_members_rejoin_by_themselves():
 def test_the_list_shows_requests_and_generations():
     listed = drawn("join-eager", "--list").splitlines()
     assert listed[0].split()[:7] == ["REBALANCE", "FROM", "S", "TO", "S", "REQUESTS", "GENERATION"]
-    assert re.match(r" +1 +[\d.]+ +[\d.]+ +12 +3 +m3: subscribe, ok", listed[1])
+    assert re.match(r" +1 +[\d.]+ +[\d.]+ +12 +3 +m1: group-rebalancing, ok", listed[1])
+    assert [line.split()[-3] for line in listed[2:4]] == ["m2:", "m3:"]  # sorted by name, whoever came first
 
 
 # -- restarted members, and several streams --------------------------------------------------------------------------
@@ -174,8 +178,11 @@ def test_incarnations_of_a_member_share_a_colour_and_a_lane():
     assert [member.name for member in history.members] == ["m1", "m1.2", "m10"]
     picture = timeline(history, 0, 4 * second)
     assert [span.what for span in picture.named["t 0"]] == ["m1.2"]
-    labels = [text.text for text in ElementTree.fromstring(lanes(picture, "x")).iter() if text.tag.endswith("text")]
-    assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # its lane and the legend
+    view = timeline_view(history, picture, "join", 1)
+    shown = ElementTree.fromstring(draw(view, Scale(0, view.began_ms, view.ended_ms), "x"))
+    labels = [text.text for text in shown.iter() if text.tag.endswith("text")]
+    assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # its row of phases, and the legend
+    assert styles([view])["m1"] == styles([view])["m1.2"]
     assert timeline(history, 0, 2 * second).members == ("m1", "m10")  # the second incarnation has not begun
 
 
