@@ -1,4 +1,4 @@
-"""`TopicAdmin` beside brokers that answer too little."""
+"""`TopicAdmin` with brokers whose answers lack something."""
 
 from __future__ import annotations
 

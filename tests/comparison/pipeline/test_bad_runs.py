@@ -1,4 +1,4 @@
-"""One bad run ends only itself: the others are analysed, and the file and the line are named with what is wrong."""
+"""A bad run affects only itself: the others are analysed, and its file, line and problem are named."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def analysed(folder: Path) -> dict[str, Any]:
 
 
 def change(path: Path, line: int, old: str, new: str) -> None:
-    """Change one line, which counts from 1."""
+    """Change one line; lines count from 1."""
     lines = path.read_text(encoding="utf-8").splitlines()
     assert old in lines[line - 1]
     lines[line - 1] = lines[line - 1].replace(old, new, 1)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun
 
 FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
-#: Lines are lost, doubled, and something else, in the files of a member.
+#: Lines are lost, duplicated or replaced in the files of a member.
 DAMAGE = {3: b"", 20: b"garbage\n", 40: None}
 ALL = 1 << 40
 

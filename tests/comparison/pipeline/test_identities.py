@@ -1,5 +1,5 @@
-"""Who is who in a trace: ids that are used again, two files of one process, two groups on one topic. The figures are
-right, or the verdict is unknown and says why.
+"""Identities in a trace: reused ids, two files of one process, two groups on one topic. The figures are right, or the
+verdict is unknown and says why.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ EXPECTED, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOWN
 
 
 def test_two_files_of_one_process_and_member_are_unknown(tmp_path: Path) -> None:
-    """Each has a part of what the member did, with sequence numbers of its own, and both are listed."""
+    """Each has a part of the member's events, with its own sequence numbers, and both are listed."""
     first = [started(1, "m1"), told(10, "m1", "assigned"), named(10), acked(60, 0, 19), polled(70, "m1", 0, 9)]
     second = [started(1, "m1"), polled(80, "m1", 10, 19), told(90, "m1", "revoked")]
     folder = write_run(tmp_path / "run", [*BEGUN, *first, *CHANGED, *ENDED], scenario="scale-out", design="eager")
@@ -106,7 +106,7 @@ FIRST_LIFE = [started(1, "m1"), told(10, "m1", "assigned"), named(10), acked(60,
 
 
 @pytest.mark.parametrize("second", ["m1", "m1.2", "m2"], ids=["the same process", "its restart", "another process"])
-def test_member_id_that_is_used_again_is_told_apart(tmp_path: Path, second: str) -> None:
+def test_reused_member_id_counts_as_two_members(tmp_path: Path, second: str) -> None:
     over = [told(110, "m1", "revoked"), e(111, "m1", "member_closed", member="a", group="g")]
     if second != "m1":
         over.append(e(112, "runner", "process_ended", target="m1", how="leave", code=0))
@@ -120,7 +120,7 @@ def test_member_id_that_is_used_again_is_told_apart(tmp_path: Path, second: str)
 
 
 def test_member_id_that_two_live_processes_use_is_unknown(tmp_path: Path) -> None:
-    """The authority names ids: whether m1's commit is the owner's, nobody can say."""
+    """The authority names ids, so it is unknown whether m1's commit is the owner's."""
     other = [started(150, "m2"), told(160, "m1", "revoked"), told(170, "m2", "assigned"), polled(180, "m2", 10, 19)]
     run = found_in(tmp_path / "run", [*BEGUN, *FIRST_LIFE, *CHANGED, *other, stored(190, "a", 20), *ENDED])
     assert run.problems == ["m1 and m2 used the member id a of the group g at the same time"]
@@ -154,7 +154,7 @@ G = [started(1, "m1"), told(10, "m1", "assigned"), named(10)]
 H = [started(1, "n1", "b", "h"), told(10, "n1", "assigned", member="b"), named(10, "b", "h")]
 
 
-def test_groups_on_one_topic_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_groups_on_one_topic_are_independent(tmp_path: Path) -> None:
     """Both own the partition, get every record, and commit; g hands it over to another member."""
     load = [acked(60 + 10 * number, 10 * number, 10 * number + 9) for number in range(100)]
     of_h = [polled(66 + 10 * number, "n1", 10 * number, 10 * number + 9, member="b") for number in range(100)]
@@ -201,7 +201,7 @@ def test_partition_kept_through_another_groups_rebalance_need_not_be_delivered()
     assert [(each.kept, each.delivered) for each in found.kept.values()] == [(2, 1)]
 
 
-def test_rounds_of_groups_without_a_coordinator_are_their_own() -> None:
+def test_rounds_of_groups_without_a_coordinator_are_kept_apart() -> None:
     def rebalance(at_ms: float, process: str, member: str, kind: str, **fields: str) -> Event:
         return e(at_ms, process, f"rebalance_{kind}", member=member, stream=0, **fields)
 
@@ -232,7 +232,7 @@ def test_group_gets_the_topics_that_it_reads() -> None:
     assert found.coverage[-1, "believed"].gap == 2 * 1_950 * MS
 
 
-def test_member_of_two_groups_in_one_process_is_told_apart() -> None:
+def test_member_of_two_groups_in_one_process_counts_as_two() -> None:
     other = [started(1, "m1", "b", "h"), told(10, "m1", "assigned", member="b"), named(10, "b", "h")]
     polls = [polled(70, "m1", 0, 9), polled(70, "m1", 0, 9, member="b")]
     found = measured([*BEGUN, *G, *other, acked(60, 0, 9), *polls, *ENDED])

@@ -1,4 +1,4 @@
-"""Damaged traces: whatever is missing, doubled or out of order, the verdict is unknown, and says which file and why."""
+"""Damaged traces: if anything is missing, duplicated or out of order, the verdict is unknown, with file and reason."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_damaged_trace_is_unknown_with_the_reason(tmp_path: Path, damage: Callab
     assert all("as recorded" in verdict.reason for verdict in run.verdicts)
 
 
-def test_every_file_has_a_row_also_one_that_is_gone(tmp_path: Path) -> None:
+def test_every_file_has_a_row_even_a_missing_one(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "pause", PAUSE, scenario="pause")
     listed = [{"file": f"{process}.jsonl", "process": process, "role": "member"} for process in ("m1", "m3")]
     (folder / "run.json").write_text(json.dumps({"traces": listed}))

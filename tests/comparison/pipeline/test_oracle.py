@@ -104,7 +104,7 @@ def test_overlap_counts_as_a_whole(
     assert doubled(measured(*FIRST, *events, tolerance_ms=tolerance_ms).coverage[WHOLE, BELIEVED]) == expected
 
 
-def test_overlap_is_told_with_its_first_two_holders() -> None:
+def test_overlap_names_its_first_two_holders() -> None:
     events = [told(100, "m2", "assigned"), told(102, "m3", "assigned"), told(103, "m2", "revoked")]
     coverage = measured(*FIRST, *events).coverage[WHOLE, BELIEVED]
     assert coverage.doubled_first is not None
@@ -136,7 +136,7 @@ def test_delivery_is_not_bridged_over_a_change_of_the_claim() -> None:
     ]
     coverage = measured(*events).coverage[WHOLE, DELIVERING]
     assert (coverage.held, coverage.doubled) == (150 * MS, 0)
-    # Of another partition the stream may be told anything.
+    # Events about another partition do not matter.
     others = [told(event["t_ns"] / MS, "m1", "revoked", "t1") for event in events if event["process"] == "m1"]
     kept = [event for event in events if "partitions" not in event]
     assert doubled(measured(*kept, *others).coverage[WHOLE, DELIVERING]) == (50, 50)
@@ -200,11 +200,11 @@ def test_delivery_at_the_moment_of_its_naming_is_the_owners() -> None:
     assert commits(polled(98, "m2", 0, 9), named(100, "m2"), named(0, "m1")).stale_delivered == 10
 
 
-def test_delivery_while_nobody_is_named_is_not_stale() -> None:
+def test_delivery_while_no_owner_is_named_is_not_stale() -> None:
     assert commits(named(0, "m1"), cleared(50), polled(100, "m2", 0, 9), named(100.5, "m1")).stale_delivered == 0
 
 
-def test_groups_on_one_topic_do_not_disturb_each_other() -> None:
+def test_groups_on_one_topic_are_independent() -> None:
     one = [
         started(0, "m1"),
         told(1, "m1", "assigned"),
@@ -266,7 +266,7 @@ def test_old_and_fenced_commits() -> None:
     assert (found.old_accepted, found.refused, found.fenced) == (1, 2, 1)
 
 
-def test_final_offsets_are_held_against_commits_that_were_not_in_flight() -> None:
+def test_final_offsets_are_compared_with_commits_that_were_not_in_flight() -> None:
     def final(committed: int, end: int) -> Event:
         return e(1_000, "runner", "final_offset", group="g", p=0, committed=committed, end=end)
 

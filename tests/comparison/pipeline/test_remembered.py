@@ -1,4 +1,4 @@
-"""An analysis after another one: what has not changed is kept, and everything is as if it had been read anew."""
+"""A repeated analysis: unchanged runs are kept, and the result is as if everything had been read again."""
 
 from __future__ import annotations
 

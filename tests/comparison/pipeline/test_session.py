@@ -106,7 +106,7 @@ print(jvm.is_running(), flush=True)
 """
 
 
-def test_session_starts_in_the_background_and_ends_unused_if_nobody_asks_for_it() -> None:
+def test_session_starts_in_the_background_and_ends_if_it_is_not_used() -> None:
     with session_process(program=_STARTING) as process:
         output, errors = process.communicate(timeout=300)
     assert (output.split(), errors) == (["meanwhile", "10", "False"], "")

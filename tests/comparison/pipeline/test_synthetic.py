@@ -1,4 +1,4 @@
-"""The generator writes valid traces, in order of time, the same ones for the same seed, with the faults asked for."""
+"""The generator writes valid traces, in order of time, the same ones for the same seed, with the requested faults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_synthetic_lines_are_what_a_writer_writes(written: dict[str, Trace]) -> 
         assert times == sorted(times)
 
 
-def test_synthetic_files_of_processes_that_end_in_good_order_have_an_end_marker(written: dict[str, Trace]) -> None:
+def test_synthetic_files_of_processes_that_end_normally_have_an_end_marker(written: dict[str, Trace]) -> None:
     dead = {event["target"] for event in written["runner"].of("process_ended") if event["how"] == "kill"}
     torn = {name for name, trace in written.items() if trace.quarantined}
     assert dead

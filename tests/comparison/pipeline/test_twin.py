@@ -1,4 +1,4 @@
-"""The pipeline beside a twin in plain Python, on runs in which everything happens; whole, and cut into parts."""
+"""The pipeline compared with a twin in plain Python, on runs with all kinds of events, whole and cut into parts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
 @SLOW
 @given(RUNS, traces())
 def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, Any]]) -> None:
-    """Row by row, what is only counted otherwise: who had which partition, and how each commit was judged."""
+    """Row by row, what other tests only count: the owners of partitions, and how each commit was judged."""
     _, figures = measure(run, tables(events, numbered=True))
     assert figures.intervals is not None
     names = ("view", "group", "topic", "partition", "owner", "from_ns", "until_ns", "closed_by", "gone_ns")
@@ -109,7 +109,7 @@ def _rows(table: pa.Table, names: Iterable[str]) -> Counter[tuple[Any, ...]]:
 
 
 def _unlike(found: Measured, expected: Measured) -> list[str]:
-    """How they differ, but for the number of all events, which the pipeline takes from the reading of the files."""
+    """Their differences, except for the number of all events, which the pipeline takes from reading the files."""
     expected.counts = [count for count in expected.counts if count.kind != "total"]
     return differences(found, expected)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def joined(run: SweepRun) -> dict[str, Any]:
-    """A join whose reads grow with the square of the group in zookeeper, and which needs none elsewhere."""
+    """A join whose reads grow with the square of the group in zookeeper, and that needs no reads in other designs."""
     members = run.planned.parameters.members
     reads = 5 * members**2 if run.cell.design == "zookeeper" else 0
     change = change_of(

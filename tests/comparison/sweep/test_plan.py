@@ -1,4 +1,4 @@
-"""From a grid to its runs: every combination that can work, once, in a folder of its own."""
+"""From a grid to its runs: every combination that can work, once, in its own folder."""
 
 from __future__ import annotations
 

@@ -80,7 +80,9 @@ END = b'{"end":{"events":1,"monotonic_ns":2}}'
         (b'{"seq":5}\n{"end":{}}\n', False, (b'{"seq":5}\n{"end":{}}\n', None)),
     ],
 )
-def test_header_and_end_marker_are_no_events(text: bytes, is_first: bool, expected: tuple[bytes, bytes | None]) -> None:
+def test_header_and_end_marker_are_not_events(
+    text: bytes, is_first: bool, expected: tuple[bytes, bytes | None]
+) -> None:
     assert inner_lines(text, is_first=is_first) == expected
 
 

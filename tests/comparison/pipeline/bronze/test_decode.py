@@ -28,7 +28,7 @@ from tests.support.drawn_events import ANY_EVENT, events_of_kind, line_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What a damaged byte becomes: what JSON is made of, and what it is not.
+#: What a damaged byte becomes: parts of JSON, and bytes that are not.
 DAMAGE = st.sampled_from(list(b'"{}[],:\\019-.eatnx \x00\x7f'))
 
 
@@ -41,7 +41,7 @@ def _nothing_is_alike() -> Iterator[None]:
 
 
 def as_mapping(kind: str, event: Any) -> dict[str, Any]:
-    """What was decoded, with every field of its kind."""
+    """The decoded event, with every field of its kind."""
     return {**msgspec.to_builtins(event), "kind": getattr(event, "kind", kind)}
 
 
@@ -57,7 +57,7 @@ def in_order(decoded: Decoded) -> dict[str, list[dict[str, Any]]]:
 
 
 def by_the_reader(chunk: bytes) -> tuple[dict[str, list[dict[str, Any]]], list[tuple[int, Reason]]]:
-    """What the plain reader makes of the lines: the events by kind, and the place and reason of each unusable line."""
+    """The plain reader's result: the events by kind, and the place and reason of each unusable line."""
     events: dict[str, list[dict[str, Any]]] = {}
     unusable = []
     for number, line in enumerate(chunk.split(b"\n"), start=1):
@@ -113,7 +113,7 @@ def test_events_of_several_kinds_stay_in_the_order_of_their_lines(events: list[d
 
 
 def damaged(draw: st.DrawFn, line: bytes) -> bytes:
-    """The line with one damage in it, which leaves its end as it is."""
+    """The line with one damage that leaves its end intact."""
     text = line[:-1]
     place = draw(st.integers(0, len(text)))
     match draw(st.sampled_from(["keep", "replace", "insert", "cut out", "tear"])):
@@ -246,7 +246,7 @@ def test_chunk_without_lines_has_no_events(chunk: bytes) -> None:
     assert (in_order(found), found.unusable, found.places.shape) == ({}, [], (0, 2))
 
 
-def test_unusable_line_is_told_by_its_beginning_and_what_is_wrong() -> None:
+def test_unusable_line_is_shown_by_its_beginning_with_the_problem() -> None:
     chunk = GOOD + GOOD.replace(b'"group":"g"', b'"group":5,"more":"' + b"x" * 1_500 + b'"')
     (unusable,) = decoded(chunk).unusable
     assert (unusable.line, unusable.detail) == (2, "group should be text, is int")

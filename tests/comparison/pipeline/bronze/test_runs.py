@@ -102,7 +102,7 @@ def test_runs_are_found_in_order_with_what_their_headers_say(tmp_path: Path) -> 
     ]
 
 
-def test_what_is_no_file_ends_nothing(tmp_path: Path) -> None:
+def test_entries_that_are_not_files_are_counted_as_unreadable(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", EVENTS)
     (run / "trace" / "folder.jsonl").mkdir()
     (run / "trace" / "gone.jsonl").symlink_to(tmp_path / "nowhere")

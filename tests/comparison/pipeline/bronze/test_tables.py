@@ -1,4 +1,4 @@
-"""Tables of events: what the lines said, on the run's clock, and the same after a way through Parquet."""
+"""Tables of events: the content of the lines, on the run's clock, unchanged by a round trip through Parquet."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def test_event_of_an_unknown_kind_has_a_row_with_its_kind() -> None:
 
 @given(st.lists(ANY_EVENT, max_size=8))
 @settings(max_examples=30)
-def test_tables_are_the_same_after_a_way_through_parquet(
-    tmp_path_factory: pytest.TempPathFactory, events: list
-) -> None:
+def test_tables_survive_a_round_trip_through_parquet(tmp_path_factory: pytest.TempPathFactory, events: list) -> None:
     folder = tmp_path_factory.mktemp("events")
     run = traced_run(design="eager")
     found = tables_from(events)

@@ -93,7 +93,7 @@ def test_first_overlap_names_two_that_held(case: str) -> None:
     assert (found.low, found.high, {found.owner, found.other}) == (*first[:2], {*first[4:]})
 
 
-def test_overlap_lasts_as_long_as_there_are_two_whoever_comes_and_goes() -> None:
+def test_overlap_lasts_as_long_as_there_are_any_two_owners() -> None:
     found = covered([("a", 0, 10), ("b", 2, 5), ("c", 5, 9)], [(0, 10)])
     assert (found.doubled, found.doubled_longest, found.gap, found.unsettled_until) == (7, 7, 0, 9)
     three = covered([("a", 0, 10), ("b", 2, 9), ("c", 4, 6)], [])
@@ -101,8 +101,8 @@ def test_overlap_lasts_as_long_as_there_are_two_whoever_comes_and_goes() -> None
 
 
 @pytest.mark.parametrize("third", [[], [("c", 4, 5)], [("c", 0, 4)]])
-def test_tolerance_is_held_against_the_whole_overlap(third: list[tuple[str, int, int]]) -> None:
-    """Three of double ownership are three, also when a third owner cuts them up."""
+def test_tolerance_applies_to_the_whole_overlap(third: list[tuple[str, int, int]]) -> None:
+    """Three units of double ownership are three, also when a third owner divides them."""
     two = [("a", 0, 6), ("b", 3, 9)]
     assert covered([*two, *third], [(0, 9)], tolerance=2).doubled >= 3
     assert covered(two, [(0, 9)], tolerance=3).doubled == 0

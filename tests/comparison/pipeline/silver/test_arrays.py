@@ -1,4 +1,4 @@
-"""Operations on groups of rows, each beside a naive twin that looks at one row at a time."""
+"""Operations on groups of rows, each compared with a naive twin that handles one row at a time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def firsts(rows: list[tuple[int, bool, int]]) -> NDArray[np.bool_]:
 
 
 def same(rows: list[tuple[int, bool, int]], place: int) -> range:
-    """The rows of the stretch that `place` is in."""
+    """The rows of the stretch that contains `place`."""
     mine = [other for other, row in enumerate(rows) if row[0] == rows[place][0]]
     return range(mine[0], mine[-1] + 1)
 

@@ -115,7 +115,7 @@ def test_lane_has_whom_the_authority_names_above_and_who_delivers_below() -> Non
     assert of_m2 == [(4_500, above.y, 5_500), (5_000, below[1].y, 5_000)]
 
 
-def test_overlap_is_labelled_with_both_members_and_said_to_those_who_cannot_see() -> None:
+def test_overlap_is_labelled_with_both_members_and_described_for_screen_readers() -> None:
     block, _ = partition_lanes(panel(view(SPLIT)))
     assert "two deliver: m1 + m2" in [shape.text for shape in block.over]
     assert "t-0: m1 + m2 deliver at once for 3.50 s" in hints(block.over)
@@ -137,7 +137,7 @@ def test_unowned_stretch_is_hatched_and_a_short_one_too() -> None:
     assert str(gapped.attributes["d"]).startswith("m6000 ")
 
 
-def test_commits_are_told_apart_by_signs() -> None:
+def test_commits_have_different_signs() -> None:
     block, _ = partition_lanes(panel(view(SPLIT)))
     assert {name: len(paths) for name, paths in block.ticks.items()} == {"ok": 1, "stale": 1}
     signs = {shape.text: shape.hint for shape in block.over if shape.text in {"×", "▼"}}
