@@ -62,27 +62,31 @@ def analysed(
     Raises `EnvironmentFault` when the disk is full.
     """
     # Imported only here: loading Spark takes longer than most commands.
-    from comparison.cli.damage import damage_of
-    from comparison.pipeline.analysis import Again
-    from comparison.pipeline.analysis import analyze as analyze_on
-    from comparison.pipeline.session import spark_session
-    from comparison.pipeline.spark.stores import copied
-    from comparison.pipeline.written import TABLES
+    from comparison.pipeline.bronze.runs import trace_bytes
+    from comparison.pipeline.session import LONG_RUN_BYTES, starting_session
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
     chosen = spark or SparkChoice()
-    starting = spark_session(chosen.master, memory=chosen.memory, options=chosen.options)
+    long_run = trace_bytes(run_dirs) >= LONG_RUN_BYTES
+    starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options, long_run=long_run)
     try:
-        with starting as session:
+        with starting as started:
+            # Loaded while the JVM starts.
+            from comparison.cli.damage import damage_of
+            from comparison.pipeline.analysis import Again
+            from comparison.pipeline.analysis import analyze as analyze_on
+            from comparison.pipeline.spark.stores import copied
+            from comparison.pipeline.written import TABLES
+
             result = analyze_on(
-                session,
+                started.session,
                 run_dirs,
                 output=folder,
                 progress=progress,
                 again=Again.READING if again else Again.NOTHING,
-                copies=copied(session, sources.uris, folder / SOURCES, progress),
+                copies=copied(started.session(), sources.uris, folder / SOURCES, progress) if sources.uris else {},
                 bundles=sources.folders,
             )
         if report:

@@ -53,7 +53,7 @@ class Again(Enum):
 
 
 def analyze(
-    spark: SparkSession,
+    spark: SparkSession | Callable[[], SparkSession],
     run_dirs: Sequence[Path],
     *,
     output: Path | None = None,
@@ -64,6 +64,7 @@ def analyze(
 ) -> dict[str, Any]:
     """Analyse every run at or below the folders given, and return the result as result.json has it.
 
+    A session that is still starting (`StartingSession.session`) is waited for only when it is needed.
     `copies` are further folders, and what they are copies of. `bundles` are the folders that may have a command.json
     besides the output.
 
@@ -84,9 +85,10 @@ def analyze(
     if len(known.found) == len(runs) and known.tables_hold:
         found = known.found
     else:
+        session = spark() if callable(spark) else spark
         tables = staging(folder)
         try:
-            found = _completed(spark, runs, marks, known, before, tables)
+            found = _completed(session, runs, marks, known, before, tables)
             publish(folder)
         except BaseException:
             discard(folder)

@@ -44,6 +44,8 @@ class SparkFailed(RebalanceLabError):
     """A Spark job failed; the message is Spark's own."""
 
 
+#: A long run is an analysis of at least this much: some five million events.
+LONG_RUN_BYTES = 1 << 30
 #: How long a cluster may take to give us the first executor.
 EXECUTORS_TIMEOUT_S = 60.0
 #: The rest of the executors register about when the first does: the wait ends when none has for this long.
