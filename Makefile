@@ -53,8 +53,9 @@ bench: setup  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARGS=
 draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 	$(BIN)/python -m docs.draw $(ARGS)
 
-names: setup  ## rewrite the page that maps the tests of Kafka's coordinator to ours
+names: setup  ## rewrite the pages that are made from the code: tests of Kafka's coordinator, trace files, tables
 	$(BIN)/python -m docs.name_tests
+	$(BIN)/python -m docs.table_pages
 
 clean:  ## remove the virtual environment, builds and all runs
 	rm -rf $(VENV) runs build *.egg-info

@@ -44,7 +44,7 @@ from comparison.pipeline.silver.context import bounds_of
 from comparison.pipeline.silver.groups import NamedGroups, groups_of
 from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
-from comparison.pipeline.silver.windows import fault_table
+from comparison.pipeline.silver.windows import change_table, fault_table
 from kernel.garbage import collection_put_off
 from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_integrity, run_problems
 from kernel.trace.reader import Reason, end_of
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 #: The folders of the tables that tasks write.
 EVENTS, OWNERSHIP, SEGMENTS, COMMITS = "events", "ownership", "segments", "commits"
-ROUNDS, PHASES, FAULTS = "rounds", "phases", "faults"
+ROUNDS, PHASES, CHANGES, FAULTS = "rounds", "phases", "changes", "faults"
 
 
 class BrokenRun(Exception):
@@ -280,6 +280,7 @@ OF_PARTITIONS: Mapping[str, Callable[[PartitionFigures], pa.Table | None]] = {
 OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = {
     ROUNDS: lambda measured: round_table(measured.rounds),
     PHASES: lambda measured: phase_table(measured.phases),
+    CHANGES: lambda measured: change_table(measured.changes),
     FAULTS: lambda measured: fault_table(measured.faults),
 }
 

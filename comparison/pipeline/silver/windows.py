@@ -109,6 +109,31 @@ def faults_of(runner: Iterable[Mapping[str, Any]]) -> list[FaultPeriod]:
     return found
 
 
+#: One row a change or fault that is measured as one; `until_ns` is null if nothing ended it.
+CHANGE_SCHEMA = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("change", pa.string()),
+        ("round", pa.int64()),
+        ("members", pa.int64()),
+        ("from_ns", pa.int64()),
+        ("settled_ns", pa.int64()),
+        ("healed_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+    ]
+)
+
+
+def change_table(changes: Iterable[ChangeWindow]) -> pa.Table:
+    """CHANGE_SCHEMA."""
+    rows = [
+        msgspec.structs.asdict(each)
+        | {"number": each.window, "until_ns": each.until_ns if each.until_ns < FOREVER_NS else None}
+        for each in changes
+    ]
+    return pa.Table.from_pylist(rows, CHANGE_SCHEMA)
+
+
 def fault_table(faults: Iterable[FaultPeriod]) -> pa.Table:
     """FAULT_SCHEMA."""
     return pa.Table.from_pylist([msgspec.structs.asdict(each) for each in faults], FAULT_SCHEMA)

@@ -1,0 +1,275 @@
+"""Write `trace-format.md` and `tables.md`, the dictionaries of trace files and of the tables of an analysis.
+
+    python -m docs.table_pages      from the root of the project
+
+Both are generated from the schemas in the code and from `docs.columns`; a test compares them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from comparison.metrics import METRICS
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, FILE_NAMES, RUN_COLUMNS, UNKNOWN_KIND
+from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
+from comparison.pipeline.gold.commits import COMMIT_SCHEMA
+from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
+from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
+from comparison.pipeline.silver.rounds import PHASE_SCHEMA, ROUND_SCHEMA
+from comparison.pipeline.silver.windows import CHANGE_SCHEMA, FAULT_SCHEMA
+from comparison.pipeline.written import FILES_SCHEMA, METRICS_SCHEMA, RUNS_SCHEMA, VERDICTS_SCHEMA
+from docs import columns
+from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS, SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from docs.columns import Column
+    from kernel.trace.events import Type
+
+DOCS = Path(__file__).parent
+TRACE_PAGE, TABLES_PAGE = DOCS / "trace-format.md", DOCS / "tables.md"
+#: In every table.
+RUN_NAMES = tuple(column.name for column in RUN_COLUMNS)
+_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int64())]))
+_TYPES: Mapping[pa.DataType, str] = {
+    pa.string(): "text",
+    pa.int64(): "integer",
+    pa.float64(): "number",
+    pa.bool_(): "flag",
+    pa.list_(pa.string()): "list of texts",
+    _PARTITIONS: "list of (topic, partition)",
+}
+
+
+class Table(NamedTuple):
+    """A table of an analysis: what a row is, what tells rows apart beside the run, and a query."""
+
+    schema: pa.Schema
+    files: str
+    row: str
+    key: tuple[str, ...]
+    query: str
+
+
+#: Every table but those of events.
+TABLES: Mapping[str, Table] = MappingProxyType(
+    {
+        "runs": Table(
+            RUNS_SCHEMA,
+            "runs.parquet",
+            "One row a run.",
+            (),
+            "SELECT scenario, design, seed, verdict, events FROM 'tables/runs.parquet' ORDER BY run_id",
+        ),
+        "verdicts": Table(
+            VERDICTS_SCHEMA,
+            "verdicts.parquet",
+            "One row a check of a run.",
+            ("check_name",),
+            "SELECT run_id, check_name, reason FROM 'tables/verdicts.parquet' WHERE outcome <> 'as expected'",
+        ),
+        "metrics": Table(
+            METRICS_SCHEMA,
+            "metrics.parquet",
+            "One row a figure of a run. [Metrics](#metrics-by-name) says what each is.",
+            ("metric",),
+            "SELECT design, median(value) AS settled_ms FROM 'tables/metrics.parquet'\n"
+            "WHERE metric = 'converge_ms' GROUP BY design",
+        ),
+        "files": Table(
+            FILES_SCHEMA,
+            "files.parquet",
+            "One row a trace file, also for one that run.json lists and that is missing.",
+            ("file",),
+            "SELECT run_id, file, unnest(problems) AS problem FROM 'tables/files.parquet'",
+        ),
+        "quarantine": Table(
+            QUARANTINE_SCHEMA,
+            "quarantine/*.parquet",
+            "One row an unusable line; of each file only the first ones, `files` has the number of all. Without such "
+            "lines there is no table.",
+            ("file", "line"),
+            "SELECT run_id, file, line, reason, detail FROM 'tables/quarantine/*.parquet'",
+        ),
+        "ownership": Table(
+            INTERVAL_SCHEMA,
+            "ownership/*.parquet",
+            "One row an interval in which somebody had a partition: three views of it.",
+            ("view", "group_id", "topic", "partition", "owner", "from_ns"),
+            "SELECT owner, count(*) AS times, sum(until_ns - from_ns) / 1e9 AS owned_s\n"
+            "FROM 'tables/ownership/*.parquet' WHERE view = 'believed' GROUP BY owner",
+        ),
+        "segments": Table(
+            SEGMENT_SCHEMA,
+            "segments/*.parquet",
+            "One row a stretch of a partition's line in which nothing changes: unowned time, double ownership, lost "
+            "and repeated records.",
+            ("view", "group_id", "topic", "partition", "low"),
+            "SELECT topic, partition, sum(high - low) / 1e9 AS unowned_s\n"
+            "FROM 'tables/segments/*.parquet' WHERE view = 'authority' AND is_wanted AND holders = 0\n"
+            "GROUP BY topic, partition",
+        ),
+        "commits": Table(
+            COMMIT_SCHEMA,
+            "commits/*.parquet",
+            "One row a commit at the authority, with what was true of it then.",
+            ("group_id", "topic", "partition", "t_ns", "by_member"),
+            "SELECT t_ns, topic, partition, by_member, moved_back_by\n"
+            "FROM 'tables/commits/*.parquet' WHERE moved_back_by > 0",
+        ),
+        "rounds": Table(
+            ROUND_SCHEMA,
+            "rounds/*.parquet",
+            "One row a rebalance of a whole group: a coordinator's generation, or overlapping rebalances of members.",
+            ("round",),
+            "SELECT run_id, round, (until_ns - from_ns) / 1e6 AS lasted_ms FROM 'tables/rounds/*.parquet'",
+        ),
+        "phases": Table(
+            PHASE_SCHEMA,
+            "phases/*.parquet",
+            "One row a phase of a member's rebalance.",
+            ("process", "member", "phase", "from_ns"),
+            "SELECT phase, median(until_ns - from_ns) / 1e6 AS median_ms FROM 'tables/phases/*.parquet' GROUP BY phase",
+        ),
+        "changes": Table(
+            CHANGE_SCHEMA,
+            "changes/*.parquet",
+            "One row a change of the group, or a fault that is measured like one, and the time in which its cost is "
+            "counted.",
+            ("number",),
+            "SELECT run_id, change, round, (settled_ns - from_ns) / 1e6 AS settled_ms FROM 'tables/changes/*.parquet'",
+        ),
+        "faults": Table(
+            FAULT_SCHEMA,
+            "faults/*.parquet",
+            "One row a fault of one process.",
+            ("fault", "target", "from_ns"),
+            "SELECT fault, target, (healed_ns - from_ns) / 1e6 AS lasted_ms FROM 'tables/faults/*.parquet'",
+        ),
+    }
+)
+
+_TRACE_HEAD = f"""# The trace format
+
+Generated by `python -m docs.table_pages` from `kernel/trace/events.py`; do not edit.
+
+Every process of a run writes one file, `trace/<process>.jsonl`, of JSON lines in UTF-8: a header, events, and an end
+marker. `run.json` lists the files under `traces`. This is schema {SCHEMA_VERSION}; schema 1 had no end marker.
+
+- An event that lacks a field, or has one of another type, is kept out of the figures and counted. One of an unknown
+  kind is kept. Further fields are ignored.
+- Times are nanoseconds. Moments of files with one `boot_id` compare exactly; others are aligned by their wall clocks,
+  and within the run's tolerance (50 ms) no order is claimed.
+- A process that is killed leaves no end marker. Any other file without one, a number that is missing or there twice,
+  and a time that goes backwards make every verdict of the run unknown.
+- Partitions are `[{{"topic": "t", "partition": 0}}, ...]`. Detail is any JSON object.
+"""
+_TABLES_HEAD = """# The tables of an analysis
+
+Generated by `python -m docs.table_pages` from the schemas in the code; do not edit. Examples that answer questions with
+them, in pandas, DuckDB and Spark, are in [examples](examples/README.md).
+
+`rebalance-lab analyze` and every run leave Parquet files in `tables/` of the run's folder, or of the folder of all runs
+of a command. No column needs quotes in a query. Times are nanoseconds on the run's clock, which begins with the
+runner's trace. Where nothing is said of null, there is none. The queries are DuckDB's, for the folder above `tables/`.
+
+Every table begins with the columns that say which run a row is of, and they are part of every key:
+
+"""
+
+
+def trace_page() -> str:
+    """The page of trace files."""
+    parts = [
+        _TRACE_HEAD,
+        '## The header\n\nThe first line: `{"header": {...}}`.\n',
+        _fields(HEADER_FIELDS, columns.HEADER),
+        '## The end marker\n\nThe last line: `{"end": {...}}`.\n',
+        _fields(END_FIELDS, columns.END),
+        "## Every event\n",
+        _fields(COMMON_FIELDS, columns.COMMON),
+        "## Kinds\n",
+    ]
+    for name, kind in KINDS.items():
+        parts.append(f"### {name}\n\n{kind.meaning}\n")
+        parts.append(_fields(kind.fields, {field: _meaning(name, field) for field in kind.fields}, kind.optional))
+    return "\n".join(parts)
+
+
+def _meaning(kind: str, field: str) -> Column:
+    return columns.OF_KIND.get((kind, field), columns.FIELDS[field])
+
+
+def _fields(fields: Mapping[str, Type], meanings: Mapping[str, Column], optional: frozenset[str] = frozenset()) -> str:
+    common = meanings is columns.COMMON
+    rows = []
+    for name, type_ in fields.items():
+        column = meanings[name]
+        null = column.null if common or name in optional else ""
+        rows.append((f"`{name}`", type_.value, column.unit, column.meaning, null))
+    return _table(("field", "type", "unit", "meaning", "null, or left out"), rows)
+
+
+def tables_page() -> str:
+    """The page of tables."""
+    run = _columns(pa.schema(RUN_COLUMNS), columns.RUN)
+    parts = [_TABLES_HEAD + run]
+    for name, table in TABLES.items():
+        own = pa.schema([column for column in table.schema if column.name not in RUN_NAMES])
+        key = ", ".join(f"`{each}`" for each in ("run_id", *table.key))
+        parts.append(f"## {name}\n\n`tables/{table.files}`. {table.row} Key: {key}.\n")
+        parts.append(_columns(own, columns.TABLES[name]))
+        parts.append(f"```sql\n{table.query}\n```\n")
+    return "\n".join([*parts, _events(), _metrics()])
+
+
+def _events() -> str:
+    common = [*columns.EVENT, *(name for name in COMMON_FIELDS if name not in ("ns", "kind"))]
+    shared = pa.schema([EVENT_SCHEMAS["run_started"].field(name) for name in EVENT_SCHEMAS["run_started"].names][:8])
+    assert sorted(shared.names) == sorted(common)
+    parts = [
+        "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have; what "
+        "each means is in [trace-format.md](trace-format.md). One row an event. Key: `run_id`, `file`, `seq`.\n",
+        _columns(shared, columns.EVENT | columns.COMMON),
+        '```sql\nSELECT process, sum("last" - "first" + 1) AS records\n'
+        "FROM 'tables/events/kind=records_delivered/*.parquet' GROUP BY process\n```\n".replace('"', ""),
+        "The columns of each kind beside these:\n",
+    ]
+    rows = []
+    for name, kind in KINDS.items():
+        for field in kind.fields:
+            column = _meaning(name, field)
+            type_ = _TYPES[EVENT_SCHEMAS[name].field(field).type]
+            null = column.null if field in kind.optional else ""
+            rows.append((f"`{name}`", f"`{FILE_NAMES.get(field, field)}`", type_, column.unit, column.meaning, null))
+    rows.append((f"`{UNKNOWN_KIND}`", "`kind`", "text", "", "a kind that this version does not know", ""))
+    return "\n".join([*parts, _table(("kind", "column", "type", "unit", "meaning", "null"), rows)])
+
+
+def _metrics() -> str:
+    rows = [(f"`{name}`", metric.unit, metric.meaning) for name, metric in METRICS.items()]
+    return "## Metrics by name\n\n" + _table(("metric", "unit", "meaning"), rows)
+
+
+def _columns(schema: pa.Schema, meanings: Mapping[str, Column]) -> str:
+    rows = []
+    for field in schema:
+        name = FILE_NAMES.get(field.name, field.name)
+        column = meanings[name]
+        rows.append((f"`{name}`", _TYPES[field.type], column.unit, column.meaning, column.null))
+    return _table(("column", "type", "unit", "meaning", "null"), rows)
+
+
+def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [headings, tuple("---" for _ in headings), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    TRACE_PAGE.write_text(trace_page(), encoding="utf-8")
+    TABLES_PAGE.write_text(tables_page(), encoding="utf-8")

@@ -1,0 +1,143 @@
+"""The pages of trace files and tables are current, and say of every column what it means; their queries and the
+examples run on a real analysis.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, named_in_files
+from docs import columns
+from docs.examples.moved_back import moved_back
+from docs.examples.owned_twice import owned_twice
+from docs.table_pages import DOCS, RUN_NAMES, TABLES, TABLES_PAGE, TRACE_PAGE, tables_page, trace_page
+from kernel.trace.events import KINDS
+from tests.comparison.pipeline.test_analysis import PAUSE
+from tests.support.seen_runs import analysed_inline
+from tests.support.traces import e, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+QUERIES = re.findall(r"^## (\w+)$.*?```sql\n(.*?)```", tables_page(), re.MULTILINE | re.DOTALL)
+#: m2 takes part in two rebalances after m1 was frozen.
+REBALANCED = [
+    e(at_ms, "m2", kind, member="g_m2", stream=0, **fields)
+    for at_ms, kind, fields in (
+        (3_050, "rebalance_started", {"trigger": "ids"}),
+        (3_060, "phase_entered", {"phase": "join", "attempt": 1}),
+        (3_110, "phase_entered", {"phase": "claim", "attempt": 1}),
+        (3_115, "rebalance_ended", {"outcome": "ok"}),
+        (4_130, "rebalance_started", {"trigger": "ids"}),
+        (4_160, "rebalance_ended", {"outcome": "ok"}),
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An analysed run in which everything has a row, also an unusable line."""
+    found = tmp_path_factory.mktemp("analysed")
+    events = sorted([*PAUSE, *REBALANCED], key=lambda event: event["t_ns"])
+    run = write_run(found / "pause", events, scenario="pause")
+    with (run / "trace" / "m1.jsonl").open("ab") as file:
+        file.write(b"garbage\n")
+    analysed_inline(found)
+    return found
+
+
+@pytest.mark.parametrize(("page", "text"), [(TRACE_PAGE, trace_page), (TABLES_PAGE, tables_page)])
+def test_page_is_current(page: Path, text: Any) -> None:
+    assert page.read_text(encoding="utf-8") == text(), "run: python -m docs.table_pages"
+
+
+def test_every_field_and_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
+    fields = {(name, field) for name, kind in KINDS.items() for field in kind.fields}
+    assert columns.FIELDS.keys() == {field for _, field in fields}
+    assert columns.OF_KIND.keys() <= fields
+    assert columns.TABLES.keys() == TABLES.keys()
+    for name, table in TABLES.items():
+        own = [each for each in named_in_files(table.schema) if each not in RUN_NAMES]
+        assert sorted(columns.TABLES[name]) == sorted(own), name
+        assert set(table.key) <= set(own), name
+
+
+def test_null_of_every_optional_field_is_explained() -> None:
+    optional = {(name, field) for name, kind in KINDS.items() for field in kind.optional}
+    assert [
+        place for place in sorted(optional) if not (columns.OF_KIND.get(place) or columns.FIELDS[place[1]]).null
+    ] == []
+
+
+def test_tables_of_an_analysis_are_those_of_the_page(folder: Path) -> None:
+    tables = folder / "tables"
+    assert {path.name.removesuffix(".parquet") for path in tables.iterdir()} - {"events", "parts.json"} == set(TABLES)
+    for name, table in TABLES.items():
+        for path in tables.glob(table.files):
+            schema = pq.read_schema(path)
+            own = [each for each in named_in_files(table.schema) if each not in RUN_NAMES]
+            assert schema.names == [*RUN_NAMES, *own], name
+    kinds = {path.name.removeprefix("kind=") for path in (tables / "events").iterdir()}
+    assert kinds <= EVENT_SCHEMAS.keys()
+
+
+@pytest.mark.parametrize(("table", "query"), QUERIES, ids=[name for name, _ in QUERIES])
+def test_query_of_a_table_runs(folder: Path, table: str, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    found = duckdb.sql(query).fetchall()
+    assert found or table == "verdicts"
+
+
+def test_every_table_has_a_query() -> None:
+    assert [name for name, _ in QUERIES] == [*TABLES, "Events"]
+
+
+def test_who_owned_a_partition_twice(folder: Path) -> None:
+    (row,) = owned_twice(folder).to_dict("records")
+    assert (row["topic"], row["partition"], row["owners"]) == ("t", 0, "m1/g_m1/0 and m2/g_m2/0")
+    assert (row["from_s"], row["lasted_ms"]) == (3.112, 1_088.0)
+    assert owned_twice(folder, "delivering").empty
+
+
+def test_which_commits_moved_back(folder: Path) -> None:
+    found = moved_back(folder)
+    (row,) = [dict(zip(found.columns, values, strict=True)) for values in found.fetchall()]
+    assert (row["at_s"], row["by_member"], row["record_offset"]) == (4.12, "g_m1", 20)
+    assert (row["before_by"], row["offset_before"], row["moved_back_by"]) == ("g_m2", 30, 10)
+    assert (row["owner"], row["is_stale"]) == ("g_m2-0", True)
+
+
+@pytest.mark.parametrize("name", ["owned_twice.py", "moved_back.py"])
+def test_example_is_a_command(folder: Path, name: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, DOCS / "examples" / name, folder], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "g_m1" in ended.stdout
+
+
+def test_waits_of_members_in_the_notebook(
+    folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its cells run one after the other, as in Jupyter."""
+    monkeypatch.setenv("REBALANCE_LAB_FOLDER", str(folder))
+    notebook = json.loads((DOCS / "examples" / "waits.ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], {cell["cell_type"] for cell in notebook["cells"]}) == (4, {"markdown", "code"})
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    namespace: dict[str, Any] = {}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"cell {number}", "exec"), namespace)
+    waits = [row.asDict() for row in namespace["waits"].collect()]
+    names = ("change", "process", "rebalancing_ms", "joining_ms")
+    assert [tuple(row[name] for name in names) for row in waits] == [("freeze", "m2", 95.0, 50.0)]
+    assert "freeze" in capsys.readouterr().out
+    assert namespace["spark"] is spark
