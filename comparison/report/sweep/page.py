@@ -12,7 +12,7 @@ from comparison.report.figures import EXPECTED, MARKS, NOT_EXPECTED, UNKNOWN
 from comparison.report.markup import render
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
-from comparison.report.sweep.panels import GROUP_SIZE, check_version, figure_text, growths, panels
+from comparison.report.sweep.panels import GROUP_SIZE, Layout, check_version, figure_text, growths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ class _Cell(NamedTuple):
 def sweep_page(data: Mapping[str, Any]) -> str:
     """The whole file; raises ValueError for data of another version."""
     check_version(data)
-    shown, session_ms = set(data["shown"]), session_of(data)
+    shown, session_ms, layout = set(data["shown"]), session_of(data), Layout(data)
     lively = {name for cell in data["cells"] for name, figure in cell["figures"].items() if figure["high"]}
     varied = [each for each in data["axes"] if each["name"] not in _OWN_COLUMNS and len(each["values"]) > 1]
     return str(
@@ -78,22 +78,20 @@ def sweep_page(data: Mapping[str, Any]) -> str:
             classes=_CLASSES,
             data=data,
             axes=varied,
-            shown=[_figures(data, name, session_ms) for name in data["shown"]],
-            others=[_others(data, name) for name in data["metrics"] if name in lively - shown],
+            shown=[_figures(data["metrics"][name], name, layout, session_ms) for name in data["shown"]],
+            others=[_others(data["metrics"][name], name, layout) for name in data["metrics"] if name in lively - shown],
             cells=[_cell(cell, varied) for cell in data["cells"] if GROUP_SIZE not in cell["at"]],
         )
     )
 
 
-def _figures(data: Mapping[str, Any], name: str, session_ms: float | None) -> _Figures:
-    about = data["metrics"][name]
-    tables = [_table(panel, about["unit"], session_ms, drawn=True) for panel in panels(data, name)]
+def _figures(about: Mapping[str, str], name: str, layout: Layout, session_ms: float | None) -> _Figures:
+    tables = [_table(panel, about["unit"], session_ms, drawn=True) for panel in layout.panels(name)]
     return _Figures(name, about["unit"], about["meaning"], tables, 0)
 
 
-def _others(data: Mapping[str, Any], name: str) -> _Figures:
-    about = data["metrics"][name]
-    found = list(panels(data, name))
+def _others(about: Mapping[str, str], name: str, layout: Layout) -> _Figures:
+    found = list(layout.panels(name))
     tables = [_table(panel, about["unit"], None, drawn=False) for panel in found[:_OTHER_PANELS_MAX]]
     return _Figures(name, about["unit"], about["meaning"], tables, len(found) - len(tables))
 

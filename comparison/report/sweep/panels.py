@@ -43,83 +43,107 @@ class Panel:
         return self.column_axis != "design"
 
 
-def panels(data: Mapping[str, Any], metric: str) -> Iterator[Panel]:
-    """The panels of a metric, scenario by scenario."""
-    by_scenario: defaultdict[str, defaultdict[tuple[str, ...], list[Mapping[str, Any]]]]
-    by_scenario = defaultdict(lambda: defaultdict(list))
-    varying = _varying(data)
-    for cell in data["cells"]:
-        if metric in cell["figures"]:
-            sized = GROUP_SIZE in cell["at"]
-            axes = varying[cell["scenario"], cell["design"], sized]
-            by_scenario[cell["scenario"]][axes].append(cell)
-    for scenario, by_axes in by_scenario.items():
-        for axes, cells in by_axes.items():
+class Layout:
+    """Lays out the figures of one sweep."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._cells = data["cells"]
+        self._axes = {each["name"]: each for each in data["axes"]}
+        self._varying = _varying(self._cells)
+        self._exponents: defaultdict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+        for each in data["exponents"]:
+            self._exponents[each["metric"], each["scenario"], each["design"], _key(each["axis"], each["at"])].append(
+                each
+            )
+
+    def panels(self, metric: str) -> Iterator[Panel]:
+        """The panels of a metric, scenario by scenario."""
+        groups: defaultdict[tuple[str, tuple[str, ...]], list[Mapping[str, Any]]] = defaultdict(list)
+        for cell in self._cells:
+            if metric in cell["figures"]:
+                groups[cell["scenario"], self._varying[_kind(cell)]].append(cell)
+        for (scenario, axes), cells in groups.items():
             if len(axes) < 2:
-                yield _beside(data, metric, scenario, axes, cells)
+                yield self._beside(metric, scenario, axes, cells)
             else:
-                yield from _crossed(data, metric, scenario, axes, cells)
+                yield from self._crossed(metric, scenario, axes, cells)
+
+    def _beside(self, metric: str, scenario: str, axes: tuple[str, ...], cells: Sequence[Mapping[str, Any]]) -> Panel:
+        """Designs as columns."""
+        axis = axes[0] if axes else ""
+        designs = list(dict.fromkeys(cell["design"] for cell in cells))
+        rows = self._ordered(axis, cells)
+        by_place = {(cell["at"].get(axis), cell["design"]): cell for cell in cells}
+        return Panel(
+            metric=metric,
+            title=scenario,
+            row_axis=axis,
+            column_axis="design",
+            rows=rows,
+            columns=designs,
+            cells=_filled(by_place, rows, designs, metric),
+            exponents=self._growing(metric, axes, cells),
+            designs=designs,
+            numeric=False,
+        )
+
+    def _crossed(
+        self, metric: str, scenario: str, axes: tuple[str, ...], cells: Sequence[Mapping[str, Any]]
+    ) -> Iterator[Panel]:
+        """The last two axes as rows and columns, a panel for each design and combination of the others."""
+        *others, row_axis, column_axis = axes
+        groups: defaultdict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+        for cell in cells:
+            groups[cell["design"], tuple(cell["at"].get(name) for name in others)].append(cell)
+        for (design, place), group in groups.items():
+            rows, columns = self._ordered(row_axis, group), self._ordered(column_axis, group)
+            by_place = {(cell["at"].get(row_axis), cell["at"].get(column_axis)): cell for cell in group}
+            where = [f"{name} {value}" for name, value in zip(others, place, strict=True) if value is not None]
+            yield Panel(
+                metric=metric,
+                title=" · ".join([scenario, design, *where]),
+                row_axis=row_axis,
+                column_axis=column_axis,
+                rows=rows,
+                columns=columns,
+                cells=_filled(by_place, rows, columns, metric),
+                exponents=self._growing(metric, (row_axis, column_axis), group),
+                designs=[design],
+                numeric=all(self._axes[name]["numeric"] for name in (row_axis, column_axis)),
+            )
+
+    def _ordered(self, axis: str, cells: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The values of an axis that occur, in order; `[None]` without an axis."""
+        values = {cell["at"].get(axis) for cell in cells}
+        return [value for value in self._axes.get(axis, {}).get("values", ()) if value in values] or [None]
+
+    def _growing(self, metric: str, axes: Sequence[str], cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The exponents along these axes, at the other axes' values in these cells."""
+        places = dict.fromkeys(
+            (metric, cell["scenario"], cell["design"], _key(axis, cell["at"])) for axis in axes for cell in cells
+        )
+        return [each for place in places for each in self._exponents.get(place, ())]
 
 
-def _varying(data: Mapping[str, Any]) -> Mapping[tuple[str, str, bool], tuple[str, ...]]:
-    """The axes with several values, by scenario, design, and whether cells are split by group size."""
+def _key(axis: str, at: Mapping[str, Any]) -> tuple[str, frozenset[tuple[str, Any]]]:
+    """An axis, and the values of the others."""
+    return axis, frozenset((name, value) for name, value in at.items() if name != axis)
+
+
+def _kind(cell: Mapping[str, Any]) -> tuple[str, str, bool]:
+    """Cells with the same axes: of one scenario and design, by group size or whole."""
+    return cell["scenario"], cell["design"], GROUP_SIZE in cell["at"]
+
+
+def _varying(cells: Sequence[Mapping[str, Any]]) -> Mapping[tuple[str, str, bool], tuple[str, ...]]:
+    """The axes with several values, by kind of cell."""
     values: defaultdict[Any, dict[str, set[Any]]] = defaultdict(dict)
-    for cell in data["cells"]:
+    for cell in cells:
+        of_kind = values[_kind(cell)]
         for name, value in cell["at"].items():
             if value is not None:
-                place = (cell["scenario"], cell["design"], GROUP_SIZE in cell["at"])
-                values[place].setdefault(name, set()).add(value)
-    found = {place: tuple(name for name, each in axes.items() if len(each) > 1) for place, axes in values.items()}
-    return defaultdict(tuple, found)
-
-
-def _beside(
-    data: Mapping[str, Any], metric: str, scenario: str, axes: tuple[str, ...], cells: Sequence[Mapping[str, Any]]
-) -> Panel:
-    """Designs as columns."""
-    axis = axes[0] if axes else ""
-    designs = list(dict.fromkeys(cell["design"] for cell in cells))
-    rows = _ordered(data, axis, {cell["at"].get(axis) for cell in cells})
-    by_place = {(cell["at"].get(axis), cell["design"]): cell for cell in cells}
-    return Panel(
-        metric=metric,
-        title=scenario,
-        row_axis=axis,
-        column_axis="design",
-        rows=rows,
-        columns=designs,
-        cells=_filled(by_place, rows, designs, metric),
-        exponents=_exponents(data, metric, scenario, designs, axes, cells),
-        designs=designs,
-        numeric=False,
-    )
-
-
-def _crossed(
-    data: Mapping[str, Any], metric: str, scenario: str, axes: tuple[str, ...], cells: Sequence[Mapping[str, Any]]
-) -> Iterator[Panel]:
-    """The last two axes as rows and columns, a panel for each design and combination of the others."""
-    *others, row_axis, column_axis = axes
-    groups: defaultdict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for cell in cells:
-        groups[cell["design"], tuple(cell["at"].get(name) for name in others)].append(cell)
-    for (design, place), group in groups.items():
-        rows = _ordered(data, row_axis, {cell["at"].get(row_axis) for cell in group})
-        columns = _ordered(data, column_axis, {cell["at"].get(column_axis) for cell in group})
-        by_place = {(cell["at"].get(row_axis), cell["at"].get(column_axis)): cell for cell in group}
-        where = [f"{name} {value}" for name, value in zip(others, place, strict=True) if value is not None]
-        yield Panel(
-            metric=metric,
-            title=" · ".join([scenario, design, *where]),
-            row_axis=row_axis,
-            column_axis=column_axis,
-            rows=rows,
-            columns=columns,
-            cells=_filled(by_place, rows, columns, metric),
-            exponents=_exponents(data, metric, scenario, [design], (row_axis, column_axis), group),
-            designs=[design],
-            numeric=_numeric(data, row_axis) and _numeric(data, column_axis),
-        )
+                of_kind.setdefault(name, set()).add(value)
+    return {kind: tuple(name for name, each in axes.items() if len(each) > 1) for kind, axes in values.items()}
 
 
 def _filled(
@@ -128,38 +152,6 @@ def _filled(
     return [
         [by_place[row, column]["figures"].get(metric) if (row, column) in by_place else None for column in columns]
         for row in rows
-    ]
-
-
-def _ordered(data: Mapping[str, Any], axis: str, values: set[Any]) -> list[Any]:
-    order = next((each["values"] for each in data["axes"] if each["name"] == axis), [None])
-    return [value for value in order if value in values] or [None]
-
-
-def _numeric(data: Mapping[str, Any], axis: str) -> bool:
-    return any(each["name"] == axis and each["numeric"] for each in data["axes"])
-
-
-def _exponents(
-    data: Mapping[str, Any],
-    metric: str,
-    scenario: str,
-    designs: Sequence[str],
-    axes: Sequence[str],
-    cells: Sequence[Mapping[str, Any]],
-) -> list[Mapping[str, Any]]:
-    """Those of the figure along these axes, at the other axes' values in these cells."""
-    places = [(cell["design"], cell["at"]) for cell in cells]
-    return [
-        each
-        for each in data["exponents"]
-        if (each["metric"], each["scenario"]) == (metric, scenario)
-        and each["design"] in designs
-        and each["axis"] in axes
-        and any(
-            design == each["design"] and {n: v for n, v in at.items() if n != each["axis"]} == each["at"]
-            for design, at in places
-        )
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from comparison.report.sweep.panels import check_version, figure_text, growths, panels
+from comparison.report.sweep.panels import Layout, check_version, figure_text, growths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +23,12 @@ _GROWTHS_MAX = 6
 def render_sweep(data: Mapping[str, Any], console: Console) -> None:
     """Print the tables of the metrics shown; raises ValueError for another version of the data."""
     check_version(data)
+    layout = Layout(data)
     for metric in data["shown"]:
         about = data["metrics"][metric]
         unit = f" ({about['unit']})" if about["unit"] else ""
         console.print(Text(f"\n{metric}{unit}: {about['meaning']}", style="bold"))
-        for panel in panels(data, metric):
+        for panel in layout.panels(metric):
             crossed = f"; rows: {panel.row_axis}, columns: {panel.column_axis}" if panel.crossed else ""
             console.print(Text(f"{panel.title}{crossed}"), soft_wrap=True)
             console.print(_table(panel))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from comparison.report.sweep.panels import Panel, panels
+from comparison.report.sweep.panels import Layout, Panel
 from comparison.report.sweep.terminal import render_sweep
 from tests.support.sweeps import data_of, mapping_of, plan_of, result_of
 
@@ -24,7 +24,7 @@ def measured(run: SweepRun) -> dict[str, Any]:
 
 
 def laid_out(*axes: str, **counts: int) -> list[Panel]:
-    return list(panels(mapping_of(data_of(plan_of(*axes, **counts), measured)), "converge_ms"))
+    return list(Layout(mapping_of(data_of(plan_of(*axes, **counts), measured))).panels("converge_ms"))
 
 
 def medians(panel: Panel) -> Sequence[Sequence[float | None]]:
