@@ -115,10 +115,10 @@ def wanted_of(events: list[Event], span: RunSpan) -> dict[Key, list[tuple[int, i
         known |= {(group, event["topic"], number) for group in readers for number in range(event["wanted"])}
     found = {}
     for key in known:
-        told = [event for event in in_time(of(events, "topic_wanted")) if event["topic"] == key[1]]
-        ranges = [(span.start_ns, span.end_ns)] if not told else []
-        for number, event in enumerate(told):
-            until_ns = told[number + 1]["t_ns"] if number + 1 < len(told) else span.end_ns
+        changes = [event for event in in_time(of(events, "topic_wanted")) if event["topic"] == key[1]]
+        ranges = [(span.start_ns, span.end_ns)] if not changes else []
+        for number, event in enumerate(changes):
+            until_ns = changes[number + 1]["t_ns"] if number + 1 < len(changes) else span.end_ns
             if key[2] < event["wanted"]:
                 ranges.append((max(span.start_ns, event["t_ns"]), min(span.end_ns, until_ns)))
         found[key] = ranges

@@ -108,8 +108,8 @@ class Groups:
 def believed(events: list[Event]) -> list[Interval]:
     """From each assignment until the stream's next event about the partition, or until its member or process ends."""
     groups, found = Groups(events), []
-    told = of(events, *CLAIM_KINDS)
-    for event in told:
+    notifications = of(events, *CLAIM_KINDS)
+    for event in notifications:
         if event["kind"] != "partitions_assigned":
             continue
         process_ns = min(
@@ -131,7 +131,9 @@ def believed(events: list[Event]) -> list[Interval]:
             default=None,
         )
         later = [
-            each for each in in_process(told) if stream_of(each) == stream_of(event) and each["seq"] > event["seq"]
+            each
+            for each in in_process(notifications)
+            if stream_of(each) == stream_of(event) and each["seq"] > event["seq"]
         ]
         for place in event["partitions"]:
             key = (groups.group_of(event), place["topic"], place["partition"])
@@ -189,10 +191,12 @@ def delivering(events: list[Event]) -> list[Interval]:
     lines = sorted({(owner_of(event), groups.key_of(event)) for event in polls})
     for owner, key in lines:
         mine = in_process(event for event in polls if owner_of(event) == owner and groups.key_of(event) == key)
-        told = [event for event in claims if owner_of(event) == owner and names_partition(event, key[1], key[2])]
+        notifications = [
+            event for event in claims if owner_of(event) == owner and names_partition(event, key[1], key[2])
+        ]
         stretch = [mine[0]]
         for before, event in itertools.pairwise(mine):
-            is_claim_between = any(before["seq"] < each["seq"] < event["seq"] for each in told)
+            is_claim_between = any(before["seq"] < each["seq"] < event["seq"] for each in notifications)
             if is_claim_between or event["t_ns"] - before["t_ns"] > SECOND_NS:
                 found.append(Interval(key, owner, stretch[0]["t_ns"], stretch[-1]["t_ns"], "pause"))
                 stretch = []

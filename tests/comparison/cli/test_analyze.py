@@ -28,17 +28,17 @@ def test_damaged_run_ends_only_itself_and_only_what_is_new_is_read(tmp_path: Pat
     run_in(tmp_path / "2026-a" / "good")
     bad = run_in(tmp_path / "2026-b" / "bad")
     change(bad / "trace" / "m1.jsonl", 4, '"last":9', '"last":9223372036854775807')
-    code, told = analysed(tmp_path, "2026-*", "--output", "all", "--memory", "600m")
+    code, output = analysed(tmp_path, "2026-*", "--output", "all", "--memory", "600m")
     assert code == Exit.UNKNOWN
-    assert told.splitlines()[:2] == [
+    assert output.splitlines()[:2] == [
         "analysing 2 runs",
         f"{bad}/trace/m1.jsonl:4: flawed event (last is out of range)",
     ]
     verdicts = {run["run_id"]: run["verdict"] for run in json.loads((tmp_path / "all/result.json").read_text())["runs"]}
     assert verdicts == {"good": "as expected", "bad": "unknown"}
     run_in(tmp_path / "2027" / "new")
-    code, told = analysed(tmp_path, "202*", "--output", "all", "--spark-conf", "spark.ui.enabled=false")
+    code, output = analysed(tmp_path, "202*", "--output", "all", "--spark-conf", "spark.ui.enabled=false")
     assert code == Exit.UNKNOWN
-    assert told.startswith("analysing 1 new or changed of 3 runs; 2 unchanged since the last analysis\n")
-    assert "m1.jsonl:4: flawed event" in told
+    assert output.startswith("analysing 1 new or changed of 3 runs; 2 unchanged since the last analysis\n")
+    assert "m1.jsonl:4: flawed event" in output
     assert (tmp_path / "all" / "report.html").is_file()

@@ -53,7 +53,7 @@ def test_other_uris_are_left_to_spark(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("2028*", "no folder matches 2028*"),
         ("nowhere", "nowhere is not a folder"),
@@ -62,11 +62,11 @@ def test_other_uris_are_left_to_spark(runs: Path) -> None:
         ("loop", "loop"),
     ],
 )
-def test_what_is_not_there_is_named(runs: Path, given: str, told: str) -> None:
+def test_what_is_not_there_is_named(runs: Path, given: str, message: str) -> None:
     (runs / "loop").symlink_to("loop")
     with pytest.raises(UserError) as raised:
         sources_of([given]).run_dirs()
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_results_go_to_the_only_folder(runs: Path) -> None:
@@ -75,15 +75,15 @@ def test_results_go_to_the_only_folder(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (["2026-*"], "with 2 folders, say with --output"),
         (["2027", "hdfs://h/r"], "with 1 folder and 1 URI, say with --output"),
         (["s3a://b/r"], "with 1 URI, say with --output"),
     ],
 )
-def test_without_an_only_folder_output_is_asked_for(runs: Path, given: list[str], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_without_an_only_folder_output_is_asked_for(runs: Path, given: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         output_folder(None, sources_of(given))
 
 

@@ -168,7 +168,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damage: str) -> None:
     good = run_in(tmp_path / "good")
     (alone,) = analysed(good)["runs"]
-    spoil, told = DAMAGES[damage]
+    spoil, message = DAMAGES[damage]
     spoil(run_in(tmp_path / "bad") / "trace")
     result = analysed(tmp_path)
     runs = {run["run_id"]: run for run in result["runs"]}
@@ -176,7 +176,7 @@ def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damag
     assert runs["good"] == alone
     assert runs["bad"]["verdict"] == result["verdict"] == "unknown"
     shown = damage_of(result, tmp_path / "tables")
-    assert any(told in text for text in shown), shown
+    assert any(message in text for text in shown), shown
     assert all(str(tmp_path / "bad") in text for text in shown)
     page(result)
     for path in (tmp_path / "tables").glob("quarantine/*.parquet"):

@@ -31,7 +31,7 @@ def started(at_ms: float, process: str, member: str = "a", group: str = "g") -> 
     return e(at_ms, process, "member_started", member=member, group=group)
 
 
-def told(at_ms: float, process: str, what: str, t: str = "t0", member: str = "a") -> Event:
+def notified(at_ms: float, process: str, what: str, t: str = "t0", member: str = "a") -> Event:
     return e(at_ms, process, f"partitions_{what}", t=t, member=member, stream=0)
 
 
@@ -89,8 +89,8 @@ EXPECTED, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOWN
 
 def test_two_files_of_one_process_and_member_are_unknown(tmp_path: Path) -> None:
     """Each has a part of the member's events, with its own sequence numbers, and both are listed."""
-    first = [started(1, "m1"), told(10, "m1", "assigned"), named(10), acked(60, 0, 19), polled(70, "m1", 0, 9)]
-    second = [started(1, "m1"), polled(80, "m1", 10, 19), told(90, "m1", "revoked")]
+    first = [started(1, "m1"), notified(10, "m1", "assigned"), named(10), acked(60, 0, 19), polled(70, "m1", 0, 9)]
+    second = [started(1, "m1"), polled(80, "m1", 10, 19), notified(90, "m1", "revoked")]
     folder = write_run(tmp_path / "run", [*BEGUN, *first, *CHANGED, *ENDED], scenario="scale-out", design="eager")
     write_run(tmp_path / "more" / "run", second, scenario="scale-out", design="eager")
     shutil.copy(tmp_path / "more" / "run" / "trace" / "m1.jsonl", folder / "trace" / "m1-more.jsonl")
@@ -102,15 +102,15 @@ def test_two_files_of_one_process_and_member_are_unknown(tmp_path: Path) -> None
 
 # -- a member id that is used again ------------------------------------------------------------------------------------
 
-FIRST_LIFE = [started(1, "m1"), told(10, "m1", "assigned"), named(10), acked(60, 0, 19), polled(70, "m1", 0, 9)]
+FIRST_LIFE = [started(1, "m1"), notified(10, "m1", "assigned"), named(10), acked(60, 0, 19), polled(70, "m1", 0, 9)]
 
 
 @pytest.mark.parametrize("second", ["m1", "m1.2", "m2"], ids=["the same process", "its restart", "another process"])
 def test_reused_member_id_counts_as_two_members(tmp_path: Path, second: str) -> None:
-    over = [told(110, "m1", "revoked"), e(111, "m1", "member_closed", member="a", group="g")]
+    over = [notified(110, "m1", "revoked"), e(111, "m1", "member_closed", member="a", group="g")]
     if second != "m1":
         over.append(e(112, "runner", "process_ended", target="m1", how="leave", code=0))
-    again = [started(150, second), told(160, second, "assigned"), polled(170, second, 10, 19), stored(180, "a", 20)]
+    again = [started(150, second), notified(160, second, "assigned"), polled(170, second, 10, 19), stored(180, "a", 20)]
     run = found_in(tmp_path / "run", [*BEGUN, *FIRST_LIFE, stored(80, "a", 10), *CHANGED, *over, *again, *ENDED])
     assert run.problems == []
     assert UNKNOWN not in outcomes(run).values()
@@ -121,28 +121,33 @@ def test_reused_member_id_counts_as_two_members(tmp_path: Path, second: str) -> 
 
 def test_member_id_that_two_live_processes_use_is_unknown(tmp_path: Path) -> None:
     """The authority names ids, so it is unknown whether m1's commit is the owner's."""
-    other = [started(150, "m2"), told(160, "m1", "revoked"), told(170, "m2", "assigned"), polled(180, "m2", 10, 19)]
+    other = [
+        started(150, "m2"),
+        notified(160, "m1", "revoked"),
+        notified(170, "m2", "assigned"),
+        polled(180, "m2", 10, 19),
+    ]
     run = found_in(tmp_path / "run", [*BEGUN, *FIRST_LIFE, *CHANGED, *other, stored(190, "a", 20), *ENDED])
     assert run.problems == ["m1 and m2 used the member id a of the group g at the same time"]
     assert set(outcomes(run).values()) == {UNKNOWN}
 
 
 def test_use_of_an_id_is_seen_without_a_start_of_the_member() -> None:
-    events = [told(10, "m1", "assigned"), told(20, "m2", "assigned", "t1"), named(10), *BEGUN, *ENDED]
+    events = [notified(10, "m1", "assigned"), notified(20, "m2", "assigned", "t1"), named(10), *BEGUN, *ENDED]
     assert measured(events).mistakable == ["m1 and m2 used the member id a of the group g at the same time"]
-    revoked = told(19, "m1", "revoked")
+    revoked = notified(19, "m1", "revoked")
     assert measured([*events, revoked]).mistakable == []
 
 
 def test_uses_that_clocks_cannot_tell_apart_are_not_at_the_same_time() -> None:
-    events = [told(10, "m1", "assigned"), told(19, "m2", "assigned"), named(10), *BEGUN, *ENDED]
-    assert measured([*events, told(20, "m1", "revoked")]).mistakable == []
-    assert measured([*events, told(20.1, "m1", "revoked")]).mistakable != []
+    events = [notified(10, "m1", "assigned"), notified(19, "m2", "assigned"), named(10), *BEGUN, *ENDED]
+    assert measured([*events, notified(20, "m1", "revoked")]).mistakable == []
+    assert measured([*events, notified(20.1, "m1", "revoked")]).mistakable != []
 
 
 def test_one_id_in_two_groups_is_used_by_two_members() -> None:
-    one = [started(1, "m1"), told(10, "m1", "assigned"), named(10)]
-    other = [started(1, "n1", group="h"), told(10, "n1", "assigned"), named(10, group="h")]
+    one = [started(1, "m1"), notified(10, "m1", "assigned"), named(10)]
+    other = [started(1, "n1", group="h"), notified(10, "n1", "assigned"), named(10, group="h")]
     found = measured([*BEGUN, *one, *other, *ENDED])
     assert found.groups == ["g", "h"]
     assert found.mistakable == []
@@ -150,8 +155,8 @@ def test_one_id_in_two_groups_is_used_by_two_members() -> None:
 
 # -- two groups on one topic -------------------------------------------------------------------------------------------
 
-G = [started(1, "m1"), told(10, "m1", "assigned"), named(10)]
-H = [started(1, "n1", "b", "h"), told(10, "n1", "assigned", member="b"), named(10, "b", "h")]
+G = [started(1, "m1"), notified(10, "m1", "assigned"), named(10)]
+H = [started(1, "n1", "b", "h"), notified(10, "n1", "assigned", member="b"), named(10, "b", "h")]
 
 
 def test_groups_on_one_topic_are_independent(tmp_path: Path) -> None:
@@ -166,8 +171,8 @@ def test_groups_on_one_topic_are_independent(tmp_path: Path) -> None:
         of_g.append(stored(67 + 10 * number, member, 10 * number + 10))
     moved = [
         started(101, "m2", "c"),
-        told(560, "m1", "revoked"),
-        told(562, "m2", "assigned", member="c"),
+        notified(560, "m1", "revoked"),
+        notified(562, "m2", "assigned", member="c"),
         named(562, "c"),
     ]
     run = found_in(tmp_path / "run", [*BEGUN, *G, *H, *CHANGED, *load, *of_g, *of_h, *moved, *ENDED])
@@ -189,7 +194,7 @@ def test_groups_on_one_topic_are_independent(tmp_path: Path) -> None:
 
 
 def test_partition_kept_through_another_groups_rebalance_need_not_be_delivered() -> None:
-    kept = told(10, "n1", "assigned", "t1", member="b")
+    kept = notified(10, "n1", "assigned", "t1", member="b")
     rebalanced = [
         grouped(200, "h", "PreparingRebalance", 1),
         grouped(1_200, "h", "CompletingRebalance", 2),
@@ -233,7 +238,7 @@ def test_group_gets_the_topics_that_it_reads() -> None:
 
 
 def test_member_of_two_groups_in_one_process_counts_as_two() -> None:
-    other = [started(1, "m1", "b", "h"), told(10, "m1", "assigned", member="b"), named(10, "b", "h")]
+    other = [started(1, "m1", "b", "h"), notified(10, "m1", "assigned", member="b"), named(10, "b", "h")]
     polls = [polled(70, "m1", 0, 9), polled(70, "m1", 0, 9, member="b")]
     found = measured([*BEGUN, *G, *other, acked(60, 0, 9), *polls, *ENDED])
     figures = {

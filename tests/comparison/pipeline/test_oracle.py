@@ -30,7 +30,7 @@ def started(at_ms: float, process: str, group: str = "g") -> Event:
     return e(at_ms, process, "member_started", member=process, group=group)
 
 
-def told(at_ms: float, process: str, what: str, t: str = "t0") -> Event:
+def notified(at_ms: float, process: str, what: str, t: str = "t0") -> Event:
     return e(at_ms, process, f"partitions_{what}", t=t, member=process, stream=0)
 
 
@@ -69,7 +69,7 @@ def doubled(coverage: Coverage) -> tuple[float, float | None]:
 # -- overlaps ----------------------------------------------------------------------------------------------------------
 
 #: m1 has t0 all the time.
-FIRST = [told(0, "m1", "assigned"), stage(0, "steady"), stage(1_000, "final")]
+FIRST = [notified(0, "m1", "assigned"), stage(0, "steady"), stage(1_000, "final")]
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_overlap_counts_as_a_whole(
     events = [
         event
         for number, (begin, end) in enumerate(others, start=2)
-        for event in (told(begin, f"m{number}", "assigned"), told(end, f"m{number}", "revoked"))
+        for event in (notified(begin, f"m{number}", "assigned"), notified(end, f"m{number}", "revoked"))
     ]
     assert doubled(measured(*FIRST, *events, tolerance_ms=tolerance_ms).coverage[WHOLE, BELIEVED]) == expected
 
 
 def test_overlap_names_its_first_two_holders() -> None:
-    events = [told(100, "m2", "assigned"), told(102, "m3", "assigned"), told(103, "m2", "revoked")]
+    events = [notified(100, "m2", "assigned"), notified(102, "m3", "assigned"), notified(103, "m2", "revoked")]
     coverage = measured(*FIRST, *events).coverage[WHOLE, BELIEVED]
     assert coverage.doubled_first is not None
     first = coverage.doubled_first
@@ -115,7 +115,7 @@ def test_overlap_names_its_first_two_holders() -> None:
 
 def test_overlap_counts_in_a_window_that_shows_little_of_it() -> None:
     change = e(102.5, "runner", "change_started", change="join", round=1, members=2)
-    events = [told(100, "m2", "assigned"), told(103, "m2", "revoked"), change]
+    events = [notified(100, "m2", "assigned"), notified(103, "m2", "revoked"), change]
     found = measured(*FIRST, *events).coverage
     assert (doubled(found[WHOLE, BELIEVED]), doubled(found[0, BELIEVED])) == ((3, 3), (0.5, 0.5))
 
@@ -123,21 +123,21 @@ def test_overlap_counts_in_a_window_that_shows_little_of_it() -> None:
 def test_delivery_is_not_bridged_over_a_change_of_the_claim() -> None:
     """A clean hand-over there and back, all within a second."""
     events = [
-        told(0, "m1", "assigned"),
+        notified(0, "m1", "assigned"),
         polled(100, "m1", 0, 9),
-        told(200, "m1", "revoked"),
-        told(210, "m2", "assigned"),
+        notified(200, "m1", "revoked"),
+        notified(210, "m2", "assigned"),
         polled(250, "m2", 10, 19),
         polled(300, "m2", 20, 29),
-        told(350, "m2", "revoked"),
-        told(360, "m1", "assigned"),
+        notified(350, "m2", "revoked"),
+        notified(360, "m1", "assigned"),
         polled(600, "m1", 30, 39),
         polled(700, "m1", 40, 49),
     ]
     coverage = measured(*events).coverage[WHOLE, DELIVERING]
     assert (coverage.held, coverage.doubled) == (150 * MS, 0)
     # Events about another partition do not matter.
-    others = [told(event["t_ns"] / MS, "m1", "revoked", "t1") for event in events if event["process"] == "m1"]
+    others = [notified(event["t_ns"] / MS, "m1", "revoked", "t1") for event in events if event["process"] == "m1"]
     kept = [event for event in events if "partitions" not in event]
     assert doubled(measured(*kept, *others).coverage[WHOLE, DELIVERING]) == (50, 50)
 
@@ -157,21 +157,33 @@ def test_gaps_and_duplicates_are_counted_by_number() -> None:
 
 def test_unowned_time_lasts_as_long_as_the_topic_is_wanted() -> None:
     wanted = [e(ms, "runner", "topic_wanted", topic="t", wanted=count) for ms, count in ((0, 1), (500, 0))]
-    events = [stage(0, "steady"), *wanted, told(100, "m1", "assigned"), told(300, "m1", "lost"), stage(900, "final")]
+    events = [
+        stage(0, "steady"),
+        *wanted,
+        notified(100, "m1", "assigned"),
+        notified(300, "m1", "lost"),
+        stage(900, "final"),
+    ]
     coverage = measured(*events).coverage[WHOLE, BELIEVED]
     assert (coverage.gap, coverage.gap_longest, coverage.unsettled_until) == (300 * MS, 200 * MS, 500 * MS)
 
 
 def test_gap_is_one_gap_where_the_topic_goes_on_being_wanted() -> None:
     wanted = [e(ms, "runner", "topic_wanted", topic="t", wanted=count) for ms, count in ((0, 1), (500, 3), (600, 1))]
-    events = [stage(0, "steady"), *wanted, told(100, "m1", "assigned"), told(300, "m1", "lost"), stage(900, "final")]
+    events = [
+        stage(0, "steady"),
+        *wanted,
+        notified(100, "m1", "assigned"),
+        notified(300, "m1", "lost"),
+        stage(900, "final"),
+    ]
     coverage = measured(*events).coverage[WHOLE, BELIEVED]
     assert (coverage.gap, coverage.gap_longest) == ((700 + 2 * 100) * MS, 600 * MS)
 
 
 def test_member_id_that_is_used_again_is_open_again() -> None:
     closed = e(100, "m1", "member_closed", member="m1", group="g")
-    coverage = measured(*FIRST, closed, told(200, "m1", "assigned")).coverage[WHOLE, BELIEVED]
+    coverage = measured(*FIRST, closed, notified(200, "m1", "assigned")).coverage[WHOLE, BELIEVED]
     assert coverage.held == 900 * MS
 
 
@@ -207,7 +219,7 @@ def test_delivery_while_no_owner_is_named_is_not_stale() -> None:
 def test_groups_on_one_topic_are_independent() -> None:
     one = [
         started(0, "m1"),
-        told(1, "m1", "assigned"),
+        notified(1, "m1", "assigned"),
         named(1, "m1"),
         polled(5, "m1", 0, 9),
         polled(6, "m1", 10, 19),
@@ -216,7 +228,7 @@ def test_groups_on_one_topic_are_independent() -> None:
     ]
     other = [
         started(0, "n1", "h"),
-        told(1, "n1", "assigned"),
+        notified(1, "n1", "assigned"),
         named(1, "n1", "h"),
         polled(5, "n1", 0, 9),
         polled(6, "n1", 10, 19),
@@ -283,8 +295,8 @@ def test_change_has_its_window_and_what_it_moved() -> None:
         *FIRST,
         named(0, "m1"),
         e(100, "runner", "change_started", change="join", round=1, members=2),
-        told(120, "m1", "revoked"),
-        told(130, "m2", "assigned"),
+        notified(120, "m1", "revoked"),
+        notified(130, "m2", "assigned"),
         named(130, "m2"),
         e(150, "runner", "change_settled", change="join", round=1, members=2),
         e(200, "runner", "fault_started", fault="freeze", target="m2"),
@@ -321,7 +333,7 @@ def test_round_and_what_was_kept_through_it() -> None:
     who = {"member": "m1", "stream": 0}
     found = measured(
         *FIRST,
-        told(0, "m1", "assigned", "t1"),
+        notified(0, "m1", "assigned", "t1"),
         e(10, "m1", "rebalance_started", stream=0, trigger="join"),
         e(20, "m1", "phase_entered", stream=0, phase="join", attempt=1),
         polled(30, "m1", 0, 9),
@@ -412,7 +424,7 @@ def test_oracle_finds_the_same_in_any_order_of_lines(events: list[Event], shuffl
 
 
 def test_differences_say_what_is_where() -> None:
-    one, other = measured(*FIRST), measured(*FIRST, told(10, "m2", "assigned"))
+    one, other = measured(*FIRST), measured(*FIRST, notified(10, "m2", "assigned"))
     assert oracle.differences(one, one) == []
     complaints = oracle.differences(one, other)
     assert any(complaint.startswith("coverage[(-1, 'believed')]") for complaint in complaints)

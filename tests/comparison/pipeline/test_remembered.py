@@ -189,10 +189,10 @@ def test_only_what_has_changed_is_read_and_everything_is_as_from_scratch(
     analyze(SPARK, [folder], output=out)
     counts.since()
     happens(folder / "run-00001")
-    told: list[str] = []
-    result = analyze(SPARK, [folder], output=out, progress=told.append)
+    messages: list[str] = []
+    result = analyze(SPARK, [folder], output=out, progress=messages.append)
     assert counts.since() == (read, 0)
-    assert any("unchanged since the last analysis" in text for text in told)
+    assert any("unchanged since the last analysis" in text for text in messages)
     assert_as_from_scratch(folder, out, result)
 
 

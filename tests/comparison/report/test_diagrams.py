@@ -129,10 +129,10 @@ def test_a_picture_is_well_formed_and_shows_the_gap_of_a_dead_members_partitions
     assert any(hint.startswith("owned by nobody for ") for hint in hints)
     window = [history.zero_ns + seconds * 10**9 for seconds in (3, 8)]
     lane = timeline(history, *window)
-    (dead, heir) = lane.named["orders 0"]
+    (dead, successor) = lane.named["orders 0"]
     (stopped, _) = lane.delivered["orders 0"]
-    assert (dead.what, heir.what, stopped.what) == ("m1", "m2", "m1")
-    assert stopped.ended_ns + 2_000_000_000 < dead.ended_ns < heir.began_ns  # its session outlives the process
+    assert (dead.what, successor.what, stopped.what) == ("m1", "m2", "m1")
+    assert stopped.ended_ns + 2_000_000_000 < dead.ended_ns < successor.began_ns  # its session outlives the process
     assert [mark.what for mark in lane.marks] == ["crash", "kill m1"]
 
 

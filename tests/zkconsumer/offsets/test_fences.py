@@ -31,7 +31,7 @@ def test_commit_interrupted_by_an_expiry_moves_the_offset_back_unless_fenced(chr
         with ZooKeeperProxy(chroot) as proxy:
             async with (
                 keeper(proxy.connect_string, fix_commit_fence=fence) as frozen,
-                keeper(chroot, fix_commit_fence=fence) as heir,
+                keeper(chroot, fix_commit_fence=fence) as successor,
             ):
                 await claimed(frozen, -1)
                 frozen.move(5)
@@ -42,12 +42,12 @@ def test_commit_interrupted_by_an_expiry_moves_the_offset_back_unless_fenced(chr
                 await become(frozen.session, SessionState.SUSPENDED)
                 stale = asyncio.ensure_future(frozen.commit("auto-commit", explicit=False))
                 await asyncio.to_thread(end_session, chroot, frozen.session.credentials)
-                await claimed(heir, 5)
-                heir.move(20)
-                assert (await heir.commit()).accepted == {t(0): 20}
+                await claimed(successor, 5)
+                successor.move(20)
+                assert (await successor.commit()).accepted == {t(0): 20}
                 proxy.refuse(False)
                 outcome = await stale
-                at_last = await stored(heir.session)
+                at_last = await stored(successor.session)
                 if fence == "none":
                     assert (outcome.accepted, at_last) == ({t(0): 10}, 10)
                     assert frozen.answered()[-1] == ("zookeeper", 0, 10, "accepted")
@@ -92,15 +92,18 @@ def test_a_commit_called_in_the_next_session_is_stopped_by_either_fence(chroot, 
     """Each refused commit costs a transaction (epoch) or no request (session)."""
 
     async def conversation():
-        async with keeper(chroot, fix_commit_fence=fence) as frozen, keeper(chroot, fix_commit_fence=fence) as heir:
+        async with (
+            keeper(chroot, fix_commit_fence=fence) as frozen,
+            keeper(chroot, fix_commit_fence=fence) as successor,
+        ):
             await claimed(frozen, -1)
             frozen.move(5)
             await frozen.commit()
             old = frozen.session.session_id
             await asyncio.to_thread(end_session, chroot, frozen.session.credentials)
-            await claimed(heir, 5)
-            heir.move(20)
-            await heir.commit()
+            await claimed(successor, 5)
+            successor.move(20)
+            await successor.commit()
             while frozen.session.session_id == old:
                 await frozen.session.states.get()
             frozen.move(10)
@@ -108,7 +111,7 @@ def test_a_commit_called_in_the_next_session_is_stopped_by_either_fence(chroot, 
             outcome = await frozen.commit()
             assert outcome.refused == ({} if fence == "none" else {t(0): REFUSAL[fence]})
             assert len(frozen.requests()) - since == requests
-            assert await stored(heir.session) == (10 if fence == "none" else 20)
+            assert await stored(successor.session) == (10 if fence == "none" else 20)
 
     asyncio.run(conversation())
 
@@ -118,14 +121,14 @@ def test_only_the_epoch_fences_against_a_second_owner_in_the_same_session(chroot
 
     async def conversation(fence: str) -> int:
         group = {"fix_commit_fence": fence}
-        async with keeper(chroot, **group) as robbed, keeper(chroot, **group) as heir:
+        async with keeper(chroot, **group) as robbed, keeper(chroot, **group) as successor:
             await claimed(robbed, -1)
-            await claimed(heir, -1)
-            heir.move(20)
-            await heir.commit()
+            await claimed(successor, -1)
+            successor.move(20)
+            await successor.commit()
             robbed.move(10)
             await robbed.commit()
-            return await stored(heir.session)
+            return await stored(successor.session)
 
     assert asyncio.run(conversation("session")) == 10
     assert asyncio.run(conversation("epoch")) == 20

@@ -29,7 +29,7 @@ def acked(at_ms: float, first: int, last: int) -> dict:
     return e(at_ms, "runner", "records_acked", p=0, first=first, last=last, serial_first=first, serial_last=last)
 
 
-def told(at_ms: float, what: str, t: str = "t0", **who: Any) -> dict:
+def notified(at_ms: float, what: str, t: str = "t0", **who: Any) -> dict:
     return e(at_ms, "m1", f"partitions_{what}", t=t, **{"member": "a", "stream": 0, **who})
 
 
@@ -91,12 +91,12 @@ def test_acknowledged_records_are_wanted_by_their_serials() -> None:
     [
         ([poll(1, 0, 4), poll(1_001, 5, 9)], [(0, 10, 1, 1_001)]),
         ([poll(1, 0, 4), poll(1_001.001, 5, 9)], [(0, 5, 1, 1), (5, 10, 1_001.001, 1_001.001)]),
-        ([poll(1, 0, 4), told(2, "revoked"), poll(3, 5, 9)], [(0, 5, 1, 1), (5, 10, 3, 3)]),
-        ([poll(1, 0, 4), told(2, "assigned"), poll(3, 5, 9)], [(0, 5, 1, 1), (5, 10, 3, 3)]),
-        ([poll(1, 0, 4), told(2, "lost", "t1 t0"), poll(3, 5, 9)], [(0, 5, 1, 1), (5, 10, 3, 3)]),
-        ([poll(1, 0, 4), told(2, "revoked", "t1"), poll(3, 5, 9)], [(0, 10, 1, 3)]),
-        ([poll(1, 0, 4), told(2, "revoked", stream=1), poll(3, 5, 9)], [(0, 10, 1, 3)]),
-        ([poll(1, 0, 4), told(2, "revoked", member="b"), poll(3, 5, 9)], [(0, 10, 1, 3)]),
+        ([poll(1, 0, 4), notified(2, "revoked"), poll(3, 5, 9)], [(0, 5, 1, 1), (5, 10, 3, 3)]),
+        ([poll(1, 0, 4), notified(2, "assigned"), poll(3, 5, 9)], [(0, 5, 1, 1), (5, 10, 3, 3)]),
+        ([poll(1, 0, 4), notified(2, "lost", "t1 t0"), poll(3, 5, 9)], [(0, 5, 1, 1), (5, 10, 3, 3)]),
+        ([poll(1, 0, 4), notified(2, "revoked", "t1"), poll(3, 5, 9)], [(0, 10, 1, 3)]),
+        ([poll(1, 0, 4), notified(2, "revoked", stream=1), poll(3, 5, 9)], [(0, 10, 1, 3)]),
+        ([poll(1, 0, 4), notified(2, "revoked", member="b"), poll(3, 5, 9)], [(0, 10, 1, 3)]),
         ([poll(1, 0, 4), poll(2, 5, 9, serials=False)], [(0, 5, 1, 1), (5, 10, 2, 2)]),
         ([poll(1, 0, 4, serials=False), poll(2, 5, 9, serials=False)], [(0, 10, 1, 2)]),
         ([poll(1, 0, 4), poll(2, 5, 9) | {"serial_first": 106, "serial_last": 110}], [(0, 5, 1, 1), (5, 10, 2, 2)]),
@@ -158,13 +158,13 @@ def test_stretches_have_every_record_of_every_poll_and_nothing_that_could_be_joi
     claims = of(events, *CLAIM_KINDS)
     for (*stream, topic, partition), line in by_line.items():
         for before, each in pairwise(line):
-            is_told = any(
+            is_notified = any(
                 before.seq_last < claim["seq"] < each.seq
                 for claim in claims
                 if list(stream_of(claim)) == stream and names_partition(claim, topic, partition)
             )
             goes_on = (before.end, before.serial_end) == (each.first, each.serial_first)
-            assert is_told or not goes_on or each.from_ns - before.until_ns > 1_000 * MS
+            assert is_notified or not goes_on or each.from_ns - before.until_ns > 1_000 * MS
 
 
 def _records_of(each: Any) -> list[tuple]:

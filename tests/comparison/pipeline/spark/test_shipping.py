@@ -43,7 +43,7 @@ def test_equal_code_makes_an_equal_zip(tmp_path: Path) -> None:
 
 
 def test_stacks_are_left_out_of_an_error_and_a_lack_on_executors_has_a_remedy() -> None:
-    told = in_short("""An error occurred while calling o99.collect.
+    shortened = in_short("""An error occurred while calling o99.collect.
 : org.apache.spark.SparkException: Job aborted: Traceback (most recent call last):
   File "/x/worker.py", line 3, in main
     process()
@@ -53,9 +53,9 @@ ModuleNotFoundError: No module named 'msgspec'
 \t... 1 more
 Driver stacktrace:
 """)
-    assert told == (
+    assert shortened == (
         "org.apache.spark.SparkException: Job aborted: Traceback (most recent call last): "
         "ModuleNotFoundError: No module named 'msgspec'"
     )
-    assert with_remedy(told, local=True) == told
-    assert "see --environment and --executor-python" in with_remedy(told, local=False)
+    assert with_remedy(shortened, local=True) == shortened
+    assert "see --environment and --executor-python" in with_remedy(shortened, local=False)

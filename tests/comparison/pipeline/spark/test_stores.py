@@ -37,8 +37,8 @@ def store(spark: SparkSession, tmp_path: Path) -> str:
 
 def test_runs_in_a_store_are_analysed_like_those_on_disk(spark: SparkSession, tmp_path: Path, store: str) -> None:
     local = analyze(spark, [tmp_path / "remote"], output=tmp_path / "one")
-    told: list[str] = []
-    copies = copied(spark, [f"{store}/*"], tmp_path / "copies", told.append)
+    messages: list[str] = []
+    copies = copied(spark, [f"{store}/*"], tmp_path / "copies", messages.append)
     assert list(copies.values()) == [f"{store}/bundle"]
     remote = analyze(spark, [], output=tmp_path / "other", copies=copies)
     assert [run.pop("path") for run in remote["runs"]] == [f"{store}/bundle/a", f"{store}/bundle/b c"]
@@ -47,31 +47,31 @@ def test_runs_in_a_store_are_analysed_like_those_on_disk(spark: SparkSession, tm
     ]
     assert remote == local
     assert not list((tmp_path / "copies").rglob("*.log"))
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
 def test_only_what_is_new_in_the_store_is_copied(spark: SparkSession, tmp_path: Path, store: str) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def copy() -> list[str]:
-        (folder,) = copied(spark, [store], tmp_path / "copies", told.append)
+        (folder,) = copied(spark, [store], tmp_path / "copies", messages.append)
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
     files = copy()
     assert len(files) == 2 * 5
-    assert (copy(), len(told)) == (files, 1)
+    assert (copy(), len(messages)) == (files, 1)
     changed = tmp_path / "remote" / "bundle" / "a" / "trace" / "m1.jsonl"
     os.utime(changed, (5, 5))
     shutil.rmtree(tmp_path / "remote" / "bundle" / "b c")
     assert len(copy()) == 5
-    assert told[1:] == ["runs: copying 1 of 5 files, " + f"{changed.stat().st_size:,} bytes"]
+    assert messages[1:] == ["runs: copying 1 of 5 files, " + f"{changed.stat().st_size:,} bytes"]
     shutil.rmtree(tmp_path / "remote" / "bundle" / "a")
     with pytest.raises(UserError, match="no run in"):
         copy()
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "message"),
     [
         (
             "s3a://bucket/runs",
@@ -82,12 +82,12 @@ def test_only_what_is_new_in_the_store_is_copied(spark: SparkSession, tmp_path: 
     ],
 )
 def test_store_without_a_connector_is_refused_with_the_remedy(
-    spark: SparkSession, tmp_path: Path, uri: str, told: str
+    spark: SparkSession, tmp_path: Path, uri: str, message: str
 ) -> None:
     with pytest.raises(StoreFault) as raised:
         copied(spark, [uri], tmp_path)
     assert str(raised.value).startswith(f"{uri}: ")
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
