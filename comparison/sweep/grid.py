@@ -156,7 +156,7 @@ def _number(name: str, value: Value) -> Value:
     except ValueError:
         raise ConfigurationError(f"{name}={value}: must be a whole number") from None
     Parameters().overridden(**{NUMBERS[name]: number})
-    return number
+    return int(number) if number == int(number) else number
 
 
 def count(name: str, value: object) -> int:

@@ -39,6 +39,10 @@ def test_range_becomes_its_values(given: str, values: tuple[int, ...]) -> None:
     assert axis("rebalance.backoff.ms", [given]) == tuple(map(str, values))
 
 
+def test_whole_numbers_have_no_fraction() -> None:
+    assert [str(value) for value in axis("time-limit", ["60", 2.0, 2.5])] == ["60", "2", "2.5"]
+
+
 def test_all_designs_may_be_named_at_once() -> None:
     assert axis("design", ["all"]) == DESIGN_NAMES
     assert axis("design", ["eager", "zookeeper"]) == ("zookeeper", "eager")
