@@ -119,9 +119,10 @@ def _hatch(block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, w
 
 def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, lane: str) -> Iterator[Shape]:
     """A red frame around the bars, and a strip below them with the members' names."""
+    free = 0.0
     for each in overlaps:
         from_, until = scale.share(each.from_ms), scale.share(each.until_ms)
-        who = " + ".join(each.members)
+        who = " + ".join(each.members) if len(each.members) > 1 else "two members"
         hint = f"{lane}: {who} deliver at once for {each.length_ms / 1000:.2f} s"
         place = {"x": f"{100 * from_:.3f}%", "width": f"{100 * (until - from_):.3f}%"}
         yield Shape("rect", {"class": "frame", **place, "y": y, "height": height})
@@ -131,7 +132,8 @@ def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, la
         label = next((text for text in (f"two deliver: {who}", who) if LETTER * len(text) + 6 <= room), "")
         if label:
             yield Shape("text", {"class": "bl", "x": place["x"], "y": y + height + _STRIP - 3}, label)
-        elif until < 1 - LETTER * (len(who) + 2) / USUAL_WIDTH:  # beside it
+        elif free <= until < 1 - LETTER * (len(who) + 2) / USUAL_WIDTH:  # beside it
+            free = until + LETTER * (len(who) + 2) / USUAL_WIDTH
             yield Shape("text", {"class": "bo", "x": f"{100 * until:.3f}%", "y": y + height + _STRIP - 3}, who)
 
 

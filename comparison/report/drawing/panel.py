@@ -25,7 +25,7 @@ class Panel(NamedTuple):
     marks_max: int
 
     def classes(self, member: str) -> str:
-        return self.styles.get(member, "k9")
+        return self.styles.get(member, "many")
 
 
 def disturbances(panel: Panel) -> Iterator[Shape]:

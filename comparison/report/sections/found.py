@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     Views = Mapping[str, RunView]
 
 _HERD = "herd"
+#: A finding about all designs links to so many of them.
+LINKS_MAX = 2
+#: What settles within this was never without an owner, as far as anybody would notice.
+AT_ONCE_MS = 50.0
 
 
 class Finding(NamedTuple):
@@ -94,10 +98,11 @@ def _commits(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
                 offsets = _count(back, "committed offset")
                 parts.append(f"{offsets} moved back, by {number(_metric(run, 'moved_back_records'))} records in all")
             yield Finding(f"In {run['design']}: {'; '.join(parts)}.", _links(view, first_moved_back))
-        if fenced := _metric(run, "fenced"):
-            were = "was" if fenced == 1 else "were"
-            late = _count(fenced, "late commit")
-            yield Finding(f"In {run['design']} {late} {were} refused.", _links(view, first_refused))
+    fenced = [run for run in runs if _metric(run, "fenced")]
+    if fenced:
+        refused = [(run["design"], number(_metric(run, "fenced"))) for run in fenced]
+        links = [each for run in fenced for each in _links(views.get(run["design"]), first_refused)]
+        yield Finding(f"Late commits that were refused: {_by_design(refused)}.", links[:LINKS_MAX])
     moved, still = _split(runs, lambda run: _metric(run, "moved_back"))
     if moved and still:
         yield Finding(f"In {_names(still)} no committed offset moved back.")
@@ -120,18 +125,20 @@ def _herd(runs: Sequence[Run]) -> Iterator[Finding]:
 
 
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
-    settled = [(run["design"], _metric(run, "converge_ms")) for run in runs]
-    times = [f"{ms / 1000:.1f} s in {design}" for design, ms in settled if ms is not None]
-    if times:
-        yield Finding(
-            f"Every partition had one owner again after {_listed(times)} (the slowest change).",
-            [each for run in runs for each in _links(views.get(run["design"]), longest_unowned)],
-        )
-    stopped = [f"{number(_metric(run, 'stopped'))} in {run['design']}" for run in runs]
+    settled = {run["design"]: ms for run in runs if (ms := _metric(run, "converge_ms")) is not None}
+    if any(ms >= AT_ONCE_MS for ms in settled.values()):
+        times = [(name, "at once" if ms < AT_ONCE_MS else f"after {ms / 1000:.1f} s") for name, ms in settled.items()]
+        slowest = sorted(settled, key=lambda design: -settled[design])[:LINKS_MAX]
+        links = [each for design in slowest for each in _links(views.get(design), longest_unowned)]
+        yield Finding(f"Every partition had one owner again {_by_design(times)} (the slowest change).", links)
+    elif settled:
+        where = "" if len(runs) == 1 else ", in any design"
+        yield Finding(f"No partition was without its owner for long{where}.")
+    stopped = [(run["design"], number(_metric(run, "stopped"))) for run in runs]
     if any(_metric(run, "stopped") for run in runs):
         least = max((_metric(run, "moved_minimum") or 0 for run in runs), default=0)
         enough = f"; {_count(least, 'move')} would have been enough" if least else ""
-        yield Finding(f"Partitions taken from members that stayed: {_listed(stopped)}{enough}.")
+        yield Finding(f"Partitions taken from members that stayed: {_by_design(stopped)}{enough}.")
 
 
 def _records(runs: Sequence[Run]) -> Iterator[Finding]:
@@ -140,10 +147,8 @@ def _records(runs: Sequence[Run]) -> Iterator[Finding]:
         yield Finding(f"In {run['design']} {_count(_metric(run, 'lost'), 'acknowledged record')} never arrived.")
     if not lost and all(_metric(run, "lost") == 0 for run in runs):
         where = "" if len(runs) == 1 else ", in any design"
-        again = [
-            f"{number(_metric(run, 'duplicates'))} in {run['design']}" for run in runs if _metric(run, "duplicates")
-        ]
-        repeats = f" Delivered again: {_listed(again)}." if again else ""
+        again = [(run["design"], number(_metric(run, "duplicates"))) for run in runs if _metric(run, "duplicates")]
+        repeats = f" Delivered again: {_by_design(again)}." if again else ""
         yield Finding(f"No acknowledged record was lost{where}.{repeats}")
 
 
@@ -171,6 +176,14 @@ def _names(runs: Iterable[Run]) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _by_design(texts: Sequence[tuple[str, str]]) -> str:
+    """`7 in zookeeper, 3 in eager and static`: the designs with the same text together; 0 is none."""
+    together: dict[str, list[str]] = {}
+    for design, text in texts:
+        together.setdefault("none" if text == "0" else text, []).append(design)
+    return ", ".join(f"{text} in {_listed(designs)}" for text, designs in together.items())
 
 
 def _count(value: float | None, noun: str) -> str:

@@ -19,7 +19,7 @@ from comparison.report.view.model import (
     Stretch,
 )
 from comparison.report.view.naming import MemberNames, natural, place_of
-from comparison.report.view.tables import MEMBERS, read_tables
+from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_views(result: Mapping[str, Any], folder: Path) -> list[RunView | None]:
 def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
     """One run; `run` is as in result.json."""
     ownership = tables.rows["ownership"]
-    owners = {row["owner"] for row in ownership if row["view"] != "authority"}
+    owners = {row["owner"] for row in ownership if row["view"] != "authority"} - {SEVERAL}
     names = MemberNames(owners, tables.rows[MEMBERS])
     began_ms, ended_ms = _bounds(run, tables)
     partitions = tuple(_partitions(tables, names, ended_ms))
@@ -129,9 +129,10 @@ def _rounds(rows: Iterable[Row]) -> Iterator[Round]:
 def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Iterator[PartitionView]:
     holdings: defaultdict[Key, defaultdict[str, list[Holding]]] = defaultdict(lambda: defaultdict(list))
     for row in tables.rows["ownership"]:
-        name = names.of_authority if row["view"] == "authority" else names.of_owner
-        until_ms = ended_ms if row["until_ns"] is None else _ms(row["until_ns"])
-        holdings[_key(row)][row["view"]].append(Holding(_ms(row["from_ns"]), until_ms, name(row["owner"])))
+        owner, until_ms = row["owner"], ended_ms if row["until_ns"] is None else _ms(row["until_ns"])
+        if owner != SEVERAL:
+            owner = (names.of_authority if row["view"] == "authority" else names.of_owner)(owner)
+        holdings[_key(row)][row["view"]].append(Holding(_ms(row["from_ns"]), until_ms, owner))
     segments: defaultdict[Key, list[Row]] = defaultdict(list)
     for row in tables.rows["segments"]:
         segments[_key(row)].append(row)

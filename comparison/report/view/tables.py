@@ -2,7 +2,8 @@
 
 The report knows the tables only as files: `tests/comparison/report/view/test_runs.py` holds these columns against the
 schemas of the pipeline. A run with more rows than ROWS_MAX in a table is thinned here, so that no report grows with the
-length of a run: accepted commits evenly, stretches by their length. What was left out is counted.
+length of a run: accepted commits evenly; of stretches the shortest, which are joined where somebody had the partition.
+What was left out is counted.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 MEMBERS = "events/kind=member_started"
+OWNERSHIP = "ownership"
+#: The owner of stretches that were too many to be kept apart, and into about how many a lane is joined at most.
+SEVERAL, _JOINED_INTO = "several", 500
 #: Of lines that are no times, and of stretches that say nothing, nothing is drawn.
 _DRAWN = ("believed", "authority", "delivering")
 
@@ -100,6 +104,8 @@ def _rows(tables: Mapping[str, pa.Table]) -> RunTables:
         if table is None:
             rows[name] = []
             continue
+        if name == OWNERSHIP:
+            table = _owners_once(table)
         kept = _thinned(name, table)
         rows[name] = kept.to_pylist()
         if len(kept) < len(table):
@@ -117,6 +123,34 @@ def _thinned(name: str, table: pa.Table) -> pa.Table:
     low, high = ("low", "high") if name == "segments" else ("from_ns", "until_ns")
     if low not in table.column_names:
         return table.slice(0, ROWS_MAX)
-    ends = pc.fill_null(table[high], (1 << 62) - 1)
-    lengths = pc.subtract(ends, table[low]).to_numpy()
-    return table.take(np.sort(np.argsort(-lengths, kind="stable")[:ROWS_MAX]))
+    lows, highs = table[low].to_numpy(), pc.fill_null(table[high], (1 << 62) - 1).to_numpy()
+    order = np.argsort(lows - highs, kind="stable")
+    kept = table.take(np.sort(order[:ROWS_MAX]))
+    return pa.concat_tables([kept, _joined(table.take(order[ROWS_MAX:]))]) if name == OWNERSHIP else kept
+
+
+def _owners_once(table: pa.Table) -> pa.Table:
+    """What members believe is not drawn; of it, one row for each owner is kept, for the names."""
+    is_believed = pc.equal(table["view"], "believed")
+    believed = table.filter(is_believed)
+    codes = pc.dictionary_encode(believed["owner"].combine_chunks()).indices.to_numpy()
+    _, first = np.unique(codes, return_index=True)
+    return pa.concat_tables([table.filter(pc.invert(is_believed)), believed.take(np.sort(first))])
+
+
+def _joined(table: pa.Table) -> pa.Table:
+    """Stretches of ownership as fewer ones, of nobody in particular."""
+    where = ["view", *_PARTITION]
+    table = table.sort_by([(name, "ascending") for name in (*where, "from_ns")])
+    lows, highs = table["from_ns"].to_numpy(), pc.fill_null(table["until_ns"], 0).to_numpy()
+    distance = (highs.max() - lows.min()) // _JOINED_INTO
+    begins = np.ones(len(table), dtype=np.bool_)
+    begins[1:] = lows[1:] - highs[:-1] > distance
+    for name in where:
+        codes = pc.dictionary_encode(table[name].combine_chunks()).indices.to_numpy()
+        begins[1:] |= codes[1:] != codes[:-1]
+    rows = np.flatnonzero(begins)
+    columns = {name: table[name].take(rows) for name in table.column_names}
+    columns["owner"] = pa.repeat(pa.scalar(SEVERAL), len(rows))
+    columns["until_ns"] = pa.array(np.maximum.reduceat(highs, rows), pa.int64())
+    return pa.table(columns, schema=table.schema)

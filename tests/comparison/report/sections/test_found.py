@@ -40,7 +40,7 @@ def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
     )
     assert text[1] == "In eager no partition was delivered by two consumers at once."
     assert "3 committed offsets moved back, by 457 records in all" in text[2]
-    assert "In eager 3 late commits were refused." in text
+    assert "Late commits that were refused: 3 in eager." in text
     assert "In eager no committed offset moved back." in text
     assert text[-1].startswith("No acknowledged record was lost, in any design. Delivered again: 561 in zookeeper")
 
@@ -69,6 +69,22 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
     (scenario,) = result["scenarios"]
     shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
     assert shown[0].evidence[0].partition == "t-1"
+
+
+def test_designs_with_the_same_figure_stand_together() -> None:
+    costs = {"zookeeper": (10_800.0, 30.0), "eager": (3.0, 0.0), "static": (4.0, 0.0)}
+    text = found(*(run("join", name, converge_ms=ms, stopped=n) for name, (ms, n) in costs.items()))
+    assert (
+        "Every partition had one owner again after 10.8 s in zookeeper, at once in eager and static "
+        "(the slowest change)."
+    ) in text
+    assert "Partitions taken from members that stayed: 30 in zookeeper, none in eager and static." in text
+
+
+def test_group_that_never_waits_is_said_in_one_sentence() -> None:
+    assert found(*(run("join", name, converge_ms=2.0) for name in ("zookeeper", "eager")))[0] == (
+        "No partition was without its owner for long, in any design."
+    )
 
 
 def test_what_no_design_did_stands_once() -> None:

@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_in_files
@@ -18,7 +19,7 @@ from comparison.pipeline.silver.windows import FAULT_SCHEMA
 from comparison.report.view.model import Fault, Holding, Overlap, Phase, Stretch
 from comparison.report.view.naming import LETTERS_MAX, MemberNames, place_of
 from comparison.report.view.runs import read_views
-from comparison.report.view.tables import COLUMNS, MEMBERS, ROWS_MAX, TablesMissing, read_tables
+from comparison.report.view.tables import COLUMNS, MEMBERS, ROWS_MAX, SEVERAL, TablesMissing, read_tables
 from tests.support.seen_runs import UUID, analysed_inline, write_cut
 
 if TYPE_CHECKING:
@@ -134,6 +135,41 @@ def test_missing_table_asks_for_another_analysis(folder: Path, tmp_path: Path) -
     shutil.rmtree(tmp_path / "old" / "tables" / "commits")
     with pytest.raises(TablesMissing, match="commits is missing: analyse the run again"):
         read_tables(tmp_path / "old")
+
+
+def test_lanes_of_a_long_run_are_joined_and_not_emptied(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "long")
+    lanes = 4
+    count = lanes * ROWS_MAX // 2
+    begins = [10 * (n // lanes) for n in range(count)]
+    rows = pa.table(
+        {
+            **{
+                name: pa.repeat(value, count) for name, value in {"run_id": "r", "scenario": "s", "design": "d"}.items()
+            },
+            **{name: pa.repeat(1, count) for name in ("seed", "repeat")},
+            "view": pa.repeat("authority", count),
+            "group_id": pa.repeat("g", count),
+            "topic": pa.repeat("t", count),
+            "partition": [n % lanes for n in range(count)],
+            "owner": pa.repeat("m1", count),
+            "from_ns": begins,
+            "until_ns": [at + 9 for at in begins],
+            "closed_by": pa.repeat("x", count),
+            "gone_ns": pa.nulls(count, pa.int64()),
+        }
+    )
+    table = tmp_path / "long" / "tables" / "ownership"
+    shutil.rmtree(table)
+    table.mkdir()
+    pq.write_table(rows, table / "part.parquet")
+    found = read_tables(tmp_path / "long")["r"].rows["ownership"]
+    assert len(found) <= ROWS_MAX + lanes * 500
+    assert {row["partition"] for row in found if row["owner"] == SEVERAL} == set(range(lanes))
+    for lane in range(lanes):  # everything is covered, by its own stretch or by a joined one
+        mine = [row for row in found if row["partition"] == lane]
+        assert min(row["from_ns"] for row in mine) == 0
+        assert max(row["until_ns"] for row in mine) == begins[-1] + 9
 
 
 def test_long_run_is_thinned_but_keeps_what_tells_something(folder: Path, tmp_path: Path) -> None:
