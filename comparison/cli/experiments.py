@@ -16,6 +16,7 @@ from rich.table import Table
 from comparison.cli.analysis import analysed, format_option, shown
 from comparison.cli.catalogue_text import described, in_words
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.progress import RunProgress
@@ -262,7 +263,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
     code = shown(result, form)
-    click.echo(f"results in {experiments.bundle}; to repeat: {shlex.join(command)}", err=True)
+    click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code
 
 

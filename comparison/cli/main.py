@@ -38,6 +38,7 @@ COMMANDS = {
     "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
     "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),
+    "report": Command("comparison.cli.report", "Write the report of analysed runs as one page."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
     "zookeeper": Command("comparison.cli.zookeeper", "Start, check and stop a ZooKeeper server."),
     "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),

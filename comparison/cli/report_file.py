@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.cli.catalogue_text import catalogue
+from comparison.report.chosen import together
 from comparison.report.page import page
 from comparison.report.sections.done import About
 from comparison.report.view.runs import read_views
 from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 REPORT, COMMAND = "report.html", "command.json"
@@ -21,10 +22,19 @@ REPORT, COMMAND = "report.html", "command.json"
 
 def write_report(result: Mapping[str, Any], folder: Path) -> Path:
     """Write `report.html` into the result's folder, which has its tables; returns its path."""
-    path = folder / REPORT
-    shown = page(result, read_views(result, folder), About(_command(folder), catalogue()))
-    path.write_text(shown, encoding="utf-8")
-    return path
+    write_page([(result, folder)], folder / REPORT)
+    return folder / REPORT
+
+
+def write_page(results: Sequence[tuple[Mapping[str, Any], Path]], output: Path) -> None:
+    """Write one page of several results, each with the folder that has its tables.
+
+    Raises TablesMissing, and OSError when the file cannot be written.
+    """
+    views = [view for result, folder in results for view in read_views(result, folder)]
+    about = About(_command(results[0][1]), catalogue())
+    shown = page(together([result for result, _ in results]), views, about)
+    output.write_text(shown, encoding="utf-8")
 
 
 def _command(folder: Path) -> Mapping[str, Any]:

@@ -1,0 +1,85 @@
+"""`rebalance-lab report`: one page of finished analyses, without analysing or running anything again."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from comparison.cli.report_file import REPORT, write_page
+from comparison.exits import Exit
+from comparison.report.chosen import only
+from comparison.report.figures import check_version
+from kernel.errors import EnvironmentFault, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RESULT = "result.json"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab report runs/latest --open
+  rebalance-lab report runs/latest/split-brain -o split-brain.html
+  rebalance-lab report runs/20261123T111623Z-run runs/20261124T091200Z-run -o both.html"""
+)
+@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write to this file.  [default: report.html beside the result.json of the only RUN]",
+)
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
+def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> int:
+    """Write the report of runs that were analysed before.
+
+    RUN is a folder with a result.json, or a scenario's or run's folder in one. Give several to see them on one page.
+    """
+    found = [_result(folder.resolve()) for folder in folders]
+    _require_distinct(found)
+    if output is None:
+        home = found[0][1]
+        if len(found) > 1 or folders[0].resolve() != home:
+            raise UserError("this is not all of one result: say with -o where its page goes")
+        output = home / REPORT
+    try:
+        write_page(found, output)
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write {output}: {error.strerror}; choose another with --output") from error
+    click.echo(str(output))
+    if is_opened and not webbrowser.open(output.resolve().as_uri()):
+        click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
+    return Exit.AS_EXPECTED
+
+
+def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
+    """The result in a folder or the nearest one above, with the runs below the folder; and where it is."""
+    for home in (folder, *folder.parents[:3]):
+        path = home / RESULT
+        if not path.is_file():
+            continue
+        try:
+            result = msgspec.json.decode(path.read_bytes())
+            chosen = result if home == folder else only(result, lambda run: Path(run["path"]).is_relative_to(folder))
+            check_version(chosen)
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path} cannot be shown ({error}): rebalance-lab analyze {home}") from error
+        if chosen["runs"]:
+            return chosen, home
+    raise UserError(f"no {RESULT} with a run in {folder}, or above it: rebalance-lab analyze {folder}")
+
+
+def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:
+    """A column of a page is one design in one scenario: raise `UserError` for two of them."""
+    seen: dict[tuple[str, str], Path] = {}
+    for result, home in found:
+        for scenario, design in sorted({(run["scenario"], run["design"]) for run in result["runs"]}):
+            other = seen.setdefault((scenario, design), home)
+            if other != home:
+                raise UserError(f"{scenario} in {design} is in {other} and in {home}: give one of them")

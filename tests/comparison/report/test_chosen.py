@@ -1,0 +1,40 @@
+"""Some runs of a result, or several results, are a result: indexes and verdicts follow."""
+
+from __future__ import annotations
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.result import VerdictOutcome, as_mapping
+from comparison.report.chosen import only, together
+from tests.support.results import run, six_designs
+
+
+def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
+    runs = [
+        run("crash", "eager", seed=1, verdict=VerdictOutcome.EXPECTED),
+        run("crash", "zookeeper", seed=1, verdict=VerdictOutcome.NOT_EXPECTED),
+        run("join", "eager", seed=1, verdict=VerdictOutcome.EXPECTED),
+    ]
+    result = as_mapping(compose(runs))
+    chosen = only(result, lambda each: each["design"] == "eager")
+    assert [each["scenario"] for each in chosen["runs"]] == ["crash", "join"]
+    assert [(each["scenario"], each["runs"]) for each in chosen["scenarios"]] == [("crash", [0]), ("join", [1])]
+    assert (result["verdict"], chosen["verdict"]) == ("not as expected", "as expected")
+
+
+def test_repeats_are_kept_whole_or_not_at_all() -> None:
+    runs = [run("crash", design, seed=seed) for design in ("eager", "static") for seed in (1, 2)]
+    result = as_mapping(compose(runs))
+    (repeated,) = only(result, lambda each: each["design"] == "static")["repeated"]
+    assert (repeated["design"], repeated["runs"]) == ("static", [0, 1])
+    assert only(result, lambda each: each["seed"] == 1)["repeated"] == []
+
+
+def test_several_results_are_one_in_their_order() -> None:
+    one = as_mapping(compose([run("crash", "eager", seed=seed) for seed in (1, 2)]))
+    found = together([six_designs(), one])
+    assert len(found["runs"]) == 13
+    assert found["scenarios"][-1]["runs"] == [11, 12]
+    (repeated,) = found["repeated"]
+    assert repeated["runs"] == [11, 12]
+    assert len(found["not_applicable"]) == 1
+    assert together([one]) == one
