@@ -163,6 +163,12 @@ _WHERE = {
     "topic": C("name of the topic"),
     "partition": C("number of the partition"),
 }
+_SWEPT = {
+    "sweep": C("the sweep"),
+    "scenario": C("name of the scenario"),
+    "design": C("name of the design"),
+    "metric": C("name of the figure"),
+}
 _VIEW = C("`believed` by members, named by the `authority`, or `delivering`")
 #: The columns of all other tables, by their names in files.
 TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
@@ -269,6 +275,30 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "metric": C("name of the figure"),
             "value": C("the figure", "as `unit`", "cannot be measured from this trace"),
             "unit": C("unit of the figure; '' for a count"),
+        },
+        "cells": {
+            **_SWEPT,
+            "cell": C("the cell: one value of every axis"),
+            "axes": C("the values of the axes, as JSON"),
+            "unit": C("unit of the figure; '' for a count"),
+            "n": C("runs in which the figure was measured"),
+            "median": C("median of those runs", "as `unit`", "measured in none"),
+            "low": C("lowest of those runs", "as `unit`", "measured in none"),
+            "high": C("highest of those runs", "as `unit`", "measured in none"),
+            "runs": C("runs of the cell"),
+            "failed": C("of these, failed"),
+        },
+        "exponents": {
+            **_SWEPT,
+            "axis": C("the axis that the figure is followed along"),
+            "axes": C("the values of the other axes, as JSON"),
+            "n": C("figures, one a run"),
+            "exponent": C("the figure grows as the axis to this power", null="cannot be fitted; `reason` says why"),
+            "low": C("lower end of its 95% interval", null="too few figures"),
+            "high": C("upper end of its 95% interval", null="too few figures"),
+            "through_x": C("the figure is about through_y * (axis / through_x) ^ exponent", "as the axis", "as above"),
+            "through_y": C("see `through_x`", "as the figure", "as above"),
+            "reason": C("why there is no exponent; '' if there is one"),
         },
         "verdicts": {
             "check_name": C("what was checked"),

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, named_in_files
+from comparison.pipeline.bronze.tables import write_table
 from docs import columns
 from docs.examples.moved_back import moved_back
 from docs.examples.owned_twice import owned_twice
-from docs.table_pages import DOCS, RUN_NAMES, TABLES, TABLES_PAGE, TRACE_PAGE, tables_page, trace_page
+from docs.table_pages import DOCS, RUN_NAMES, SWEEP_TABLES, TABLES, TABLES_PAGE, TRACE_PAGE, tables_page, trace_page
 from kernel.trace.events import KINDS
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.seen_runs import analysed_inline
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-QUERIES = re.findall(r"^## (\w+)$.*?```sql\n(.*?)```", tables_page(), re.MULTILINE | re.DOTALL)
+QUERIES = re.findall(r"^##+ (\w+)$.*?```sql\n(.*?)```", tables_page(), re.MULTILINE | re.DOTALL)
 #: m2 takes part in two rebalances after m1 was frozen.
 REBALANCED = [
     e(at_ms, "m2", kind, member="g_m2", stream=0, **fields)
@@ -53,6 +54,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (run / "trace" / "m1.jsonl").open("ab") as file:
         file.write(b"garbage\n")
     analysed_inline(found)
+    for name, table in SWEEP_TABLES.items():
+        write_table(found / "tables" / f"{name}.parquet", table.schema.empty_table())
     return found
 
 
@@ -65,9 +68,9 @@ def test_every_field_and_column_has_a_meaning_and_no_meaning_is_left_over() -> N
     fields = {(name, field) for name, kind in KINDS.items() for field in kind.fields}
     assert columns.FIELDS.keys() == {field for _, field in fields}
     assert columns.OF_KIND.keys() <= fields
-    assert columns.TABLES.keys() == TABLES.keys()
-    for name, table in TABLES.items():
-        own = [each for each in named_in_files(table.schema) if each not in RUN_NAMES]
+    assert columns.TABLES.keys() == TABLES.keys() | SWEEP_TABLES.keys()
+    for name, table in (TABLES | SWEEP_TABLES).items():
+        own = [each for each in named_in_files(table.schema) if name in SWEEP_TABLES or each not in RUN_NAMES]
         assert sorted(columns.TABLES[name]) == sorted(own), name
         assert set(table.key) <= set(own), name
 
@@ -81,7 +84,8 @@ def test_null_of_every_optional_field_is_explained() -> None:
 
 def test_tables_of_an_analysis_are_those_of_the_page(folder: Path) -> None:
     tables = folder / "tables"
-    assert {path.name.removesuffix(".parquet") for path in tables.iterdir()} - {"events", "parts.json"} == set(TABLES)
+    names = {path.name.removesuffix(".parquet") for path in tables.iterdir()}
+    assert names - {"events", "parts.json", *SWEEP_TABLES} == set(TABLES)
     for name, table in TABLES.items():
         for path in tables.glob(table.files):
             schema = pq.read_schema(path)
@@ -95,11 +99,11 @@ def test_tables_of_an_analysis_are_those_of_the_page(folder: Path) -> None:
 def test_query_of_a_table_runs(folder: Path, table: str, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     found = duckdb.sql(query).fetchall()
-    assert found or table == "verdicts"
+    assert found or table in ("verdicts", *SWEEP_TABLES)
 
 
 def test_every_table_has_a_query() -> None:
-    assert [name for name, _ in QUERIES] == [*TABLES, "Events"]
+    assert [name for name, _ in QUERIES] == [*TABLES, "Events", *SWEEP_TABLES]
 
 
 def test_who_owned_a_partition_twice(folder: Path) -> None:
