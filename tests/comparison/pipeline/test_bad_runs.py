@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from comparison.cli.damage import damage_of
+from comparison.cli.report_file import write_report
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
-from comparison.report.page import page
 from kernel.trace.reader import LINE_BYTES_MAX
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.inline_spark import InlineSpark
@@ -178,7 +178,7 @@ def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damag
     shown = damage_of(result, tmp_path / "tables")
     assert any(message in text for text in shown), shown
     assert all(str(tmp_path / "bad") in text for text in shown)
-    page(result)
+    write_report(result, tmp_path)
     for path in (tmp_path / "tables").glob("quarantine/*.parquet"):
         assert pq.read_schema(path).equals(QUARANTINE_SCHEMA)
 

@@ -15,6 +15,7 @@ import pytest
 from comparison.pipeline import analysis, carried, jobs, remembered
 from comparison.pipeline.analysis import Again, analyze
 from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
+from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.jobs import analyse, measure_again
@@ -201,6 +202,18 @@ def assert_as_from_scratch(folder: Path, out: Path, result: dict[str, Any]) -> N
     shutil.rmtree(fresh, ignore_errors=True)
     assert formatted(analyze(SPARK, [folder], output=fresh)) == formatted(result)
     assert rows(fresh / "tables") == rows(out / "tables")
+    assert_tables_name_the_runs_of(result, out / "tables")
+
+
+def assert_tables_name_the_runs_of(result: dict[str, Any], tables: Path) -> None:
+    names = [column.name for column in RUN_COLUMNS]
+    known = {tuple(run[name] for name in names) for run in result["runs"]}
+    assert len(known) == len({run["run_id"] for run in result["runs"]}) == len(result["runs"])
+    for path in tables.rglob("*.parquet"):
+        table = pq.read_table(path, partitioning=None)
+        assert table.column_names[: len(names)] == names, path
+        found = set(zip(*(table[name].to_pylist() for name in names), strict=True))
+        assert found == known if path.name == "runs.parquet" else found <= known, path
 
 
 @pytest.mark.parametrize("whole_bytes", [ALL, 0], ids=["whole", "cut"])
