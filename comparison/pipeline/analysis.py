@@ -127,9 +127,9 @@ def _completed(
     found |= analysed
     if not known.found:
         found |= measure_again(spark, runs, known.read, tables, free)
-    found |= {
-        number: analyse_without_files(run) for number, run in enumerate(runs) if not run.files and number not in found
-    }
+    for number, run in enumerate(runs):
+        if not run.files and number not in found:
+            found[number] = analyse_without_files(run, tables, next(free))
     read = ReadParts([*known.read.parts, *parts], [*known.read.results, *results])
     remember(tables, runs, marks, read, found)
     write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])

@@ -64,7 +64,7 @@ def carry(
     for path in _files(folder, names):
         target = other / path.relative_to(folder)
         number = _number(path)
-        there = list(held[number]) if number in held else [_run_of(path)]
+        there = list(held[number]) if number in held else _run_in(path)
         kept = [run_id for run_id in there if run_id in runs]
         if kept == there and not any(runs[run_id].is_renamed for run_id in kept):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -78,10 +78,10 @@ def carry(
                 write_table(target, pa.concat_tables([_of(runs[run_id].run, each) for run_id, each in rows.items()]))
 
 
-def _run_of(path: Path) -> str:
-    """The id of the run whose rows are in a file."""
-    first = next(pq.ParquetFile(path).iter_batches(1, columns=[_RUN_ID]))
-    return str(first[_RUN_ID][0])
+def _run_in(path: Path) -> list[str]:
+    """The id of the only run whose rows are in a file, if there are any."""
+    first = next(pq.ParquetFile(path).iter_batches(1, columns=[_RUN_ID]), None)
+    return [] if first is None else first[_RUN_ID].to_pylist()
 
 
 def _of(run: TraceRun, table: pa.Table) -> pa.Table:

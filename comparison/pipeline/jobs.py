@@ -36,6 +36,7 @@ from comparison.pipeline.tasks import (
     reduce_part,
     why_broken,
     write_gold,
+    write_nothing,
 )
 from kernel.errors import UNWRITABLE
 
@@ -109,6 +110,7 @@ def _with_large_runs(
         except WRONG_DATA as error:
             read = [one for each in of_one for one in each.read]
             found[number] = broken(runs[number], why_broken(error), read)
+            write_nothing(runs[number], folder, of_one[0].number)
     return found
 
 

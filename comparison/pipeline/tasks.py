@@ -195,16 +195,22 @@ def _analysed(
             found.runs[number] = finished(runs[number], measured, read)
         except WRONG_DATA as error:
             found.runs[number] = broken(runs[number], why_broken(error), read)
-        else:
-            written.append((runs[number], figures, measured))
+            measured, figures = measure(runs[number], {})  # its tables are empty
+        written.append((runs[number], figures, measured))
     write_gold(folder, part.number, written)
     return found
 
 
-def analyse_without_files(run: TraceRun) -> Run:
+def analyse_without_files(run: TraceRun, folder: Path, number: int) -> Run:
     """A run that lists trace files of which none is there."""
-    measured, _ = measure(run, {})
-    return finished(run, measured, [])
+    write_nothing(run, folder, number)
+    return finished(run, measure(run, {})[0], [])
+
+
+def write_nothing(run: TraceRun, folder: Path, number: int) -> None:
+    """Empty tables of a run of which nothing can be measured: readers expect every table, also of such runs alone."""
+    measured, figures = measure(run, {})
+    write_gold(folder, number, [(run, figures, measured)])
 
 
 def why_broken(error: BaseException) -> str:

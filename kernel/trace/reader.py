@@ -191,6 +191,8 @@ def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[st
     """
     if len(line) > LINE_BYTES_MAX:
         return None, Reason.LONG, [f"longer than {LINE_BYTES_MAX} bytes"]
+    if not _may_be_json(line):
+        return None, Reason.NOT_JSON, ["neither an object nor a list"]
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -206,6 +208,11 @@ def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[st
     if not is_time(event["ns"]):
         return event, Reason.TIME, [f"ns {TIME_OUT_OF_RANGE}"]
     return event, None, []
+
+
+def _may_be_json(line: bytes) -> bool:
+    """Whether it begins like an object or a list. To decode what does not is slow: it raises."""
+    return line.lstrip()[:1] in (b"{", b"[")
 
 
 def _opened(path: Path) -> BinaryIO:

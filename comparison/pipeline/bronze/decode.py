@@ -170,7 +170,7 @@ def _line_by_line(chunk: bytes) -> tuple[Decoded, list[Any]]:
 
 def usual_event(line: bytes) -> Any:
     """The event of a line; None if the line is no event of a kind that we know, or is unusable."""
-    if len(line) > LINE_BYTES_MAX or not _is_text(line):
+    if line.lstrip()[:1] != b"{" or len(line) > LINE_BYTES_MAX or not _is_text(line):
         return None
     try:
         event = _DECODER.decode(line)

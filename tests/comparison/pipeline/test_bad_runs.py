@@ -183,6 +183,16 @@ def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damag
         assert pq.read_schema(path).equals(QUARANTINE_SCHEMA)
 
 
+@pytest.mark.parametrize("damage", ["no trace", "parameters of the wrong type", "folder", "null in the header"])
+def test_bad_run_alone_has_a_report(tmp_path: Path, damage: str) -> None:
+    DAMAGES[damage][0](run_in(tmp_path / "bad") / "trace")
+    for _ in range(2):
+        result = analysed(tmp_path)
+        assert result["verdict"] == "unknown"
+        assert DAMAGES[damage][1].removeprefix("bad") in "".join(damage_of(result, tmp_path / "tables"))
+        write_report(result, tmp_path)
+
+
 def test_quarantine_has_the_line_and_its_beginning(tmp_path: Path) -> None:
     run = run_in(tmp_path / "bad")
     insert(run / "trace" / "m1.jsonl", 3, b"garbage" * 1_000)

@@ -222,6 +222,7 @@ GOOD = b'{"seq":1,"ns":2,"kind":"member_closed","process":"m0","member":null,"st
         (GOOD + GOOD[:-1], None),
         (GOOD[:-1] + GOOD, Reason.NOT_JSON),
         (GOOD[:-1] + b" \t\r", None),
+        (b" \t" + GOOD, None),
         (GOOD.replace(b'"group"', b'"added":[{}],"group"'), None),
         (b'{"end":{"events":"many","monotonic_ns":2}}', Reason.FLAWED),
         (b'{"end":{"events":1,', Reason.TORN),
