@@ -103,6 +103,12 @@
         labels.append(text);
       }
       this.over.before(labels);
+      let free = -Infinity;
+      for (const step of all('.step', this.over)) { // of those that are too close, the first
+        const x = (share(step, 'x') * this.length) / pixel;
+        step.classList.toggle('crowded', x < free);
+        if (x >= free) free = x + LETTER * step.textContent.length + 4;
+      }
       for (const { from: low, until: high_, who, rect } of this.overlaps()) {
         const left = Math.max(low, from), right = Math.min(high_, until);
         if (right <= left) continue;
@@ -283,11 +289,34 @@
         } else {
           pinned = false;
           pinned = this.point(ended, start);
+          this.pin(figure, ended.target.closest('.block'), ended.clientY, start);
         }
       };
       document.addEventListener('pointermove', move);
       document.addEventListener('pointerup', end);
       document.addEventListener('pointercancel', end);
+    }
+
+    pin(figure, element, y, ms) { // remember whose details are kept, for links
+      const block = pinned && this.blocks.find((each) => each.element === element);
+      this.pinned = block && {
+        design: figure.closest('.run').dataset.design,
+        block: this.blocks.filter((each) => figure.contains(each.element)).indexOf(block),
+        y: Math.round(y - block.plot.getBoundingClientRect().top + block.top), ms: Math.round(ms),
+      };
+      remember(this);
+    }
+
+    showPinned({ design, block, y, ms }) {
+      const run = all('.run', this.element).find((each) => each.dataset.design === design);
+      const element = run && all('.block', run)[block];
+      const shown = this.blocks.find((each) => each.element === element);
+      if (!shown) return;
+      run.scrollIntoView();
+      const box = shown.plot.getBoundingClientRect();
+      const clientX = box.left + ((ms - this.from) / (this.until - this.from)) * box.width;
+      pinned = this.point({ target: element, clientX, clientY: box.top + y - shown.top }, ms);
+      if (pinned) this.pinned = { design, block, y, ms };
     }
 
     point(event, ms) { // the details of what is under the pointer; whether there is anything
@@ -333,6 +362,7 @@
       if (lanes.partition.value) kept.set('partition', lanes.partition.value);
       if (lanes.member.value) kept.set('member', lanes.member.value);
       if (lanes.element.querySelector('.of-members').checked) kept.set('by', 'member');
+      if (pinned && lanes.pinned) kept.set('pin', ['block', 'y', 'ms', 'design'].map((each) => lanes.pinned[each]).join(' '));
       history.replaceState(null, '', `#${encodeURIComponent(lanes.anchor)}${kept.size ? `?${kept}` : ''}`);
     }, 150);
   }
@@ -345,6 +375,8 @@
     see(lanes, { from: kept.get('from'), until: kept.get('until'), partition: kept.get('partition'),
       member: kept.get('member'), by: kept.get('by') });
     lanes.element.scrollIntoView();
+    const [block, y, ms, ...design] = (kept.get('pin') || '').split(' ');
+    if (design.length) lanes.showPinned({ block: Number(block), y: Number(y), ms: Number(ms), design: design.join(' ') });
   }
 
   function see(lanes, { from, until, partition, member, by }) {
@@ -401,7 +433,12 @@
   const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'previous', o: 'overlap', '?': 'help' };
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('input[type=text], select, textarea')) return;
-    if (event.key === 'Escape') { pinned = false; tip.hidden = true; return; }
+    if (event.key === 'Escape') {
+      pinned = false;
+      tip.hidden = true;
+      for (const lanes of found) if (lanes.pinned) { lanes.pinned = null; remember(lanes); }
+      return;
+    }
     const arrows = document.activeElement?.classList.contains('figure');
     const what = BY_KEY[event.key] || (arrows && { ArrowLeft: 'left', ArrowRight: 'right' }[event.key]);
     const lanes = what && !document.querySelector('dialog[open]') && current();

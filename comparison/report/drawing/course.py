@@ -66,10 +66,10 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
         bars.add(each.from_ms, until_ms, row, "round", "rebalance", is_labelled=False)
         number = each.generation if each.generation is not None else each.number
         x = scale.share(until_ms) * USUAL_WIDTH
-        if x >= free:
-            attributes = {"class": "step", "x": scale.percent(until_ms), "dx": 2, "y": block.height + 10}
-            block.over.append(Shape("text", attributes, f"{number}" if number is not None else ""))
-            free = x + LETTER * len(str(number)) + 4
+        classes = "step" if x >= free else "step crowded"
+        attributes = {"class": classes, "x": scale.percent(until_ms), "dx": 2, "y": block.height + 10}
+        block.over.append(Shape("text", attributes, f"{number}"))
+        free = free if x < free else x + LETTER * len(str(number)) + 4
     bars.drawn_into(block, 10_000)
     block.rows.append(row)
     block.height += _STEP

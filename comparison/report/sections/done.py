@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _STAMP = re.compile(r"(\d{8}T\d{6})Z")
-#: Parameters that are named beside the settings, or follow from them.
-_NOT_SETTINGS = ("seed", "preset", "settings", "scenario", "design", "timers", "warnings", "observed", "session_ms")
+#: Parameters that are named beside the settings, or say nothing of what was run.
+_NOT_SETTINGS = ("seed", "preset", "settings", "time_limit_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ def _settings(runs: Sequence[Mapping[str, Any]], about: About) -> Iterator[str]:
         defaults = known.get("defaults", {})
         own = known.get("settings", {})
         for name, value in (parameters.get("settings") or {}).items():
-            where = "in this scenario's own settings: " if own.get(name) == value else ""
-            seen.setdefault(f"{where}{name}={value}", {})[run["scenario"]] = None
+            whose = " (the scenario's own)" if own.get(name) == value else ""
+            seen.setdefault(f"{name}={value}{whose}", {})[run["scenario"]] = None
         for name, default in defaults.items():
             value = parameters.get(name)
             if name not in _NOT_SETTINGS and value is not None and value != default:

@@ -241,8 +241,13 @@ def test_details_are_kept_by_a_click_until_escape(browser: Any, report: Path) ->
         assert "t-0: m1\nnamed by ZooKeeper from -1.200 to 2.500 s" in tip.text_content()
         page.mouse.move(5, 5)
         assert tip.is_visible()
+        page.wait_for_url(re.compile("pin="))
+        kept, said = page.evaluate("location.hash"), tip.text_content()
         page.keyboard.press("Escape")
         assert tip.is_hidden()
+        page.wait_for_url(re.compile("#split-brain$"))
+    with visit(browser, report, kept) as seen:
+        assert seen.page.locator("#tip").text_content().splitlines()[:2] == said.splitlines()[:2]
 
 
 def test_question_mark_lists_the_keys(browser: Any, report: Path) -> None:

@@ -37,7 +37,7 @@ def test_box_has_every_setting_that_is_not_the_default() -> None:
     rows = shown(parameters={"settings": {"fix.commit.fence": "session", "own": "1"}})
     assert [text for label, text in rows if label == "setting"] == [
         "fix.commit.fence=session: crash",
-        "in this scenario's own settings: own=1: crash",
+        "own=1 (the scenario's own): crash",
         "members 6 (default 4): crash",
     ]
 
