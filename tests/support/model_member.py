@@ -205,6 +205,7 @@ class ModelMember:
         program, wanted = self._programs[name]
         assert self._can(wanted), f"{self.name}: {name} is at {wanted}"
         reply = self._call(name, wanted) if isinstance(wanted, Call) else Reply()
+        self._has_events()  # the server sent notifications before the answer
         try:
             following = program.send(reply)
         except StopIteration:
@@ -216,7 +217,9 @@ class ModelMember:
         """Perform a program's call, and break the connection before the answer: it will be repeated."""
         _, wanted = self._programs[name]
         assert isinstance(wanted, Call)
+        seen = self.session.seen
         self._call(name, wanted)
+        self.session.seen = seen  # the zxid of an answer that is lost is not seen, nor are notifications before it
         self.cut()
 
     def close(self) -> None:

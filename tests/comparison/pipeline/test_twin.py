@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import Measured
 
-SLOW = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 #: Only `cooperative` promises that kept partitions go on; the longer tolerance is that of several boots.
@@ -40,6 +41,8 @@ RUNS = st.builds(
     st.sampled_from(("zookeeper", "cooperative")),
     st.sampled_from((1, 50)),
 )
+#: A run, its events, where to cut them, and how many buckets to share the partitions out to.
+CUT_RUNS = (RUNS, traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1, 3))
 
 
 @SLOW
@@ -50,7 +53,7 @@ def test_whole_run_is_measured_as_by_the_twin(run: TraceRun, events: list[dict[s
 
 
 @SLOW
-@given(RUNS, traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1, 3))
+@given(*CUT_RUNS)
 def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
     run: TraceRun, events: list[dict[str, Any]], cuts: list[float], buckets: int
 ) -> None:
@@ -102,6 +105,21 @@ def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, A
     )
     names = ("t_ns", "by", "outcome", "is_stale", "is_old", "is_fenced", "moved_back_by")
     assert _rows(figures.committed, names) == judged
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("test", "given_values"),
+    [
+        (test_whole_run_is_measured_as_by_the_twin, CUT_RUNS[:2]),
+        (test_run_cut_into_parts_is_measured_as_one_that_is_whole, CUT_RUNS),
+        (test_tables_have_what_the_twin_finds, CUT_RUNS[:2]),
+    ],
+)
+def test_many_more_traces(test: Any, given_values: tuple[Any, ...]) -> None:
+    """The tests above, with twenty-five times their examples."""
+    settings(SLOW, max_examples=25 * SLOW.max_examples)(given(*given_values)(test.hypothesis.inner_test))()
 
 
 def _rows(table: pa.Table, names: Iterable[str]) -> Counter[tuple[Any, ...]]:
