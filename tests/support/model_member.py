@@ -182,10 +182,6 @@ class ModelMember:
         found = any(done.reply.children for done in listened)
         return self.machine.state is RebalanceState.IDLE and ended[-1:] == ["unavailable"] and found
 
-    @property
-    def attempts(self) -> int:
-        return sum(event.kind == "attempt_started" for event in self.emitted)
-
     # -- controlled by the test --------------------------------------------------------------------------------
 
     def wants(self) -> dict[str, Wanted]:
@@ -532,8 +528,8 @@ class ModelMember:
         owner = None if node is None else node.owner
         reply = self.zookeeper.perform(self.session, call)
         step = self._step if program == "executor" else program
-        at = self.zookeeper.performed
-        self.done.append(Done(program, step, self.attempts, self.session.number, call, reply, owner, at))
+        at, attempts = self.zookeeper.performed, sum(event.kind == "attempt_started" for event in self.emitted)
+        self.done.append(Done(program, step, attempts, self.session.number, call, reply, owner, at))
         return reply
 
     def _post(self, event: effects.Event) -> None:
