@@ -160,6 +160,8 @@ def _median(every: Sequence[dict[str, Any]]) -> Figure:
 
 def check(side: str, source: str, answers: dict[str, Any], truth: Truth) -> None:
     """Raise RuntimeError if the answers are not the true ones: a benchmark that does not check measures nothing."""
+    if side == OURS and (problems := answers["runs"][0]["problems"]):
+        raise RuntimeError(f"{side} from {source} found problems in the generated run: {problems}")
     found = core_of(answers["kinds"], answers["runs"][0]["metrics"]) if side == OURS else dict(answers)
     kinds = found.pop("kinds")
     expected = {

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 #: A task's result that belongs to no bucket: what only adds up.
 _NO_BUCKET = -1
+_TASKS_A_CORE = 8
 #: Naming and commits, which a context of a large run needs besides its own kinds.
 _OF_AUTHORITY = ("authority_named", "authority_cleared", "offset_written")
 
@@ -118,11 +119,20 @@ def _buckets(spark: SparkSession) -> int:
     return 2 * spark.sparkContext.defaultParallelism
 
 
+def _tasks(spark: SparkSession, count: int) -> int:
+    """How many tasks share `count` numbers: enough to even out, and few, as each costs Spark 80 ms of CPU."""
+    return min(count, _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
+
+
 def _mapped(spark: SparkSession, count: int, task: Callable[[int], Any]) -> list[Any]:
-    """Run a task for each number below `count`, and return their results in order."""
+    """Do `task` for each number below `count`, and return their results in order."""
     if not count:
         return []
-    rows = spark.range(0, count, 1, count).mapInArrow(_Numbered(task), "number bigint, value binary").collect()
+    rows = (
+        spark.range(0, count, 1, _tasks(spark, count))
+        .mapInArrow(_Numbered(task), "number bigint, value binary")
+        .collect()
+    )
     return [_value(row["value"]) for row in sorted(rows, key=lambda row: row["number"])]
 
 
@@ -201,7 +211,7 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
     reduce = _ReducePart(shared, folder, numbers, buckets)
     measure = _measuring(run, shared, folder, buckets, first_number)
     rows = (
-        spark.range(0, len(numbers), 1, len(numbers))
+        spark.range(0, len(numbers), 1, _tasks(spark, len(numbers)))
         .mapInArrow(reduce, "bucket int, value binary")
         .groupBy("bucket")
         .applyInArrow(measure, "bucket int, value binary")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ class InlineSpark:
         self.sparkContext = SimpleNamespace(defaultParallelism=parallelism, broadcast=_Broadcast)
 
     def range(self, start: int, end: int, step: int, partitions: int) -> _Rows:
-        assert partitions == (end - start) // step, "a task for each number"
-        return _Rows([pa.record_batch({"id": [number]}) for number in range(start, end, step)])
+        numbers = range(start, end, step)
+        edges = [len(numbers) * place // partitions for place in range(partitions + 1)]
+        return _Rows([pa.record_batch({"id": list(numbers[low:high])}) for low, high in pairwise(edges)])
 
 
 class _Broadcast:

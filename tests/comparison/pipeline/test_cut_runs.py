@@ -69,7 +69,11 @@ def whole(run: TraceRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 def test_whole_run_has_every_table(whole: dict[str, Any]) -> None:
     assert {"run", "ownership", "segments", "commits", "rounds", "kind=records_delivered"} < set(whole)
-    assert {name for name, rows in whole.items() if not rows} <= {"faults", "phases"}  # an invented run has none
+    assert {name for name, rows in whole.items() if not rows} <= {
+        "changes",
+        "faults",
+        "phases",
+    }  # an invented run has none
     assert whole["run"]["quarantined"] == {"not JSON": 1, "torn": 1}
 
 
