@@ -263,11 +263,12 @@ class _Play:
         by = member.id if member is not None else "tool"
         self._by_authority("offset_refused", **self._where(member, b), offset=1, by=by, epoch=0, error=_ERRORS[b % 4])
 
-    def change_group(self, a: int, b: int) -> None:
+    def change_group(self, a: int, b: int, members: int | None = None) -> None:
         group = self._groups[a % len(self._groups)]
         state = _STATES[b % 4]
         self._generations[group] += state == "CompletingRebalance"
-        fields = {"state": state, "generation": self._generations[group], "members": a, "reason": ""}
+        fields = {"state": state, "generation": self._generations[group], "reason": ""}
+        fields["members"] = a if members is None else members
         self._by_authority("group_changed", group=group, **fields)
 
     def take_over(self, a: int, b: int) -> None:
@@ -398,6 +399,28 @@ class _Play:
         self._now_ns += PAUSES_NS[b]
         self.revoke(a, b)
 
+    def gather(self, a: int, b: int) -> None:
+        """A coordinator's round, for which members join one after the other; one may leave or not come."""
+        if (member := self._alive(a)) is None or self._is_zookeeper:
+            return
+        group = self._groups.index(member.group)
+        mine = [each for each in self._members if not each.is_over and each.group == member.group]
+        for each in mine[: 1 + b % 4]:
+            self._by_stream(each, 0, "phase_entered", phase="claim", attempt=1)
+        self.change_group(group, 0)
+        came = [each for number, each in enumerate(mine) if (number + a) % 4]
+        for each in came:
+            self._now_ns += PAUSES_NS[(a + b) % len(PAUSES_NS)]
+            self._by_stream(each, 0, "phase_entered", phase="join", attempt=1)
+        if b % 3 == 0:
+            self._now_ns += PAUSES_NS[a]
+            self._by_authority("group_member_left", group=member.group, id=member.id, reason="session")
+        self._now_ns += PAUSES_NS[2 * b]
+        self.change_group(group, 1, len(came))
+        for each in came:
+            self._by_stream(each, 0, "attempt_ended", attempt=1, outcome="ok")
+        self.change_group(group, 2)
+
     def read_counters(self, a: int, b: int) -> None:
         self._labels += 1
         for when in ("before", "after"):
@@ -444,13 +467,14 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.change_and_settle,
         _Play.suffer,
         _Play.rebalance_on,
+        _Play.gather,
         _Play.read_counters,
     )
 }
 #: The most frequent actions.
 _OFTEN = (
     *("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start"),
-    *("join_again", "rebalance_on", "rebalance_on"),
+    *("join_again", "rebalance_on", "rebalance_on", "gather", "gather"),
 )
 _NUMBERS = st.integers(0, 7)
 _STEP = st.tuples(st.sampled_from(PAUSES_NS), st.sampled_from([*VERBS, *_OFTEN]), _NUMBERS, _NUMBERS)
