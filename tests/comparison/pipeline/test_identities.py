@@ -6,17 +6,25 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 
+from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
+from comparison.pipeline.jobs import analyse
 from comparison.pipeline.result import Run, VerdictOutcome
 from tests.comparison.pipeline.test_missing_evidence import judged
+from tests.support.inline_spark import InlineSpark
 from tests.support.traces import MS, e, tables, traced_run, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from comparison.pipeline.measured import Measured
 
@@ -259,3 +267,29 @@ def test_check_that_is_about_one_group_is_unknown_in_a_run_with_two(tmp_path: Pa
     (counts,) = (verdict for verdict in run.verdicts if verdict.check == "counts")
     assert counts.outcome is UNKNOWN
     assert counts.reason.startswith("the run has 2 groups, this is about one; as recorded: ")
+
+
+def test_run_of_two_groups_is_the_same_in_parts(tmp_path: Path) -> None:
+    """Which group a member is in may be said in another part than what it does."""
+    load = [acked(60 + 10 * number, 10 * number, 10 * number + 9) for number in range(20)]
+    of_both = [
+        event
+        for number in range(20)
+        for event in (
+            polled(65 + 10 * number, "m1", 10 * number, 10 * number + 9),
+            polled(66 + 10 * number, "n1", 10 * number, 10 * number + 9, member="b"),
+            stored(67 + 10 * number, "a", 10 * number),
+            stored(68 + 10 * number, "b", 5 * number, "h"),
+        )
+    ]
+    events = sorted([*BEGUN, *G, *H, *CHANGED, *load, *of_both, *ENDED], key=lambda event: event["t_ns"])
+    write_run(tmp_path / "run", events, scenario="scale-out", design="eager")
+    runs = find_runs([tmp_path])
+    found = []
+    for number, (chunk_bytes, whole_bytes) in enumerate(((1 << 40, 1 << 40), (1_000, 0))):
+        parts = parts_of(runs, 2, chunk_bytes, whole_bytes)
+        spark = cast("SparkSession", InlineSpark(2))
+        analysed, _ = analyse(spark, runs, parts, tmp_path / f"tables-{number}", count(len(parts)))
+        found.append(msgspec.to_builtins(analysed[0]))
+    assert (found[0]["groups"], found[0]["metrics"]["lost"], found[0]["metrics"]["duplicates"]) == (["g", "h"], 0, 0)
+    assert found[1] == found[0]
