@@ -226,7 +226,7 @@ def broken(run: TraceRun, why: str, read: Sequence[FileRead]) -> Run:
     """A run of which nothing could be measured; its files are described all the same."""
     measured = Measured()
     _describe_files(run, measured, read)
-    measured.problems.append(f"the run cannot be analysed: {why}")
+    measured.problems.insert(0, f"the run cannot be analysed: {why}")
     return assemble(run, measured)
 
 

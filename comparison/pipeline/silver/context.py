@@ -54,7 +54,13 @@ KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed",
 OFFSETS_TOPIC = "__consumer_offsets"
 #: How many a run may have; ours have some tens.
 _SIZES_MAX: Mapping[str, int] = MappingProxyType(
-    {"changes": 20_000, "rounds": 50_000, "events_of_topics_wanted": 1_000, "partitions_wanted": 2_000_000}
+    {
+        "changes": 2_000,
+        "groups": 500,
+        "rounds": 50_000,
+        "events_of_topics_wanted": 1_000,
+        "partitions_wanted": 2_000_000,
+    }
 )
 #: Fields that hold JSON.
 _JSON_FIELDS = ("parameters", "detail")
@@ -162,11 +168,13 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     runner = tuple(
         msgspec.convert(_parsed(row), _RUNNER_EVENTS[row["kind"]]) for row in by_runner if row["kind"] in _RUNNER_EVENTS
     )
+    _check_sizes(
+        changes=sum(row["kind"] in ("change_started", "fault_started") for row in by_runner), groups=len(named.groups)
+    )
     memberships = Memberships.of(started, named)
     phases = tuple(phases_of(rows_of(tables, *_OF_PHASES), memberships))
     changes, rounds, wanted = changes_of(by_runner), rounds_of(group, phases), rows_of(tables, "topic_wanted")
     _check_sizes(
-        changes=len(changes),
         rounds=len(rounds),
         events_of_topics_wanted=len(wanted),
         partitions_wanted=len(memberships.names) * sum(row["wanted"] for row in wanted),

@@ -90,6 +90,14 @@ def append_bad_text(trace: Path) -> None:
     insert(trace / "m1.jsonl", 3, event[:-1] + b',"x":"\xff"}')
 
 
+def add_changes(trace: Path) -> None:
+    event = {"ns": 9, "process": "runner", "member": None, "stream": None, "cause": "", "kind": "change_started"}
+    change = {"change": "join", "round": 1, "members": 3}
+    lines = (json.dumps({"seq": seq, **event, **change}) + "\n" for seq in range(100_000))
+    with (trace / "runner.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
 def want_a_topic(trace: Path) -> None:
     event = {"seq": 9, "ns": 9, "process": "runner", "member": None, "stream": None, "cause": ""}
     line = json.dumps(event | {"kind": "topic_wanted", "topic": "t", "wanted": 10**12})
@@ -158,6 +166,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "parameters of the wrong type": (
         field("runner.jsonl", 2, '"partitions":2', '"partitions":"two"'),
         "bad: the run cannot be analysed: ValueError: invalid literal for int()",
+    ),
+    "more changes than anybody makes": (
+        add_changes,
+        "bad: the run cannot be analysed: ValueError: 100001 changes: more than 2000",
     ),
     "no trace": (remove_trace, "bad: m1.jsonl is in the list of run.json, but not in the folder"),
     "damaged run.json": (spoil_run_json, "run.json is damaged"),
