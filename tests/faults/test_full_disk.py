@@ -91,6 +91,7 @@ def test_member_that_cannot_trace_ends_its_run_and_a_full_disk_fails_the_analysi
         timeout=240,
     )
     assert analysis.returncode == Exit.USAGE, analysis.stderr
-    (line,) = analysis.stderr.splitlines()
+    found, line = analysis.stderr.splitlines()
+    assert found == "1 unchanged since the last analysis"
     assert "the analysis cannot write to" in line
     assert "File too large; free some space" in line
