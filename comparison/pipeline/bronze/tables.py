@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
 Tables = dict[str, pa.Table]
 
+#: No event has a shorter line: its common fields alone take more.
+_EVENT_BYTES_MIN = 64
 _PLACE = ("seq", "ns", "process", "member", "stream", "cause")
 _READ_AS = {name: column for column, name in FILE_NAMES.items()}
 _ENCODE = msgspec.json.Encoder().encode
@@ -54,6 +56,9 @@ def _decoded(lines: bytes, file: TraceFile, *, line_by_line: bool = False) -> tu
 
 def _mostly_alike(lines: bytes, file: TraceFile) -> tuple[Decoded, Tables] | None:
     """The same for lines of which many are alike; None if they are not, or if one is no event."""
+    # An index of many short lines would take many times their size.
+    if lines.count(b"\n") * _EVENT_BYTES_MIN > len(lines):
+        return None
     alike = read_alike(lines, usual_event)
     if not alike.groups:
         return None
