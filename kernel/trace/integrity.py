@@ -36,6 +36,8 @@ Ints = npt.NDArray[np.int64]
 
 #: `how` in the `process_ended` of a process that the runner killed.
 KILL = "kill"
+#: How many files of one process are named.
+_NAMED = 5
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_RANGES = np.empty((2, 0), np.int64)
 
@@ -314,7 +316,8 @@ def run_problems(
         named[each.process].append(each.file)
     for process, several in named.items():
         if len(several) > 1:
-            text = f"{' and '.join(several)} are all of the process {process}"
+            more = [f"{len(several) - _NAMED} more"] if len(several) > _NAMED else []
+            text = f"{' and '.join([*several[:_NAMED], *more])} are all of the process {process}"
             found += [RunProblem(file, text) for file in several]
     return tuple(found)
 
