@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _FOREVER_NS = 1 << 61
 BIN_NS, BINNED_NS_MAX = 100_000_000, 600_000_000_000
 READING_SLACK_NS = 50_000_000
+UNANSWERED = {"ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired"}
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 READS = ("exists", "getData", "getChildren", "sync")
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
@@ -178,13 +179,14 @@ def operations_of(events: list[Event], readings: dict[str, tuple[int, int]]) -> 
     """ZooKeeper operations between two readings of the servers' counters."""
     found = []
     for label, (begin, end) in readings.items():
-        near: dict[tuple[str, bool], list[int]] = {}
+        near: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
         for event in of(events, "zk_op"):
             is_near = begin - READING_SLACK_NS <= event["t_ns"] < end + READING_SLACK_NS
-            if event["ok"] and event["op"] != "sync" and is_near:
+            if event["op"] != "sync" and is_near and (event["ok"] or event.get("error") in UNANSWERED):
                 namespace = event["path"].split("/")[1] if event["path"].startswith("/") else ""
-                near.setdefault((namespace, event["op"] in READS), []).append(event["t_ns"])
-        for (namespace, is_read), at in near.items():
+                both = near.setdefault((namespace, event["op"] in READS), ([], []))
+                both[not event["ok"]].append(event["t_ns"])
+        for (namespace, is_read), (at, lost) in near.items():
             found.append(
                 TracedOperations(
                     label=label,
@@ -192,7 +194,7 @@ def operations_of(events: list[Event], readings: dict[str, tuple[int, int]]) -> 
                     is_read=is_read,
                     traced=sum(begin <= t_ns < end for t_ns in at),
                     sure=sum(begin + READING_SLACK_NS <= t_ns < end - READING_SLACK_NS for t_ns in at),
-                    possible=len(at),
+                    possible=len(at) + len(lost),
                 )
             )
     return found

@@ -315,7 +315,7 @@ class _Play:
     def operate(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
             path, op = _PATHS[b % 6], _OPERATIONS[(a + b) % 5]
-            error = {"error": "NoNode"} if a % 3 else {}
+            error = ({}, {"error": "NoNode"}, {"error": "ConnectionLost"})[a % 3]
             ok = {"ok": b % 3 > 0, **({} if b % 3 else error)}
             self.emit(member.process, "zk_op", member=member.id, op=op, path=path, step=f"R{b}", **ok)
 

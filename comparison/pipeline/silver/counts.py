@@ -46,6 +46,8 @@ SYNC = "sync"
 READS = ("exists", "getData", "getChildren", SYNC)
 #: An operation that ended so close to a reading of the counters may be on either side of it.
 READING_SLACK_NS = 50_000_000
+#: Errors of operations that the server may have performed (kernel.zookeeper.errors).
+UNANSWERED = ("ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired")
 
 _IN_GROUP = re.compile(r"/consumers/[^/]+/(ids|owners|offsets)(/|$)")
 _IN_CLUSTER = re.compile(r"/brokers/(ids|topics)(/|$)")
@@ -176,20 +178,23 @@ def operations_between(
     """Traced operations between two readings of the servers' counters, by namespace.
 
     Of each: traced (answered between the two), sure (with more than the slack to spare on both sides), possible (also
-    those answered within the slack before or after). A reading and a response both take time, so the trace does not
-    show on which side of a reading the server counted an operation close to it. Successful operations of every process
-    count, as they do for the server, which does not count `sync`.
+    those answered within the slack before or after, and those whose answer was lost). A reading and a response both
+    take time, so the trace does not show on which side of a reading the server counted an operation close to it, nor
+    whether it performed one that it did not get to answer. Successful operations of every process count, as they do for
+    the server, which does not count `sync`.
     """
     if "zk_op" not in tables or not readings:
         return []
-    table = tables["zk_op"].select(["t_ns", "op", "path", "ok"])
-    table = table.filter(pc.and_(table["ok"], pc.not_equal(table["op"], SYNC)))
+    table = tables["zk_op"].select(["t_ns", "op", "path", "ok", "error"])
+    may_count = pc.or_(table["ok"], pc.is_in(table["error"], pa.array(UNANSWERED)))
+    table = table.filter(pc.and_(may_count, pc.not_equal(table["op"], SYNC)))
+    is_ok = table["ok"].to_numpy(zero_copy_only=False)
     found = []
     for label, (from_ns, until_ns) in readings.items():
         t_ns = integers(table["t_ns"])
         near = (t_ns >= from_ns - slack) & (t_ns < until_ns + slack)
-        between = (t_ns >= from_ns) & (t_ns < until_ns)
-        within = (t_ns >= from_ns + slack) & (t_ns < until_ns - slack)
+        between = is_ok & (t_ns >= from_ns) & (t_ns < until_ns)
+        within = is_ok & (t_ns >= from_ns + slack) & (t_ns < until_ns - slack)
         marked = pa.table({"op": table["op"], "path": table["path"], "between": between, "within": within})
         tally: defaultdict[tuple[str, bool], list[int]] = defaultdict(lambda: [0, 0, 0])
         totals = (
