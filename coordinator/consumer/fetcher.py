@@ -164,18 +164,20 @@ class Fetcher:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        for queue in self._queues.values():
-            if queue.corrupt and not queue.records and not queue.paused:
+        batches: list[Batch] = []
+        for key, queue in list(self._queues.items()):
+            if max_records <= 0:
+                break
+            if queue.paused or not (queue.records or queue.corrupt):
+                continue
+            if not queue.records:
+                if batches:
+                    break  # raised by the next call
+                self._queues[key] = self._queues.pop(key)  # the next call takes from the others first
                 message, queue.corrupt = queue.corrupt, ""
                 queue.stale = True  # retried after the backoff: it may have been repaired, or skipped
                 self._refresh_soon()
                 raise FetchFailed(message)
-        batches = []
-        for key, queue in list(self._queues.items()):
-            if max_records <= 0:
-                break
-            if queue.paused or not queue.records:
-                continue
             taken = tuple(queue.records.popleft() for _ in range(min(max_records, len(queue.records))))
             max_records -= len(taken)
             queue.position = queue.records[0].offset if queue.records else queue.next_fetch
