@@ -43,9 +43,13 @@ def loading_options() -> list[str]:
     try:
         java = find_java()
         archive = archive_of(java)
-        return [f"-XX:AOTCache={archive}"] if java.version >= OLDEST_JAVA and archive.is_file() else []
+        is_there = archive.is_file()
     except (RebalanceLabError, OSError):
         return []
+    if java.version < OLDEST_JAVA or not is_there:
+        return []
+    # The JVM warns of what it cannot use of an archive, and does without it.
+    return [f"-XX:AOTCache={archive}", "-Xlog:aot*=error"]
 
 
 def recording_options(target: Path) -> list[str]:
