@@ -100,7 +100,8 @@ def starting_session(
         start = _Start(place, chosen, settings, flags, scratch, held, long_run)
         starting = StartingSession(start, loading_options() if record is None else recording_options(record))
         try:
-            yield starting
+            with _interrupts_prevail():
+                yield starting
         except KeyboardInterrupt:
             # The rest of the job is not needed, and an orderly stop would wait for it.
             starting.kill()
@@ -118,6 +119,23 @@ def starting_session(
             ) from error
         finally:
             starting.close(STOP_TIMEOUT_S if record is None else RECORD_TIMEOUT_S)
+
+
+@contextmanager
+def _interrupts_prevail() -> Iterator[None]:
+    """Raise KeyboardInterrupt also if an error has replaced it on its way.
+
+    PySpark calls the JVM as it leaves a block, and after an interrupt that call may find its connection cut.
+    """
+    try:
+        yield
+    except Exception as error:
+        replaced = error.__context__
+        while replaced is not None:
+            if isinstance(replaced, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            replaced = replaced.__context__
+        raise
 
 
 @dataclass(frozen=True, slots=True)

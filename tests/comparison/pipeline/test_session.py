@@ -81,6 +81,24 @@ def test_jvm_that_dies_during_the_analysis_is_a_clear_error() -> None:
     assert "SparkFailed: Spark's JVM ended with code -9 during the analysis" in errors.splitlines()[-1]
 
 
+_REPLACED = """
+from py4j.protocol import Py4JNetworkError
+from comparison.pipeline.session import spark_session
+with spark_session("local[1]"):
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise Py4JNetworkError("Answer from Java side is empty")
+"""
+
+
+def test_interrupt_stays_one_where_a_call_to_the_jvm_fails_on_its_way_out() -> None:
+    """PySpark's `collect` makes such a call, on a connection that the interrupt may have cut."""
+    with session_process(program=_REPLACED) as process:
+        _, errors = process.communicate(timeout=180)
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"
+
+
 def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
     with pytest.raises(RuntimeError, match="a command can have only one"), spark_session("local[1]"):
         pytest.fail("a second session started")
