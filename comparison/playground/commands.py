@@ -1,0 +1,83 @@
+"""What the page says to the game: commands, told apart by their field `type`, and the game's answers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class MemberAction(StrEnum):
+    """What can be done to one member; the states in which it can be done."""
+
+    START = "start"  #: ended: a new process at its place
+    LEAVE = "leave"  #: running: it closes its consumer and ends
+    KILL = "kill"  #: not ended: SIGKILL
+    FREEZE = "freeze"  #: running: SIGSTOP
+    CONTINUE = "continue"  #: frozen: SIGCONT
+    CUT = "cut"  #: running: bytes between it and its authority are held; its fetches go on
+    HEAL = "heal"  #: cut: what was held is delivered
+    SLOW = "slow"  #: running or cut: it spends `delay_ms` on each record; 0 ends that
+
+
+class Command(Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+    """Base of all commands. `designs` are those to which it is given, all of them if there are none."""
+
+    designs: tuple[str, ...] = ()
+
+
+class ActOnMember(Command, frozen=True, kw_only=True, tag="member"):
+    """Do something to the member of this name, in each design."""
+
+    action: MemberAction
+    member: str
+    delay_ms: Annotated[int, Meta(ge=0, le=5000)] = 0  #: of `slow`
+
+
+class AddMembers(Command, frozen=True, kw_only=True, tag="add-members"):
+    """Let new members join, all at once."""
+
+    count: Annotated[int, Meta(ge=1, le=5)] = 1
+
+
+class AddPartitions(Command, frozen=True, kw_only=True, tag="add-partitions"):
+    """Add partitions to the topic."""
+
+    count: Annotated[int, Meta(ge=1, le=6)] = 1
+
+
+class SetRate(Command, frozen=True, kw_only=True, tag="rate"):
+    """Produce so many records a second, over all partitions of a design."""
+
+    per_second: Annotated[int, Meta(ge=0)]
+
+
+class SetStepping(Command, frozen=True, kw_only=True, tag="stepping"):
+    """Step by step: the member waits before each of its ZooKeeper operations (zookeeper only)."""
+
+    member: str
+    on: bool
+
+
+class LetGo(Command, frozen=True, kw_only=True, tag="let-go"):
+    """Let a member that is stepped perform the operation that it waits with."""
+
+    member: str
+
+
+class Stop(Command, frozen=True, kw_only=True, tag="stop"):
+    """End the game in all designs, and analyse what was played."""
+
+
+AnyCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo | Stop
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """Whether a command was accepted. Its effects come as increments.
+
+    A command for several designs is accepted if one of them accepts it; `reason` then names those that refused.
+    """
+
+    accepted: bool
+    reason: str = ""
