@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, CommitOutcome, TopicPartition
+    from kernel.zookeeper.stepping import StepGate
     from zkconsumer.member.subscription import Streams
     from zkconsumer.settings import ZkConsumerConfig
 
@@ -67,10 +68,11 @@ CAPABILITIES = Capabilities(
 class ZooKeeperConsumer:
     """One member of a group. `process` names it in traces and threads."""
 
-    def __init__(self, config: ZkConsumerConfig, *, tracer: Tracer, process: str) -> None:
+    def __init__(self, config: ZkConsumerConfig, *, tracer: Tracer, process: str, gate: StepGate | None = None) -> None:
         self._config = config
         self._tracer = tracer
         self._process = process
+        self._gate = gate  #: in front of all its ZooKeeper operations
         self._consumer_id = new_consumer_id(config.group_id, config.consumer_id)
         self._membership: Membership | None = None
         self._streams: tuple[Stream, ...] = ()
@@ -123,6 +125,8 @@ class ZooKeeperConsumer:
             self._refuse_closed()
         self._session = session
         session.member = self._consumer_id
+        if self._gate is not None:
+            session.step_through(self._gate)
         self._watcher = Watcher(session, self._session_renewed, one_read=config.one_read_watches)
         self._offsets = Offsets(
             session, self._watcher, self._registry, config, self._tracer, closing=lambda: self._closing is not None

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.played import PLAYGROUND
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def in_words(step: Step) -> str:
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Every scenario by name, with its steps in words."""
+    """Every scenario by name, and what is played by hand, with its steps in words."""
     return {
-        name: {**described(scenario), "steps": [in_words(step) for step in scenario.steps]}
-        for name, scenario in CATALOGUE.items()
+        scenario.name: {**described(scenario), "steps": [in_words(step) for step in scenario.steps]}
+        for scenario in (*CATALOGUE.values(), PLAYGROUND)
     }

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kernel.trace.writer import Tracer
+    from kernel.zookeeper.stepping import StepGate
 
 log = logging.getLogger(__name__)
 
@@ -158,6 +159,16 @@ class SessionLifecycle:
         await self._connected.wait()
         if self.state is SessionState.CLOSED:
             raise SessionClosed(f"the session {self.name} was closed")
+
+    def step_through(self, gate: StepGate) -> None:
+        """Have all operations from now on pass this gate."""
+
+        def flow() -> None:
+            if self.connected:
+                self._pipeline.flow()
+
+        self._pipeline.gate = gate
+        gate.attach(flow)
 
     @property
     def connected(self) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kernel.zookeeper.event_queue import Answered
     from kernel.zookeeper.operations import Operation
+    from kernel.zookeeper.stepping import StepGate
 
 #: The most requests in flight. More gains nothing (16 or 128 made no difference) and could fill the socket pair that
 #: wakes kazoo, one byte for each request.
@@ -37,6 +38,7 @@ class Pipeline:
     ) -> None:
         self._send = send
         self._finished = finished
+        self.gate: StepGate | None = None  #: in front of it, each operation may have to wait
         self._unsent: deque[Attempt] = deque()
         self._sent: dict[Attempt, None] = {}
 
@@ -46,9 +48,13 @@ class Pipeline:
     def flow(self) -> None:
         """Send as many operations as the window allows."""
         while self._unsent and len(self._sent) < WINDOW:
-            attempt = self._unsent.popleft()
+            attempt = self._unsent[0]
             if attempt.future.cancelled():
+                self._unsent.popleft()
                 continue  # cancelled before it was sent, so it is neither sent nor traced
+            if self.gate is not None and not self.gate.admits(attempt.operation, len(self._unsent) - 1):
+                return
+            self._unsent.popleft()
             self._sent[attempt] = None
             self._send(attempt.operation.request, attempt, attempt.operation.only_in)
 

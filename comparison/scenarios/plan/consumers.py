@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.settings import Setting
     from kernel.trace.writer import Tracer
+    from kernel.zookeeper.stepping import StepGate
     from zkconsumer.znodes.filters import TopicFilter
 
 
@@ -42,6 +43,7 @@ class ConsumerRequest:
     bootstrap: str = ""  #: host:port,...
     instance: str = ""  #: its group.instance.id, in designs with static membership
     settings: Mapping[str, str] = field(default_factory=dict)
+    gate: StepGate | None = None  #: in front of the ZooKeeper operations of a zookeeper consumer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = ZkConsumerConfig.from_settings(given)
     for warning in warnings:
         log.warning("%s: %s", request.process, warning)
-    return ZooKeeperConsumer(config, tracer=tracer, process=request.process)
+    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate)
 
 
 async def subscribe_by_pattern(

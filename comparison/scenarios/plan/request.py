@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import CutEnsemble, KillCoordinator
+from comparison.scenarios.plan.vocabulary import CutEnsemble, KillCoordinator, Played
 from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
@@ -36,6 +36,16 @@ class RunRequest:
         return self.scenario.zookeeper_servers > 1
 
     @property
+    def played(self) -> bool:
+        """Whether somebody plays by hand, so that any member may be cut off at any time."""
+        return any(isinstance(step, Played) for step in self.scenario.steps)
+
+    @property
+    def coordinator_is_proxied(self) -> bool:
+        """Whether members can be cut off from the second broker, which coordinates; the first leads all topics."""
+        return self.split_brain or self.played
+
+    @property
     def cuts_ensemble(self) -> bool:
         return any(isinstance(step, CutEnsemble) for step in self.scenario.steps)
 
@@ -48,7 +58,7 @@ class RunRequest:
     @property
     def group_is_placed(self) -> bool:
         """Whether the second broker must coordinate the group."""
-        return self.split_brain or any(isinstance(step, KillCoordinator) for step in self.scenario.steps)
+        return self.coordinator_is_proxied or any(isinstance(step, KillCoordinator) for step in self.scenario.steps)
 
     def trace_identity(self, role: Role, process: str) -> TraceIdentity:
         """The identity of a trace that the runner writes itself."""

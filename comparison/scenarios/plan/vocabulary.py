@@ -137,6 +137,14 @@ class Resubscribe:
     round: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Do what somebody asks for on the playground's page, until they stop; then undo all faults.
+
+    If no member is left, one joins at the end, so that what was produced is delivered.
+    """
+
+
 Step = (
     Form
     | Steady
@@ -151,4 +159,5 @@ Step = (
     | KillCoordinator
     | AddPartitions
     | Resubscribe
+    | Played
 )

@@ -13,6 +13,10 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+#: The kind of a line that a member which is stepped writes when it waits before a ZooKeeper operation, and when it no
+#: longer does. It is no event of the trace: the operation's own event comes with its answer.
+WAITING = "zk_waiting"
+
 
 async def lines_of_stdin() -> AsyncIterator[Mapping[str, object]]:
     """Each line as an object, until the input ends. Other lines are reported on stderr and skipped."""

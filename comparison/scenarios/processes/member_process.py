@@ -9,16 +9,21 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
   does that processes records at its own pace. They include partitions that the consumer may have lost meanwhile, but
   not those that were revoked in order, for which the application had time to commit;
 - `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process subscribes to these topics instead;
+- `{"command": "delay", "per_record_ms": 20}`: spend so long on each record that is delivered; 0 ends that;
+- `{"command": "step", "on": true}`: wait before each ZooKeeper operation, and report it (zookeeper only);
+- `{"command": "let_go"}`: perform the operation that waits;
 - `{"command": "leave"}`: leave the group as the design does, and exit;
 - `{"command": "stop"}`: the same, as is the end of the input.
 
-Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines.
-Original and stock consumers keep the same contract.
+Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines, and
+`WAITING` of a member that is stepped. Original and stock consumers keep the same contract, without `delay`, `step` and
+`let_go`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 from dataclasses import dataclass, field
@@ -28,10 +33,11 @@ import msgspec
 
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.processes.child_trace import ChildTrace
-from comparison.scenarios.processes.lines import lines_of_stdin, write_event
+from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
+from kernel.zookeeper.stepping import StepGate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
     from kernel.consumer import GroupConsumer
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, TopicPartition
+    from kernel.zookeeper.operations import Operation
 
 #: Events that go to standard output as well as to the trace.
 REPORTED = frozenset(
@@ -107,6 +114,9 @@ class Members:
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._delay_s = 0.0  #: for each record
+        self._delay_changed = asyncio.Event()
+        self.gate = StepGate(self._waits)
         self._requests: set[asyncio.Task[None]] = set()  #: commits and subscriptions under way
         self._memories: dict[GroupConsumer, Memory] = {}
 
@@ -121,6 +131,7 @@ class Members:
             settings=self._config.settings,
             client_id=f"{self._config.process}-{number}",
             instance=f"{self._config.place or self._config.process}-{number}",
+            gate=self.gate,
         )
         consumer = CONSUMERS[self._config.design].consumer(request, self._tracer)
         task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
@@ -132,6 +143,15 @@ class Members:
 
     def resume(self) -> None:
         self._flowing.set()
+
+    def delay(self, per_record_ms: int) -> None:
+        """Spend so long on each record; applies at once, also to records that are being processed."""
+        self._delay_s = per_record_ms / 1000
+        self._delay_changed.set()
+
+    def _waits(self, operation: Operation | None, behind: int) -> None:
+        about = {} if operation is None else {"op": operation.op, "path": operation.path, "step": operation.step}
+        write_event({"kind": WAITING, "process": self._config.process, "behind": behind, **about})
 
     def commit(self, *, remembered: bool = False) -> None:
         """Have every member commit, without waiting: a frozen or cut one may take long."""
@@ -154,6 +174,7 @@ class Members:
 
     async def leave(self) -> None:
         """Stop polling, then close all members at the same time."""
+        self.gate.open()
         for task in self._polls:
             task.cancel()
         await asyncio.gather(*self._polls, return_exceptions=True)
@@ -179,6 +200,15 @@ class Members:
                 await asyncio.sleep(POLL_MS / 1000)
             else:
                 memory.add(batches)
+                await self._process(sum(len(batch.records) for batch in batches))
+
+    async def _process(self, records: int) -> None:
+        """Spend the delay of so many records, or less if it is changed meanwhile."""
+        if not self._delay_s:
+            return
+        self._delay_changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._delay_changed.wait(), records * self._delay_s)
 
     async def _commit(self, consumer: GroupConsumer, offsets: Mapping[TopicPartition, int] | None) -> None:
         try:
@@ -216,6 +246,12 @@ async def perform_commands(lines: AsyncIterator[Mapping[str, object]], members: 
                 members.commit(remembered=line.get("remembered") is True)
             case "subscribe":
                 members.subscribe(msgspec.convert(line.get("topics"), dict[str, int]))
+            case "delay":
+                members.delay(msgspec.convert(line.get("per_record_ms"), int))
+            case "step":
+                members.gate.step() if line.get("on") is True else members.gate.open()
+            case "let_go":
+                members.gate.let_go()
             case "leave" | "stop":
                 return
             case other:

@@ -17,7 +17,7 @@ from comparison.run_folder import RunRecord, unwritable
 from comparison.scenarios.plan.vocabulary import Form, JoinOne, RestartEach, SlowOwner
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
-from comparison.scenarios.run.steps import Nemesis
+from comparison.scenarios.run.steps import Nemesis, nobody
 from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
 from comparison.scenarios.testbed.testbed import Testbed
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.run.steps import Player
     from kernel.values import TopicPartition
 
 _DRAIN_S = 60.0
@@ -50,7 +51,12 @@ class Run:
     """Performs one request; create one for each."""
 
     def __init__(
-        self, request: RunRequest, fork_server: ForkServer, on_stage: Callable[[str], None], record: RunRecord
+        self,
+        request: RunRequest,
+        fork_server: ForkServer,
+        on_stage: Callable[[str], None],
+        record: RunRecord,
+        play: Player = nobody,
     ) -> None:
         self._request = request
         self._record = record
@@ -63,7 +69,7 @@ class Run:
         self._members = GroupMembers(
             self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
         )
-        self._nemesis = Nemesis(self._testbed, self._members, self._enter)
+        self._nemesis = Nemesis(self._testbed, self._members, self._enter, play)
 
     def _writer(self, role: Role, process: str) -> TraceWriter:
         self._record.add_traces(role, [process])
@@ -207,8 +213,12 @@ async def perform(
     fork_server: ForkServer,
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
+    play: Player = nobody,
 ) -> RunOutcome:
-    """Perform one run and write its `run.json`: the plan before it, the trace files in it, the outcome after it."""
+    """Perform one run and write its `run.json`: the plan before it, the trace files in it, the outcome after it.
+
+    `play` performs the step `Played` of a scenario that has one.
+    """
     about = {
         **provenance,
         "run": request.run,
@@ -220,7 +230,7 @@ async def perform(
         "warnings": list(request.warnings),
     }
     record = RunRecord(request.run_dir, about)
-    run = Run(request, fork_server, on_stage, record)
+    run = Run(request, fork_server, on_stage, record, play)
     try:
         return await run.perform(interrupted)
     finally:

@@ -14,6 +14,7 @@ from comparison.scenarios.plan.vocabulary import (
     KillCoordinator,
     KillOwner,
     LeaveOne,
+    Played,
     RestartEach,
     Resubscribe,
     SlowOwner,
@@ -31,10 +32,21 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.group_members import GroupMembers
     from comparison.scenarios.testbed.testbed import Testbed
 
+    #: Plays against a group until it is told to stop.
+    Player = Callable[[Changes], Awaitable[None]]
 
-def performers(changes: Changes) -> Mapping[type[Step], Callable[[Any], Awaitable[None]]]:
-    """What performs each kind of step."""
+
+async def nobody(_: Changes) -> None:
+    """Plays nothing."""
+
+
+def performers(changes: Changes, play: Player = nobody) -> Mapping[type[Step], Callable[[Any], Awaitable[None]]]:
+    """What performs each kind of step; `play` performs what is asked for by hand."""
     group, faults, restarts = GroupSteps(changes), Faults(changes), Restarts(changes)
+
+    async def played(_: Played) -> None:
+        await play(changes)
+
     return {
         Form: group.form,
         Steady: group.steady,
@@ -49,6 +61,7 @@ def performers(changes: Changes) -> Mapping[type[Step], Callable[[Any], Awaitabl
         CutAuthority: faults.cut_authority,
         CutEnsemble: faults.cut_ensemble,
         KillCoordinator: faults.kill_coordinator,
+        Played: played,
     }
 
 
@@ -61,9 +74,11 @@ def _comes_at_a_phase(step: Step) -> bool:
 class Nemesis:
     """Performs steps against one group."""
 
-    def __init__(self, testbed: Testbed, members: GroupMembers, enter_stage: Callable[[str], None]) -> None:
+    def __init__(
+        self, testbed: Testbed, members: GroupMembers, enter_stage: Callable[[str], None], play: Player = nobody
+    ) -> None:
         self._changes = Changes(testbed, members, enter_stage)
-        self._performers = performers(self._changes)
+        self._performers = performers(self._changes, play)
         self._before: Step | None = None
 
     async def perform(self, step: Step) -> None:

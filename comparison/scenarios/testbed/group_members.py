@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
+from comparison.scenarios.processes.lines import WAITING
 from comparison.scenarios.testbed.group_view import GroupView
 from kernel.designs import DESIGNS
 from kernel.trace.events import Role
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.testbed.testbed import Testbed
@@ -47,6 +48,8 @@ class GroupMembers:
         self._children: dict[str, ChildProcess] = {}
         self._configured: set[str] = set()
         self._gone: set[str] = set()
+        #: Called when a member that is stepped waits before a ZooKeeper operation, and when it no longer does.
+        self.on_waiting: Callable[[Mapping[str, object]], None] = lambda _: None
         self.joined = 0  #: members started so far, including those that have left
         self.present = 0
         self.random = random.Random(self._request.parameters.seed)  # reproducible, not secret
@@ -64,9 +67,15 @@ class GroupMembers:
 
     async def _spawn(self, name: str) -> None:
         log = self._request.run_dir / f"{name}.log"
-        child = await ChildProcess.spawn(self._fork_server, MEMBER_MODULE, name, log, self.view.apply)
+        child = await ChildProcess.spawn(self._fork_server, MEMBER_MODULE, name, log, self._heard)
         self._children[name] = child
         self._tracer.emit("process_started", target=name, child_pid=child.pid)
+
+    def _heard(self, event: Mapping[str, object]) -> None:
+        if event.get("kind") == WAITING:
+            self.on_waiting(event)
+        else:
+            self.view.apply(event)
 
     def join(self, count: int, settings: Mapping[str, str] | None = None) -> None:
         """Let `count` more members join at once, with `settings` over the design's own."""
@@ -75,6 +84,26 @@ class GroupMembers:
         for place in places:
             if settings:
                 self._settings[place] = settings
+            self._join(place)
+            self.joined += 1
+
+    async def add(self, count: int) -> list[str]:
+        """Let `count` more members join at once, at new places with a process each; the names of the places."""
+        first = len(self.places) + 1
+        added = [f"m{number}" for number in range(first, first + count)]
+        self.places += added
+        for number, place in enumerate(added, start=first):
+            self._living[place] = place
+            self._lives[place] = 1
+            self._topics[place] = self._first_topics(number)
+        await gather_or_cancel(*(self._spawn(place) for place in added))
+        self.join_at(added)
+        return added
+
+    def join_at(self, places: Sequence[str]) -> None:
+        """Let a member join at each of these places, at once."""
+        self._list_traces(places)
+        for place in places:
             self._join(place)
             self.joined += 1
 
@@ -139,12 +168,34 @@ class GroupMembers:
         """Resume polling."""
         self._children[name].send({"command": "resume"})
 
+    def delay(self, name: str, per_record_ms: int) -> None:
+        """Have one process spend so long on each record."""
+        self._children[name].send({"command": "delay", "per_record_ms": per_record_ms})
+
+    def step(self, name: str, *, on: bool) -> None:
+        """Have one process wait before each ZooKeeper operation, or no longer."""
+        self._children[name].send({"command": "step", "on": on})
+
+    def let_go(self, name: str) -> None:
+        """Let a process that is stepped perform one operation."""
+        self._children[name].send({"command": "let_go"})
+
     def subscribe(self, place: str, topics: Sequence[str]) -> None:
         """Change the topics of the running members at a place."""
         name = self._living[place]
         self._topics[place] = tuple(topics)
         self.view.subscribed[name] = frozenset(topics)
         self._children[name].send({"command": "subscribe", "topics": self._streams_of(place)})
+
+    def is_gone(self, name: str) -> bool:
+        """Whether a process was killed or left."""
+        return name in self._gone
+
+    def lose(self, name: str) -> None:
+        """Do without a process that has ended by itself."""
+        self._forget(name)
+        code = self._children[name].returncode
+        self._tracer.emit("process_ended", target=name, how="itself", code=code)
 
     async def kill(self, name: str) -> None:
         self._forget(name)

@@ -39,7 +39,7 @@ class Load:
         self.ends: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
         self._sender = sender
         self._partitions = list(partitions)
-        self._rate = rate
+        self.rate = rate  #: records per second; may be changed while it runs
         self._tracer = tracer
         self._serials: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
         self._sending: set[asyncio.Task[None]] = set()
@@ -49,11 +49,13 @@ class Load:
     async def run(self) -> None:
         """Produce until `stop`. Raises what a send raised."""
         loop = asyncio.get_running_loop()
-        begun, sent = loop.time(), 0
+        before, due, sent = loop.time(), 0.0, 0
         while not self._stopping.is_set() and self._failed is None:
-            due = int((loop.time() - begun) * self._rate)
-            self._send_range(sent, due)
-            sent = max(sent, due)
+            now = loop.time()
+            due += (now - before) * self.rate
+            before = now
+            self._send_range(sent, int(due))
+            sent = int(due)
             try:
                 async with asyncio.timeout(_TURN_S):
                     await self._stopping.wait()

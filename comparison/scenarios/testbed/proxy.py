@@ -89,6 +89,14 @@ class TcpProxy:
                 gate.close()
         self._tracer.emit("link_cut", link=self.name)
 
+    def cut_instead(self, holds: Picks) -> None:
+        """Hold the connections that `holds` picks, and no others: those that were held before flow again."""
+        assert self.cut_off, f"{self.name} is not cut"
+        self._holds = holds
+        held = holds({peer_port for peer_port, _ in self._links.values()})
+        for peer_port, gate in self._links.values():
+            gate.close() if peer_port in held else gate.open()
+
     def heal(self) -> None:
         """Deliver what was held. Does nothing if the link is not cut."""
         if not self.cut_off:

@@ -79,9 +79,9 @@ class Testbed:
         )
         self.group = "lab"
         self.baseline: dict[str, float] = {}
-        #: Only in split-brain runs: the proxy in front of the coordinating broker.
+        #: Only where members are cut off from it: the proxy in front of the coordinating broker.
         self.coordinator_proxy: TcpProxy | None = (
-            TcpProxy("coordinating-broker", proxy_tracer) if request.split_brain else None
+            TcpProxy("coordinating-broker", proxy_tracer) if request.coordinator_is_proxied else None
         )
         self._access: ClusterAccess | None = None
         self._load: Load | None = None
@@ -112,7 +112,7 @@ class Testbed:
         self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
         for broker in self.brokers:
             await self._configure(broker)
-            if self.request.split_brain:
+            if self.request.coordinator_is_proxied:
                 # One after the other, so that the first one is the controller; it stays with the majority.
                 await self._until_served([broker])
         await self._until_served(self.brokers)
@@ -203,10 +203,10 @@ class Testbed:
     def _replicas(self, first: int, after: int) -> list[list[int]]:
         """Replicas of a topic's partitions first..after-1, with leaders round-robin over the brokers.
 
-        In a split-brain run the first broker, which is never cut off, leads them all.
+        Where members are cut off from the coordinating broker, the first one leads them all.
         """
         nodes = [broker.node_id for broker in self.brokers]
-        orders = [nodes] if self.request.split_brain else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
+        orders = [nodes] if self.request.coordinator_is_proxied else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
         return [orders[number % len(orders)] for number in range(first, after)]
 
     async def _make_topics(self) -> None:

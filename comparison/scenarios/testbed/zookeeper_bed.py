@@ -12,7 +12,7 @@ from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from comparison.scenarios.testbed.observed_offsets import OffsetWrite, answered_in, merged, missing
 from comparison.scenarios.testbed.observer import ReplayClock, write_observed, write_offsets
-from comparison.scenarios.testbed.proxy import LOOPBACK
+from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.quorum import QuorumProxies
 from kernel.clock import SystemClock
 from kernel.designs import DESIGNS
@@ -51,6 +51,8 @@ class ZooKeeperBed:
         self._request = request
         self._tracer = tracer
         self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
+        #: Only in a game: the proxy between the members and the server.
+        self.member_proxy: TcpProxy | None = TcpProxy("zookeeper", proxy_tracer) if request.played else None
         self._opened = contextlib.ExitStack()
         self._opening: asyncio.Future[Any] | None = None
         self._given_up = threading.Event()
@@ -71,6 +73,8 @@ class ZooKeeperBed:
             self.servers, self.connect_string = handle.servers, handle.connect_string
             if self.servers:
                 self._addresses = handle.addresses
+                if self.member_proxy is not None:
+                    await self.member_proxy.start(self.servers[0].client_port)
             else:
                 # Not ours: a chroot of our own, and no counters, which include other clients.
                 self.connect_string = await make_chroot(handle.connect_string, chroot_name(self._request.run))
@@ -112,6 +116,8 @@ class ZooKeeperBed:
 
     def connect_for_member(self, *, victim: bool) -> str:
         """A member's connect string: for the victim only the server that is cut off, for others only the majority."""
+        if self.member_proxy is not None:
+            return f"{LOOPBACK}:{self.member_proxy.port}"
         if self.cut_server is None:
             return self.connect_string
         return self.cut_server.address if victim and self._request.victim_on_cut_server else self._majority()
@@ -190,8 +196,9 @@ class ZooKeeperBed:
             with contextlib.suppress(RebalanceLabError):  # if ZooKeeper is gone, the chroot stays
                 await remove_chroot(self.connect_string)
         await asyncio.to_thread(self._opened.close)
-        if self._proxies is not None:
-            await self._proxies.stop()
+        for proxies in (self._proxies, self.member_proxy):
+            if proxies is not None:
+                await proxies.stop()
 
     @property
     def _observations(self) -> Path:

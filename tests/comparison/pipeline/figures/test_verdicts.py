@@ -36,6 +36,7 @@ COUNTERS = {"model: server's counters"}
         ("join", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
         ("leave", EVERYWHERE | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("mass-start", EVERYWHERE, IN_BROKER_DESIGNS),
+        ("playground", EVERYWHERE - {"promise: settles"}, IN_BROKER_DESIGNS - {"promise: settles"}),
     ],
 )
 def test_checks_of_a_scenario(scenario: str, zookeeper: set[str], eager: set[str]) -> None:

@@ -19,6 +19,7 @@ from kernel.values import TopicPartition
 from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -67,10 +68,14 @@ class Group:
             record=RunRecord(folder, {}),
         )
         self.children: dict[str, Child] = {}
+        self.heard: dict[str, Callable[[Mapping[str, object]], None]] = {}
         self.members = GroupMembers(testbed, None, members)  # type: ignore[arg-type]  # as much as is used of both
 
-    async def spawn(self, _fork_server: object, _module: str, name: str, _log: Path, _heard: object) -> Child:
+    async def spawn(
+        self, _fork_server: object, _module: str, name: str, _log: Path, heard: Callable[[Mapping[str, object]], None]
+    ) -> Child:
         self.children[name] = Child(name)
+        self.heard[name] = heard
         return self.children[name]
 
     def configured(self, name: str) -> dict[str, Any]:
@@ -109,6 +114,34 @@ def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_
     assert sessions == ["10000", "7000", "7000"], "settings of a place stay with it"
     ended = [(event["target"], event["how"]) for event in group.tracer.of("process_ended")]
     assert ended == [("m1", "leave"), ("m1.2", "leave")]
+
+
+@pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)
+def test_members_are_added_at_new_places_and_stepped_one_by_one(group: Group) -> None:
+    waiting = []
+
+    async def scenario() -> None:
+        members = group.members
+        members.on_waiting = waiting.append
+        await members.warm_up()
+        members.join(2)
+        assert await members.add(2) == ["m3", "m4"]
+        assert (members.present, members.places) == (4, ["m1", "m2", "m3", "m4"])
+        members.step("m3", on=True)
+        group.heard["m3"]({"kind": "zk_waiting", "process": "m3", "behind": 0})
+        members.let_go("m3")
+        members.delay("m4", 20)
+
+    asyncio.run(scenario())
+    assert group.configured("m4")["place"] == "m4"
+    assert group.children["m3"].lines[1:] == [
+        {"command": "join"},
+        {"command": "step", "on": True},
+        {"command": "let_go"},
+    ]
+    assert group.children["m4"].lines[-1] == {"command": "delay", "per_record_ms": 20}
+    assert waiting == [{"kind": "zk_waiting", "process": "m3", "behind": 0}]
+    assert group.members.view.summary().startswith("0 owners"), "a line that is no event does not reach the view"
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "eager", 5)], indirect=True)

@@ -115,6 +115,24 @@ def test_proxy_cuts_only_the_requested_connections() -> None:
     asyncio.run(scenario())
 
 
+def test_another_cut_frees_the_connections_that_it_does_not_pick() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as first, connected(proxy.port) as second:
+            for client in (first, second):
+                assert await answered(client, b"1") == b"1"
+            ports = [client[1].get_extra_info("sockname")[1] for client in (first, second)]
+            proxy.cut({ports[0]}.intersection)
+            first[1].write(b"2")
+            proxy.cut_instead({ports[1]}.intersection)
+            assert await asyncio.wait_for(first[0].readexactly(1), 20) == b"2"
+            second[1].write(b"2")
+            assert await silent(second)
+            proxy.heal()
+            assert await asyncio.wait_for(second[0].readexactly(1), 20) == b"2"
+
+    asyncio.run(scenario())
+
+
 def test_proxy_waits_for_an_upstream_that_is_not_listening_yet(unused_port: int) -> None:
     async def scenario() -> None:
         proxy = TcpProxy("link", SilentTracer())
