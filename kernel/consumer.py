@@ -34,6 +34,16 @@ class Capabilities:
     commit_single_partitions: bool  #: commit(offsets) of chosen partitions; otherwise all or nothing
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPlace:
+    """What a stream knows of its place in the group; '' or None is unknown, or does not exist in the design."""
+
+    member_id: str = ""
+    generation: int | None = None
+    leader: str = ""  #: the id of the member that assigns partitions
+    coordinator: str = ""  #: HOST:PORT (id N)
+
+
 class RebalanceListener(Protocol):
     """The callbacks of a rebalance. `stream` is 0 for a member with one stream."""
 
@@ -66,6 +76,9 @@ class GroupConsumer(Protocol):
     @property
     def member_ids(self) -> tuple[str, ...]:
         """The ids of this consumer in the group; empty before it joins."""
+
+    def places(self) -> Mapping[int, MemberPlace]:
+        """What each stream knows of its place in the group."""
 
     async def start(self) -> None:
         """Connect. Raises `Unavailable` if no server answers within the connection timeout."""

@@ -24,7 +24,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from kernel.consumer import Capabilities, SilentListener
+from kernel.consumer import Capabilities, MemberPlace, SilentListener
 from kernel.errors import RebalanceLabError, StreamsExist, UserError
 from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.session import ZooKeeperSession
@@ -97,6 +97,10 @@ class ZooKeeperConsumer:
     @property
     def member_ids(self) -> tuple[str, ...]:
         return (self._consumer_id,) if self._registered else ()
+
+    def places(self) -> Mapping[int, MemberPlace]:
+        place = MemberPlace(member_id=self._consumer_id if self._registered else "")
+        return {stream.number: place for stream in self._streams}
 
     @property
     def session(self) -> ZooKeeperSession:

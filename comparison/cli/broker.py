@@ -13,6 +13,7 @@ import click
 
 from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.detaching import detach
+from comparison.cli.hand_run import trace_in
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
 from comparison.scenarios.plan.configuration import for_part
@@ -74,7 +75,12 @@ To see a takeover, start three brokers with offsets.topic.replication.factor=3 a
     help="A Kafka broker setting. May be repeated.",
 )
 @click.option("--folder", type=click.Path(path_type=Path), help="Data folder.  [default: in the state folder]")
-@click.option("--trace", type=click.Path(path_type=Path), help="Write the broker's events to this file.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER|FILE.jsonl",
+    help="Trace into this run folder, as `consume --trace` does, or to a file of its own.",
+)
 @click.option("--detach", "in_background", is_flag=True, help="Run in the background; stop it with `broker stop`.")
 @state_option
 @click.pass_context
@@ -115,10 +121,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:
-            writer = TraceWriter(
-                trace, TraceIdentity(run="", scenario="", design="", role=Role.BROKER, process="broker")
-            )
-            tracer = stack.enter_context(contextlib.closing(writer))
+            tracer = stack.enter_context(contextlib.closing(_trace_writer(trace)))
         _writable(folder)
         server, _ = broker_of(settings, connect, folder, tracer)
         waits_ms = server.config.number("zookeeper.connection.timeout.ms")
@@ -136,6 +139,12 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             await _stopped_or_failed(stopping, server)
         finally:
             await server.stop()
+
+
+def _trace_writer(path: Path) -> TraceWriter:
+    if path.suffix != ".jsonl":
+        return trace_in(path, Role.BROKER)
+    return TraceWriter(path, TraceIdentity(run="", scenario="", design="", role=Role.BROKER, process="broker"))
 
 
 async def _started(stopping: asyncio.Event, server: Broker) -> bool:

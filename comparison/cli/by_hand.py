@@ -1,8 +1,10 @@
-"""Shared by the commands for use by hand: the state folder, and the default servers."""
+"""Shared by the commands for use by hand: the state folder, the default servers, and how they stop."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,3 +82,11 @@ def bootstrap_of(given: str | None) -> str:
     except ValueError as error:
         raise ConfigurationError(f"--bootstrap-server {text!r}: {error}") from error
     return text
+
+
+def stop_on_signal() -> asyncio.Event:
+    """Set by SIGINT or SIGTERM."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping

@@ -43,8 +43,8 @@ COMMANDS = {
     "zookeeper": Command("comparison.cli.zookeeper", "Start, check and stop a ZooKeeper server."),
     "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),
     "topic": Command("comparison.cli.topic", "Create, list, describe and delete topics."),
-    "consume": Command("comparison.cli.clients", "Join a consumer group and print its records."),
-    "produce": Command("comparison.cli.clients", "Produce records to a topic."),
+    "consume": Command("comparison.cli.clients", "Join a consumer group; show its rebalances."),
+    "produce": Command("comparison.cli.produce", "Produce records to a topic."),
     "doctor": Command("comparison.cli.doctor", "Check prerequisites and suggest fixes."),
 }
 

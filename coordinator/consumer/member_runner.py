@@ -23,6 +23,7 @@ from coordinator.consumer.task_queue import TaskQueue
 from coordinator.membership import effects, events
 from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
+from kernel.consumer import MemberPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -111,6 +112,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self.number = number
         self.member = member
         self.committing = asyncio.Lock()  #: held during a commit
+        self.leader = ""  #: the id of the group's leader, in designs that have one
         self._logic = logic
         self._link = link
         self._context = context
@@ -134,6 +136,15 @@ class MemberRunner(ABC, Generic[M, L, X]):
             self.feed(events.Ticked())
         if self._takes_polls():
             self.feed(events.Polled())
+
+    def place(self) -> MemberPlace:
+        identity, connection = self.member.identity, self._link.connection
+        return MemberPlace(
+            member_id=self.member.member_id,
+            generation=None if identity is None else identity.generation,
+            leader="" if identity is None else self.leader,
+            coordinator="" if connection is None else f"{connection.host}:{connection.port} (id {connection.node_id})",
+        )
 
     def _takes_polls(self) -> bool:
         """Return whether to pass a poll on to the member; a design may override it."""

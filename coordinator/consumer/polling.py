@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from coordinator.membership.subscription import Subscription, TopicsSeen
+    from kernel.consumer import MemberPlace
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, TopicPartition
 
@@ -58,6 +59,8 @@ class Stream(Protocol):
     def member(self) -> Owning: ...
 
     def poll(self) -> None: ...
+
+    def place(self) -> MemberPlace: ...
 
     def resubscribe(self, topics: tuple[str, ...]) -> None: ...
 
@@ -180,6 +183,9 @@ class PollingConsumer(ABC, Generic[S, C]):
     def _share(self, stream: S, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         owners = {tp: other for other in reversed(self._streams) for tp in other.member.owned}
         return {tp: offset for tp, offset in offsets.items() if owners.get(tp, self._streams[0]) is stream}
+
+    def places(self) -> Mapping[int, MemberPlace]:
+        return {stream.number: stream.place() for stream in self._streams}
 
     def assignment(self) -> Mapping[int, frozenset[TopicPartition]]:
         return {stream.number: stream.member.owned for stream in self._streams}

@@ -140,6 +140,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         elif answer.error:
             self.refused("JoinGroup", answer.error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
         else:
+            self.leader = answer.leader
             self.feed(answer.as_event(effect.stamp))
 
     async def _decide(self, effect: effects.RunAssignor) -> None:

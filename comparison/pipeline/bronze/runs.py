@@ -143,7 +143,7 @@ def _run_of(folder: Path) -> TraceRun:
         run_id=str(reference["run"]) if reference else about.run or as_text(folder.name),
         folder=folder,
         scenario=str(reference["scenario"]) if reference else about.scenario,
-        design=str(reference["design"]) if reference else about.design,
+        design=_design_of(reference, headers) or about.design,
         seed=int(reference["seed"]) if reference else about.seed,
         files=tuple(files),
         tolerance_ns=TOLERANCE_NS if one_boot else TOLERANCE_ACROSS_BOOTS_NS,
@@ -151,6 +151,12 @@ def _run_of(folder: Path) -> TraceRun:
         listed=about.traces,
         problem=problem,
     )
+
+
+def _design_of(reference: Mapping[str, Any] | None, headers: Sequence[Mapping[str, Any]]) -> str:
+    """By the reference; played by hand, that may be a broker, which knows no design, and then by any other file."""
+    first = () if reference is None else (reference,)
+    return next((str(header["design"]) for header in (*first, *headers) if header["design"]), "")
 
 
 def _size(path: Path) -> int:

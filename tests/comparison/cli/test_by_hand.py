@@ -67,7 +67,8 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
     stored = [json.loads(line) for line in produced.stdout.splitlines()]
     assert sorted((row["partition"], row["offset"]) for row in stored) == [(p, o) for p in range(4) for o in range(2)]
 
-    arguments = ["consume", "--design", design, "--group", f"g-{design}", "--topic", topic, "--format", "json"]
+    arguments = ["consume", "--design", design, "--group", f"g-{design}", "--topic", topic]
+    arguments += ["--print", "records", "--format", "json"]
     arguments += [part for setting in settings for part in ("--set", setting)]
     first, first_output = terminals.open(*arguments)
     wait_until(lambda: len(events(first_output, "record")) == 8, 20, lambda: f"8 records: {first_output.read_text()}")
@@ -83,6 +84,19 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
         child.send_signal(signal.SIGINT)
     assert [child.wait(40) for child in (first, second)] == [0, 0]
     assert events(first_output, "left")[0]["records"] == 8
+    for output in (first_output, second_output):
+        rebalances = events(output, "rebalance")
+        assert {rebalance["outcome"] for rebalance in rebalances} <= {"ok", "superseded"}
+        last = rebalances[-1]
+        assert last["member"]
+        assert last["took_ms"] > 0
+        assert last["phases_ms"]
+        assert bool(last["coordinator"]) is (design != "zookeeper")
+        assert (last["generation"] is None) is (design == "zookeeper")
+    leaders = {events(output, "rebalance")[-1]["leader"] for output in (first_output, second_output)}
+    members = {events(output, "rebalance")[-1]["member"] for output in (first_output, second_output)}
+    assert len(members) == 2
+    assert leaders == {""} if design != "eager" else len(leaders) == 1 and leaders < members
     assert events(first_output, "revoked")
     assert [event["serial"] for event in events(first_output, "record") if event["partition"] == 0] == [0, 1]
 
@@ -94,6 +108,7 @@ def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals)
     read = terminals.run(
         *("consume", "--design", "zookeeper", "--group", "p", "--whitelist", "salt-.", "--streams", "2"),
         *("--max-records", "8", "--set", "auto.offset.reset=smallest", "--set", "fix.claim.before.offsets=true"),
+        *("--print", "records"),
     )
     assert read.returncode == 0, read.stderr
     assert "assigned: salt-1-0, salt-1-1, salt-2-0, salt-2-1 (stream 0)" in read.stdout
@@ -102,7 +117,7 @@ def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals)
     assert "pepper" not in read.stdout
     read = terminals.run(
         *("consume", "--design", "eager", "--group", "q", "--whitelist", "salt-.", "--max-records", "8"),
-        *("--set", "auto.offset.reset=earliest"),
+        *("--set", "auto.offset.reset=earliest", "--print", "records"),
     )
     assert read.returncode == 0, read.stderr
     assert read.stdout.count("record: salt-") == 8
@@ -123,7 +138,7 @@ def test_a_consumer_leaves_after_exactly_as_many_records_as_asked_for(
     for number in (3, 6, 11):
         read = terminals.run(
             *("consume", "--design", design, "--group", topic, "--topic", topic, "--max-records", str(number)),
-            *("--set", f"auto.offset.reset={reset}", "--format", "json"),
+            *("--set", f"auto.offset.reset={reset}", "--print", "records", "--format", "json"),
         )
         assert read.returncode == 0, read.stderr
         rows = [event for line in read.stdout.splitlines() if (event := json.loads(line))["event"] == "record"]
@@ -137,7 +152,7 @@ def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Termin
     assert produced.returncode == 0, produced.stderr
     read = terminals.run(
         *("consume", "--design", "eager", "--group", "w", "--topic", "words:2", "--max-records", "2"),
-        *("--set", "auto.offset.reset=earliest"),
+        *("--set", "auto.offset.reset=earliest", "--print", "records"),
     )
     assert read.returncode == 0, read.stderr
     assert "words-0 @0 salt" in read.stdout

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.clients import STREAMS_MAX, Printer, topics_of, zookeeper_of
+from comparison.cli.clients import STREAMS_MAX, topics_of, zookeeper_of
+from comparison.cli.printing import Printer
 from comparison.cli.state import STATE_VARIABLE, this_process, write_state
 from kernel.errors import ConfigurationError
 from kernel.values import TopicPartition

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comparison.cli.clients import Printer
 from comparison.cli.diagram import diagram
 from comparison.cli.main import main
+from comparison.cli.printing import Printer
 from comparison.printable import printable, printable_all
 from comparison.topic_admin import SettingDescription, TopicAdmin, TopicDescription, TopicRefused
 from kernel.values import Batch, Record

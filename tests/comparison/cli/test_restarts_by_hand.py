@@ -126,7 +126,8 @@ class ByHand:
     def __init__(self, folder: Path) -> None:
         zookeeper_port, self._port = free_ports(2)
         self._zookeeper = f"127.0.0.1:{zookeeper_port}"
-        consume = ("consume", "--topic", TOPIC, "--format", "json", "--set", "auto.commit.interval.ms=300")
+        consume = ("consume", "--topic", TOPIC, "--print", "records", "--format", "json")
+        consume += ("--set", "auto.commit.interval.ms=300")
         commands = {
             "zookeeper": ("zookeeper", "start", "--port", str(zookeeper_port)),
             "broker": ("broker", "--zookeeper", self._zookeeper, "--port", str(self._port)),

@@ -1,0 +1,102 @@
+"""A run folder for what is played by hand: several commands, each its own process, trace into the same one.
+
+The folder has what `analyze`, `report` and `diagram` need: `run.json` with a list of the trace files, and `trace/`. No
+runner is there to say what was done and how it ended, so promises that only a complete run shows stay unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from comparison.exits import Exit
+from comparison.run_folder import provenance, unwritable, write_json
+from kernel.errors import ConfigurationError
+from kernel.trace.events import Role
+from kernel.trace.listed_file import RUN_FILE, run_file
+from kernel.trace.writer import TraceIdentity, TraceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCENARIO = "by-hand"
+#: The name of a process, by its role; a number follows.
+_PREFIXES = {Role.MEMBER: "m", Role.BROKER: "broker-"}
+
+
+class HandTrace(TraceWriter):
+    """A trace that ends its process when it cannot be written: what went on untraced could not be judged."""
+
+    def emit(
+        self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
+    ) -> None:
+        try:
+            super().emit(kind, member=member, stream=stream, cause=cause, **fields)
+        except OSError as error:
+            sys.stderr.write(f"rebalance-lab: cannot write the trace: {error.strerror}\n")
+            os._exit(Exit.INTERNAL)
+
+
+def trace_in(folder: Path, role: Role, *, design: str = "") -> TraceWriter:
+    """A new trace file in the folder, which is created when it does not exist; the caller closes it.
+
+    A broker knows no design. Raises `ConfigurationError` for a folder with another run, or another design.
+    """
+    folder = folder.absolute()
+    try:
+        (folder / "trace").mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            about = _about(folder, design)
+            process = _free_name(about["traces"], _PREFIXES[role])
+            about["traces"].append({"file": f"{process}.jsonl", "process": process, "role": str(role)})
+            identity = TraceIdentity(
+                run=about["run"], scenario=SCENARIO, design=about["design"], role=role, process=process
+            )
+            writer = HandTrace(folder / "trace" / f"{process}.jsonl", identity)
+            write_json(folder / RUN_FILE, about)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return writer
+
+
+def _about(folder: Path, design: str) -> dict[str, Any]:
+    """What run.json says, or shall say of a new run; the first consumer decides on the design."""
+    there = run_file(folder)
+    if there is None:
+        if any((folder / "trace").iterdir()):
+            raise ConfigurationError(f"{folder} has traces, but no {RUN_FILE}: choose another folder for --trace")
+        run = f"{folder.name}/{SCENARIO}"
+        about = {"run": run, "scenario": SCENARIO, "design": design, "parameters": {}, "traces": []}
+        return {**provenance(["rebalance-lab", *sys.argv[1:]]), **about}
+    if there.scenario != SCENARIO or there.traces is None:
+        raise ConfigurationError(
+            f"{folder} is a run of {there.scenario or 'another kind'}: choose another folder for --trace"
+        )
+    if design and there.design and there.design != design:
+        raise ConfigurationError(
+            f"{folder} is a run of the design {there.design}, not {design}: choose another folder for --trace"
+        )
+    about = msgspec.json.decode((folder / RUN_FILE).read_bytes(), type=dict[str, Any])
+    return {**about, "design": there.design or design}
+
+
+def _free_name(traces: list[dict[str, str]], prefix: str) -> str:
+    taken = {each["process"] for each in traces}
+    number = 1
+    while f"{prefix}{number}" in taken:
+        number += 1
+    return f"{prefix}{number}"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock: one command at a time changes run.json."""
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

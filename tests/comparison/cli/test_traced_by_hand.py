@@ -1,0 +1,69 @@
+"""Consumers and a broker that trace into one folder by hand: it is analysed, drawn and shown like any run."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.exits import Exit
+from kernel.waiting import wait_until
+from tests.support.seen_runs import analysed_inline
+from tests.support.terminals import Terminals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def terminals(tmp_path: Path) -> Iterator[Terminals]:
+    terminals = Terminals(tmp_path)
+    started = terminals.run("zookeeper", "start", "--detach", "--port", "0")
+    assert started.returncode == 0, started.stderr
+    broker = terminals.run(
+        *("broker", "--detach", "--port", "0", "--trace", "mine"),
+        *("--set", "num.partitions=4", "--set", "group.initial.rebalance.delay.ms=0"),
+    )
+    assert broker.returncode == 0, broker.stderr
+    yield terminals
+    terminals.close()
+
+
+def test_what_was_played_by_hand_is_analysed_drawn_and_shown(terminals: Terminals, tmp_path: Path) -> None:
+    assert terminals.run("produce", "--topic", "t", "--count", "8", "--rate", "1000").returncode == 0
+    arguments = ("consume", "--design", "eager", "--group", "g", "--topic", "t", "--format", "json", "--trace", "mine")
+    arguments += ("--set", "heartbeat.interval.ms=300", "--set", "auto.offset.reset=earliest")
+    members = []
+    for number in (1, 2):
+        child, output = terminals.open(*arguments)
+        wait_until(
+            lambda output=output, number=number: f'"generation":{number},' in output.read_text(),
+            60,
+            lambda output=output: f"a generation: {output.read_text()}",
+        )
+        members.append(child)
+    refused = terminals.run(*arguments[:2], "static", *arguments[3:], "--set", "group.instance.id=a")
+    assert refused.returncode == Exit.USAGE
+    assert "is a run of the design eager, not static" in refused.stderr
+    for child in members:
+        child.send_signal(signal.SIGINT)
+    assert [child.wait(60) for child in members] == [0, 0]
+    assert terminals.run("broker", "stop").returncode == 0
+
+    folder = tmp_path / "mine"
+    (run,) = analysed_inline(folder)["runs"]
+    assert (run["scenario"], run["design"], run["problems"], run["missing_events"]) == ("by-hand", "eager", [], 0)
+    assert run["metrics"]["delivered"] == 8
+    assert run["metrics"]["two_delivering_partition_s"] == 0
+    assert run["metrics"]["unowned_authority_partition_s"] is not None  # from the broker's trace
+    listed = terminals.run("diagram", "mine", "--list")
+    assert listed.returncode == 0, listed.stderr
+    assert "m1: " in listed.stdout
+    assert terminals.run("diagram", "mine", "-o", "mine.svg").returncode == 0
+    reported = terminals.run("report", "mine")
+    assert reported.returncode == 0, reported.stderr
+    assert "by-hand" in (folder / "report.html").read_text()
+    assert json.loads((folder / "run.json").read_text())["traces"][0]["process"] == "broker-1"
