@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from comparison.pipeline.bronze.kinds import FILE_NAMES
+from kernel.trace.column_names import FILE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

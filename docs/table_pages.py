@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from comparison.metrics import METRICS
-from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, FILE_NAMES, RUN_COLUMNS, UNKNOWN_KIND
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, UNKNOWN_KIND
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
@@ -24,6 +24,7 @@ from comparison.pipeline.silver.windows import CHANGE_SCHEMA, FAULT_SCHEMA
 from comparison.pipeline.written import FILES_SCHEMA, METRICS_SCHEMA, RUNS_SCHEMA, VERDICTS_SCHEMA
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA
 from docs import columns
+from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS, SCHEMA_VERSION
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
 from comparison.printable import printable_all
 from comparison.report.drawing.picture import picture
@@ -22,8 +23,8 @@ from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
 from comparison.report.timeline_view import timeline_view
 from comparison.report.walkthrough import walkthrough
+from comparison.whole_file import whole_file
 from kernel.errors import UserError
-from kernel.trace.reader import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +91,7 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
     if options["output"] is not None:
         form = form or _form_of(options["output"])
     shown, form = _what(show, form)
-    traces = _read(sources)
+    traces = [_printable(trace) for trace in read_traces(sources)]
     history = read_history(traces)
     if as_list:
         _print_list(history)
@@ -233,42 +234,13 @@ def _print_list(history: GroupHistory) -> None:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _read(sources: Sequence[Path]) -> list[Trace]:
-    """Read each trace file once; warn of lines that cannot be used."""
-    traces = []
-    for path in dict.fromkeys(file for source in sources for file in _files(source)):
-        trace = read_trace(path)
-        if (unreadable := trace.unreadable) is not None:
-            click.echo(f"warning: {path}: cannot be read: {unreadable}", err=True)
-        elif trace.quarantined:
-            reasons = ", ".join(sorted({each.reason.value for each in trace.quarantined}))
-            click.echo(f"warning: {path}: {len(trace.quarantined)} unusable lines ignored ({reasons})", err=True)
-        traces.append(
-            replace(trace, header=printable_all(trace.header), events=tuple(map(printable_all, trace.events)))
-        )
-    return traces
-
-
-def _files(source: Path) -> list[Path]:
-    """A trace file, a folder of them, a run's folder, or a folder with one run in it."""
-    if source.is_file():
-        return [source]
-    if not source.is_dir():
-        raise UserError(f"{source} is neither a trace file nor a folder: give trace/*.jsonl or the folder of a run")
-    for folder in (source, source / "trace"):
-        if found := sorted(folder.glob("*.jsonl")):
-            return found
-    runs = sorted(path for path in source.rglob("trace") if any(path.glob("*.jsonl")))
-    if not runs:
-        raise UserError(f"no trace (*.jsonl) in {source}: give the folder of a run")
-    if len(runs) > 1:
-        named = ", ".join(str(path.parent) for path in runs[:8])
-        raise UserError(f"{len(runs)} runs in {source}: give one of them: {named}")
-    return sorted(runs[0].glob("*.jsonl"))
+def _printable(trace: Trace) -> Trace:
+    return replace(trace, header=printable_all(trace.header), events=tuple(map(printable_all, trace.events)))
 
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        with whole_file(path) as file:
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; choose another with --output") from error

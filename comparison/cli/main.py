@@ -40,6 +40,7 @@ COMMANDS = {
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),
     "report": Command("comparison.cli.report", "Write the report of analysed runs as one page."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
+    "trace": Command("comparison.cli.trace", "Write a run's events for Perfetto, or as JSON lines or Parquet."),
     "zookeeper": Command("comparison.cli.zookeeper", "Start, check and stop a ZooKeeper server."),
     "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),
     "topic": Command("comparison.cli.topic", "Create, list, describe and delete topics."),

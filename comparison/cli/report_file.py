@@ -11,6 +11,7 @@ from comparison.report.chosen import together
 from comparison.report.page import page
 from comparison.report.sections.done import About
 from comparison.report.view.runs import read_views
+from comparison.whole_file import whole_file
 from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ def write_report(result: Mapping[str, Any], folder: Path) -> Path:
 
 
 def write_page(results: Sequence[tuple[Mapping[str, Any], Path]], output: Path) -> None:
-    """Write one page of several results, each with the folder that has its tables.
+    """Write one page of several results, each with the folder that has its tables: the whole page, or nothing.
 
     Raises TablesMissing, and OSError when the file cannot be written.
     """
     views = [view for result, folder in results for view in read_views(result, folder)]
     about = About(_command(results[0][1]), catalogue())
     shown = page(together([result for result, _ in results]), views, about)
-    output.write_text(shown, encoding="utf-8")
+    with whole_file(output) as file:
+        file.write_text(shown, encoding="utf-8")
 
 
 def _command(folder: Path) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import pyarrow as pa
 
+from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import LIMITS, NUMBER_LIMIT
 
@@ -70,18 +71,6 @@ def _event_type(name: str) -> type[msgspec.Struct]:
 #: The event of each kind; the decoder checks every field that the table of kinds names, and its type.
 EVENT_TYPES: Mapping[str, type[msgspec.Struct]] = MappingProxyType({name: _event_type(name) for name in KINDS})
 ANY_EVENT = reduce(or_, EVENT_TYPES.values())
-
-#: What columns are called in files, where their names are words of SQL that would need quotes.
-FILE_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "all": "all_partitions",
-        "at": "reading",
-        "by": "by_member",
-        "end": "end_offset",
-        "group": "group_id",
-        "offset": "record_offset",
-    }
-)
 
 
 def named_in_files(schema: pa.Schema) -> list[str]:

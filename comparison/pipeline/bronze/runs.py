@@ -17,6 +17,7 @@ from kernel.trace.check import is_time
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, ListedFile, RunFile, run_file
 from kernel.trace.reader import HeaderLine, Reason, read_header
+from kernel.trace.run_clock import offset_ns, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -133,7 +134,7 @@ def _run_of(folder: Path) -> TraceRun:
             headers.append(header)
         line = HeaderLine(header, reason, detail)
         files.append(TraceFile(path, _size(path), header=line, problem=None if header else reason))
-    reference = min(headers, key=lambda h: (h["role"] != Role.RUNNER, h["monotonic_ns"]), default=None)
+    reference = reference_of(headers)
     about, problem = _described_in(folder)
     by_file = iter(headers)
     files = [file if file.problem else _described(file, next(by_file), reference) for file in files]
@@ -173,7 +174,7 @@ def _described(file: TraceFile, header: Mapping[str, Any], reference: Mapping[st
         file,
         role=str(header["role"]),
         process=str(header["process"]),
-        offset_ns=_offset_ns(header, reference),
+        offset_ns=offset_ns(header, reference),
     )
 
 
@@ -183,10 +184,3 @@ def _with_a_possible_clock(file: TraceFile) -> TraceFile:
         return file
     detail = f"its clock is {abs(file.offset_ns) // _NS_PER_YEAR} years from that of the run"
     return replace(file, offset_ns=0, problem=Reason.TIME, header=HeaderLine(None, Reason.TIME, detail))
-
-
-def _offset_ns(header: Mapping[str, Any], reference: Mapping[str, Any]) -> int:
-    """What to add to a file's nanoseconds to get nanoseconds since the reference's header."""
-    if header["boot_id"] == reference["boot_id"]:
-        return -int(reference["monotonic_ns"])
-    return int(header["wall_ns"]) - int(header["monotonic_ns"]) - int(reference["wall_ns"])

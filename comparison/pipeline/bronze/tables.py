@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from comparison.pipeline.bronze.alike import read_alike
 from comparison.pipeline.bronze.decode import Decoded, decode, usual_event
-from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, FILE_NAMES, RUN_COLUMNS, named_in_files
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_in_files
+from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS, Type
 from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
 

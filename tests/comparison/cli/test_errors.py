@@ -27,6 +27,7 @@ COMMANDS = (
     ["compare"],
     ["analyze"],
     ["diagram"],
+    ["trace"],
     ["zookeeper"],
     ["zookeeper", "start"],
     ["zookeeper", "status"],
