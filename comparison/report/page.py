@@ -5,6 +5,7 @@ Reads the plain mapping that result.json holds, and the values that were read fr
 This module decides what is shown; the templates say how, and escape every text, because a trace may contain anything.
 
 To add a chart: read what it draws in `view`, draw it in `drawing` as a `Block`, put it below the lanes in `sections`.
+To add to the script: a plain file in `script`, named in SCRIPTS; all of them together are one function, in that order.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from comparison.report.view.model import RunView
 
 _FOLDER = Path(__file__).parent
+#: The parts of the page's script in order. What is declared in one is known in all.
+SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "links", "keys", "tables", "start")
 _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICABLE: "faint"}
 #: Scenarios whose chart of records is always open, because they are about it.
 _CHART_OPEN = (SLOW, restarts.SCENARIO, "scale-out", "coordinator-failover")
@@ -164,7 +167,8 @@ def _outcomes(scenario: str, runs: Sequence[Run], result: Mapping[str, Any]) -> 
 
 @cache
 def _script() -> str:
-    return (_FOLDER / "page.js").read_text(encoding="utf-8")
+    parts = [(_FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    return "\n".join(["'use strict';", "(() => {", *parts, "})();", ""])
 
 
 def _policy(script: str) -> str:

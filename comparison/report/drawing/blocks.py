@@ -66,7 +66,7 @@ class Block:
     ticks: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  #: upright strokes of `bars`, by class
 
     def data(self) -> str:
-        """The rows for the page's script, as text without markup: see `rows` in page.js."""
+        """The rows for the page's script, as text without markup: see script/block.js."""
         return "\n".join(f"{row.y}\t{row.height}\t{row.what}\t{plain(row.lane)}" for row in self.rows)
 
     def strokes(self, length_ms: int) -> list[Shape]:

@@ -9,14 +9,16 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import comparison.report.page
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Counted, Delivery, Overlap, VerdictOutcome, as_mapping
-from comparison.report.page import page
+from comparison.report.page import SCRIPTS, page
 from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, counted, run, six_designs
 
@@ -173,6 +175,13 @@ def test_only_the_page_s_own_script_may_run() -> None:
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', text)
     assert html.unescape(policy).startswith("default-src 'none'; ")
     assert f"script-src 'sha256-{digest}';" in html.unescape(policy)
+
+
+def test_every_file_of_the_script_is_on_the_page() -> None:
+    folder = Path(comparison.report.page.__file__).parent / "script"
+    assert sorted(SCRIPTS) == sorted(path.stem for path in folder.glob("*.js"))
+    text = page(six_designs())
+    assert all(path.read_text(encoding="utf-8") in text for path in folder.iterdir())
 
 
 def test_as_expected_stands_once_for_a_verdict_and_not_for_each_check() -> None:

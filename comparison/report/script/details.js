@@ -1,0 +1,51 @@
+// Details of what is under the pointer, kept after a click.
+const tip = document.getElementById('tip');
+let pinned = false;
+
+function pin(lanes, figure, element, y, ms) { // remember whose details are kept, for links
+  const block = pinned && lanes.blocks.find((each) => each.element === element);
+  lanes.pinned = block && {
+    design: figure.closest('.run').dataset.design,
+    block: lanes.blocks.filter((each) => figure.contains(each.element)).indexOf(block),
+    y: Math.round(y - block.plot.getBoundingClientRect().top + block.top), ms: Math.round(ms),
+  };
+  remember(lanes);
+}
+
+function showPinned(lanes, { design, block, y, ms }) {
+  const run = all('.run', lanes.element).find((each) => each.dataset.design === design);
+  const element = run && all('.block', run)[block];
+  const shown = lanes.blocks.find((each) => each.element === element);
+  if (!shown) return;
+  run.scrollIntoView();
+  const box = shown.plot.getBoundingClientRect();
+  const clientX = box.left + ((ms - lanes.from) / (lanes.until - lanes.from)) * box.width;
+  pinned = point(lanes, { target: element, clientX, clientY: box.top + y - shown.top }, ms);
+  if (pinned) lanes.pinned = { design, block, y, ms };
+}
+
+function point(lanes, event, ms) { // the details of what is under the pointer; whether there is anything
+  const element = event.target.closest?.('.block');
+  const block = lanes.blocks.find((each) => each.element === element);
+  tip.hidden = true;
+  if (!block) return false;
+  const y = event.clientY - block.plot.getBoundingClientRect().top + block.top;
+  const row = block.rows.find((each) => y >= each.y && y < each.y + each.height + 1);
+  const seconds = (at) => ((at + lanes.zero) / 1000).toFixed(3);
+  const bar = row && block.bars.filter((each) => each.y === row.y && each.from <= ms && each.until >= ms)
+    .sort((one, other) => one.until - one.from - (other.until - other.from))[0];
+  const hint = event.target.querySelector?.(':scope > title')?.textContent;
+  const text = [`${seconds(ms)} s`];
+  if (bar) {
+    text.unshift(`${row.lane}: ${bar.name}`, `${row.what} from ${seconds(bar.from)} to ${seconds(bar.until)} s`,
+      `for ${(bar.until - bar.from).toLocaleString('en')} ms`);
+  } else if (hint) text.unshift(hint);
+  else if (row) text.unshift(`${row.lane}: ${row.what === 'commits' ? 'commits' : 'nobody'}`);
+  else return false;
+  tip.textContent = text.join('\n');
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8))}px`;
+  tip.style.top = `${Math.max(4, Math.min(event.clientY + 16, innerHeight - box.height - 8))}px`;
+  return true;
+}

@@ -1,0 +1,53 @@
+// Keys, and the list of them.
+const KEYS = [
+  ['+ and −', 'zoom in and out (or the wheel, with Ctrl, or after a click on the lanes)'],
+  ['← and →', 'earlier and later (or drag with Shift)'],
+  ['drag', 'zoom to what is marked'],
+  ['0 or double click', 'the whole run'],
+  ['j and k', 'next and previous rebalance'],
+  ['o', 'next overlap'],
+  ['click', 'keep the details of what is under the pointer; Escape closes them'],
+  ['?', 'these keys'],
+];
+
+function current() {
+  const focused = document.activeElement?.closest('.scenario');
+  const middle = innerHeight / 2;
+  const distance = (each) => {
+    const box = each.section.getBoundingClientRect(); // the lanes themselves may not have been laid out yet
+    return box.top <= middle && box.bottom >= middle ? 0 : Math.min(Math.abs(box.top - middle), Math.abs(box.bottom - middle));
+  };
+  return (focused && ofScenario(focused.dataset.scenario)) ||
+    scenarios.reduce((best, each) => (!best || distance(each) < distance(best) ? each : best), null);
+}
+
+function help() {
+  let dialog = document.querySelector('dialog');
+  if (!dialog) {
+    dialog = made('dialog', { 'aria-labelledby': 'keys' });
+    const list = made('dl');
+    for (const [key, what] of KEYS) list.append(made('dt', {}, key), made('dd', {}, what));
+    const close = made('button', { type: 'button' }, 'Close');
+    close.addEventListener('click', () => dialog.close());
+    dialog.append(made('h2', { id: 'keys' }, 'Keys'), list, close);
+    document.body.append(dialog);
+  }
+  dialog.showModal();
+}
+
+const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'previous', o: 'overlap', '?': 'help' };
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('input[type=text], select, textarea')) return;
+  if (event.key === 'Escape') {
+    pinned = false;
+    tip.hidden = true;
+    for (const lanes of scenarios) if (lanes.pinned) { lanes.pinned = null; remember(lanes); }
+    return;
+  }
+  const arrows = document.activeElement?.classList.contains('figure');
+  const what = BY_KEY[event.key] || (arrows && { ArrowLeft: 'left', ArrowRight: 'right' }[event.key]);
+  const lanes = what && !document.querySelector('dialog[open]') && current();
+  if (!lanes) return;
+  event.preventDefault();
+  lanes.do(what);
+});

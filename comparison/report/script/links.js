@@ -1,0 +1,55 @@
+// Links that keep what one sees.
+let timer = 0;
+
+function remember(lanes) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    const kept = new URLSearchParams();
+    if (!lanes.whole) {
+      kept.set('from', ((lanes.from + lanes.zero) / 1000).toFixed(3));
+      kept.set('until', ((lanes.until + lanes.zero) / 1000).toFixed(3));
+    }
+    if (lanes.partition.value) kept.set('partition', lanes.partition.value);
+    if (lanes.member.value) kept.set('member', lanes.member.value);
+    if (lanes.element.querySelector('.of-members').checked) kept.set('by', 'member');
+    if (pinned && lanes.pinned) kept.set('pin', ['block', 'y', 'ms', 'design'].map((each) => lanes.pinned[each]).join(' '));
+    history.replaceState(null, '', `#${encodeURIComponent(lanes.anchor)}${kept.size ? `?${kept}` : ''}`);
+  }, 150);
+}
+
+function restore() {
+  const [anchor, query] = location.hash.slice(1).split('?');
+  const lanes = query && ofScenario(decodeURIComponent(anchor));
+  if (!lanes) return;
+  const kept = new URLSearchParams(query);
+  see(lanes, { from: kept.get('from'), until: kept.get('until'), partition: kept.get('partition'),
+    member: kept.get('member'), by: kept.get('by') });
+  lanes.element.scrollIntoView();
+  const [block, y, ms, ...design] = (kept.get('pin') || '').split(' ');
+  if (design.length) showPinned(lanes, { block: Number(block), y: Number(y), ms: Number(ms), design: design.join(' ') });
+}
+
+function see(lanes, { from, until, partition, member, by }) {
+  const chosen = (select, value) => {
+    select.value = [...select.options].some((each) => each.value === value) ? value : '';
+  };
+  chosen(lanes.partition, partition || '');
+  chosen(lanes.member, member || '');
+  lanes.element.querySelector(by === 'member' ? '.of-members' : '.by').checked = true;
+  lanes.filter();
+  const [low, high] = [from, until].map((each) => Number(each) * 1000 - lanes.zero);
+  if (from && until && low < high) lanes.zoom(low, high);
+  else lanes.zoom(0, lanes.length);
+}
+
+for (const link of all('a.see')) {
+  link.addEventListener('click', (event) => {
+    const lanes = ofScenario(link.dataset.scenario);
+    if (!lanes) return;
+    event.preventDefault();
+    see(lanes, link.dataset);
+    document.getElementById(decodeURIComponent(link.hash.slice(1)))?.scrollIntoView();
+  });
+}
+addEventListener('hashchange', restore);
+addEventListener('resize', () => scenarios.forEach((each) => { if (!each.whole) each.show(); }));

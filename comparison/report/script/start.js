@@ -1,0 +1,3 @@
+// What happens once, after everything above is there.
+document.documentElement.classList.add('scripted');
+restore();
