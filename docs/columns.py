@@ -32,7 +32,7 @@ HEADER: Mapping[str, Column] = MappingProxyType(
         "run": C("the run's id, the same in all files of a run"),
         "scenario": C("name of the scenario"),
         "design": C("name of the design"),
-        "role": C("`member`, `broker`, `runner`, `proxy` or `observer`"),
+        "role": C("`member`, `broker`, `runner`, `proxy`, `observer` or `bystander`"),
         "implementation": C("`ours`, or `original` for a consumer of Kafka's"),
         "process": C("the process that writes the file, `<process>.jsonl`"),
         "seed": C("seed of the run's random numbers"),
@@ -88,6 +88,7 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
         "how": C("`leave`, `kill`, `stop` or `itself`"),
         "id": C(_MEMBER),
         "last": C("offset of the last record", "offset"),
+        "latency_ns": C("from sending the request to its answer", _NS),
         "leader": C("id of the leading broker; -1 for none"),
         "leader_epoch": C("Kafka's leader epoch"),
         "link": C("name of the link"),
@@ -154,7 +155,7 @@ RUN: Mapping[str, Column] = MappingProxyType(
 EVENT: Mapping[str, Column] = MappingProxyType(
     {
         "file": C("name of the trace file"),
-        "role": C("role of the process: `member`, `broker`, `runner`, `proxy` or `observer`"),
+        "role": C("role of the process: `member`, `broker`, `runner`, `proxy`, `observer` or `bystander`"),
         "t_ns": C("when, on the run's clock: since the runner's header", _NS),
     }
 )

@@ -48,6 +48,7 @@ class Role(StrEnum):
     RUNNER = "runner"
     PROXY = "proxy"
     OBSERVER = "observer"
+    BYSTANDER = "bystander"
 
 
 class Implementation(StrEnum):
@@ -376,6 +377,15 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             partition=INT,
             leader=INT,
             leader_epoch=INT,
+        ),
+        # -- the bystander: a client of the same ZooKeeper that has nothing to do with the group ----------------------
+        "bystander_op": _kind(
+            "ZooKeeper answered an operation on the bystander's own znode, or the operation failed.",
+            op=TEXT,
+            ok=FLAG,
+            latency_ns=INT,
+            error=TEXT,
+            optional="error",
         ),
         # -- the proxy: what the network did -----------------------------------------------------------------------
         "link_cut": _kind("The proxy holds all bytes of a link.", link=TEXT),

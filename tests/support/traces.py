@@ -48,7 +48,7 @@ def e(at_ms: float, process: str, kind: str, **fields: Any) -> dict[str, Any]:
 
 def _role_of(process: str) -> str:
     first = process.partition("-")[0]
-    return first if first in {Role.BROKER, Role.RUNNER, Role.OBSERVER, Role.PROXY} else Role.MEMBER
+    return first if first in {*Role} - {Role.MEMBER} else Role.MEMBER
 
 
 def lines_of(events: Iterable[dict[str, Any]]) -> bytes:

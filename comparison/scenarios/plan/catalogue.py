@@ -30,6 +30,7 @@ from comparison.scenarios.plan.vocabulary import (
     KillOwner,
     LeaveOne,
     Steady,
+    Undisturbed,
 )
 from kernel.designs import DESIGN_NAMES, EAGER, ZOOKEEPER
 from kernel.errors import ConfigurationError
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 
 
 def herd_steps(sizes: tuple[int, ...]) -> tuple[Step, ...]:
-    """Grow the group to each size, and let one more member join."""
+    """Grow the group to each size, leave it alone for a while, and let one more member join."""
     steps: list[Step] = []
     for round_, size in enumerate(sizes, start=1):
-        steps += [Form(size, "form" if round_ == 1 else "grow"), JoinOne(round_)]
+        steps += [Form(size, "form" if round_ == 1 else "grow"), Undisturbed(), JoinOne(round_)]
     return tuple(steps)
 
 
@@ -60,10 +61,12 @@ FAULTS = (
             "reads per join: N^2 + N(T+3B+9) + P + T in zookeeper (the linear terms dominate while N is small)",
             "requests when one member joins a group of N: N+2 JoinGroup and N+1 SyncGroup in eager, one JoinGroup less "
             "in static, two rounds instead of one in cooperative and delayed",
+            "how long an uninvolved client of the same ZooKeeper waits for its get and set, before each join and "
+            "during it",
         ),
         steps=herd_steps(HERD_SIZES),
         defaults=Parameters(members=HERD_SIZES[0], partitions=24, rate=100, time_limit_s=60),
-        budget_s=20,
+        budget_s=25,
         members_per_process=4,
         references=("KAFKA-265", "KAFKA-364", "KAFKA-167"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import CutEnsemble, KillCoordinator, Played
+from comparison.scenarios.plan.vocabulary import CutEnsemble, KillCoordinator, Played, Undisturbed
 from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
@@ -54,6 +54,11 @@ class RunRequest:
         """Whether the victim's ZooKeeper session is with the server that is cut off."""
         design = DESIGNS[self.design]
         return design.zookeeper_sessions and not (self.cuts_ensemble and design.coordinator)
+
+    @property
+    def has_bystander(self) -> bool:
+        """Whether an uninvolved client of the same ZooKeeper times its operations."""
+        return any(isinstance(step, Undisturbed) for step in self.scenario.steps)
 
     @property
     def group_is_placed(self) -> bool:

@@ -39,6 +39,16 @@ class Steady:
 
 
 @dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """Leave the group alone while an uninvolved client of the same ZooKeeper does `operations` operations of its own.
+
+    Their latency is what that of the operations during the next change is compared with.
+    """
+
+    operations: int = 200
+
+
+@dataclass(frozen=True, slots=True)
 class JoinOne:
     """Let one more member join."""
 
@@ -148,6 +158,7 @@ class Played:
 Step = (
     Form
     | Steady
+    | Undisturbed
     | JoinOne
     | LeaveOne
     | RestartEach

@@ -32,7 +32,11 @@ from kernel.lean_imports import leave_out_hypothesis
 if TYPE_CHECKING:
     from pathlib import Path
 
-PRELOADED = ("comparison.scenarios.processes.member_process", "comparison.scenarios.processes.broker_process")
+PRELOADED = (
+    "comparison.scenarios.processes.member_process",
+    "comparison.scenarios.processes.broker_process",
+    "comparison.scenarios.processes.bystander_process",
+)
 _MESSAGE_MAX = 4096
 _START_S = 60.0
 _STOP_S = 5.0

@@ -11,7 +11,15 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import AddPartitions, Form, JoinOne, KillOwner, LeaveOne, Steady
+    from comparison.scenarios.plan.vocabulary import (
+        AddPartitions,
+        Form,
+        JoinOne,
+        KillOwner,
+        LeaveOne,
+        Steady,
+        Undisturbed,
+    )
     from comparison.scenarios.run.changes import Changes
     from kernel.values import TopicPartition
 
@@ -79,6 +87,18 @@ class GroupSteps:
 
         detail = {"topic": topic, "before": before, "after": after}
         await self._changes.make("partition-increase", grow, members=self._members.present, detail=detail)
+
+    async def undisturbed(self, step: Undisturbed) -> None:
+        self._changes.enter_stage("steady")
+        bystander = self._testbed.bystander
+        assert bystander is not None, "the step brings the bystander with it"
+        wanted = bystander.operations + step.operations
+
+        def has_operated() -> bool:
+            self._members.check()
+            return bystander.operations >= wanted
+
+        await until(has_operated, SETTLE_S, f"the bystander to do {step.operations} operations")
 
     async def steady(self, _: Steady) -> None:
         self._changes.enter_stage("steady")

@@ -173,6 +173,7 @@ class Run:
             last_to_first.push(self._ended(outcome, error))
             last_to_first.push_async_callback(zookeeper.stop)
             last_to_first.push_async_callback(self._testbed.stop_brokers, at_once=at_once)
+            last_to_first.push_async_callback(self._testbed.stop_bystander, at_once=at_once)
             last_to_first.push_async_callback(self._members.stop, at_once=at_once)
             last_to_first.callback(self._enter, "stop")
             last_to_first.callback(zookeeper.heal)

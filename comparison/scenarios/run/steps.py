@@ -19,6 +19,7 @@ from comparison.scenarios.plan.vocabulary import (
     Resubscribe,
     SlowOwner,
     Steady,
+    Undisturbed,
 )
 from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.run.fault_steps import Faults
@@ -50,6 +51,7 @@ def performers(changes: Changes, play: Player = nobody) -> Mapping[type[Step], C
     return {
         Form: group.form,
         Steady: group.steady,
+        Undisturbed: group.undisturbed,
         JoinOne: group.join_one,
         LeaveOne: group.leave_one,
         KillOwner: group.kill_owner,

@@ -1,4 +1,4 @@
-"""The testbed of a run: ZooKeeper, brokers, topics, load. It is stopped whatever happens."""
+"""The testbed of a run: ZooKeeper, brokers, topics, load, a bystander. It is stopped whatever happens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.processes.children import ChildFailed, ChildProcess
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.testbed.baseline import measure_baseline
+from comparison.scenarios.testbed.bystander import BystanderChild
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from comparison.scenarios.testbed.load import Load
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
@@ -83,6 +84,10 @@ class Testbed:
         self.coordinator_proxy: TcpProxy | None = (
             TcpProxy("coordinating-broker", proxy_tracer) if request.coordinator_is_proxied else None
         )
+        #: Only in runs that measure what others notice.
+        self.bystander: BystanderChild | None = (
+            BystanderChild(request, fork_server, tracer, record) if request.has_bystander else None
+        )
         self._access: ClusterAccess | None = None
         self._load: Load | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -119,6 +124,8 @@ class Testbed:
         self._access = await ClusterAccess.open(self.bootstrap)
         await self._make_topics()
         await self.zookeeper.observe(self.group, self.partitions)
+        if self.bystander is not None:
+            await self.bystander.start(self.zookeeper.connect_for_member(victim=False))
         self._load = Load(self._access, self.partitions, self.request.parameters.rate, self.tracer)
         self._loading = asyncio.create_task(self._load.run(), name="load")
 
@@ -131,6 +138,8 @@ class Testbed:
         for broker in self.brokers:
             if broker.child is not None and broker.child.returncode is not None and not broker.killed:
                 raise broker.child.failure("serving")
+        if self.bystander is not None:
+            self.bystander.check()
 
     async def kill_broker(self, broker: BrokerChild) -> None:
         """Kill a broker (SIGKILL); it is not restarted."""
@@ -154,6 +163,10 @@ class Testbed:
         self.load.stop()
         if self._loading is not None:
             await self._loading
+
+    async def stop_bystander(self, *, at_once: bool = False) -> None:
+        if self.bystander is not None:
+            await self.bystander.stop(at_once=at_once)
 
     async def stop_brokers(self, *, at_once: bool = False) -> None:
         """Stop the load and the brokers that were started; `at_once` kills them."""

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
+from comparison.scenarios.processes.bystander_process import NAMESPACE as BYSTANDERS
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from comparison.scenarios.testbed.observed_offsets import OffsetWrite, answered_in, merged, missing
@@ -170,10 +171,11 @@ class ZooKeeperBed:
         return merged(observer.seen, answered_in(sorted(members)))
 
     async def count(self, at: str) -> None:
-        """Write every server's own counters to the trace."""
+        """Write every server's own counters to the trace, without the bystander's operations."""
         for host, port in self._addresses:
             counters = await asyncio.to_thread(read_counters, host, port)
-            for namespace, (reads, writes) in sorted(counters.per_namespace.items()):
+            others = {name: each for name, each in counters.per_namespace.items() if name != BYSTANDERS}
+            for namespace, (reads, writes) in sorted(others.items()):
                 self._tracer.emit(
                     "counters_read",
                     server=f"{host}:{port}",

@@ -21,7 +21,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.plan.vocabulary import Form, JoinOne, Steady
+from comparison.scenarios.plan.vocabulary import Form, JoinOne, Steady, Undisturbed
 from comparison.scenarios.run.experiments import estimated_s, expanded, left_out, plan
 from comparison.scenarios.run.runner import members_in_all
 from kernel.designs import DESIGN_NAMES
@@ -46,9 +46,14 @@ def test_herd_and_split_brain_come_first() -> None:
     assert set(SMOKE) == {"crash", "herd"}
 
 
-def test_herd_grows_to_each_size_and_then_one_more_joins() -> None:
-    assert herd_steps((2, 5)) == (Form(2), JoinOne(1), Form(5, "grow"), JoinOne(2))
+def test_herd_grows_to_each_size_rests_and_then_one_more_joins() -> None:
+    rest = Undisturbed()
+    assert herd_steps((2, 5)) == (Form(2), rest, JoinOne(1), Form(5, "grow"), rest, JoinOne(2))
     assert members_in_all(request_of("herd")) == HERD_SIZES[-1] + 1
+
+
+def test_only_herd_has_a_bystander() -> None:
+    assert [name for name in CATALOGUE if request_of(name).has_bystander] == ["herd"]
 
 
 def test_members_of_a_join_count_the_one_that_joins() -> None:
