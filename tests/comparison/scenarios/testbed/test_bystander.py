@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.bystander_process import NAMESPACE
 from comparison.scenarios.processes.children import ChildFailed
 from comparison.scenarios.processes.fork_server import ForkServer
@@ -77,20 +80,29 @@ def test_counters_are_read_without_the_bystander(chroot: str, zookeeper: Embedde
     address = ("127.0.0.1", zookeeper.servers[0].client_port)
     tracer = ListTracer(process="runner")
 
-    async def scenario() -> None:
+    async def counted() -> None:
         async with bystander_in(tmp_path) as (bystander, _, _):
             await bystander.start(zookeeper.connect_string)
             await until(lambda: bystander.operations >= 20, 30, "some operations")
-        request: Any = SimpleNamespace(split_brain=False)
+        scenario = scenario_named("herd")
+        request = RunRequest(
+            scenario=scenario,
+            design="eager",
+            parameters=scenario.defaults,
+            configuration=configuration("eager", scenario.defaults),
+            zookeeper="embedded",
+            run="r",
+            run_dir=tmp_path,
+        )
         bed = ZooKeeperBed(request, tracer, tracer, record=None)  # type: ignore[arg-type]  # none is needed
         bed._addresses = (address,)
         await bed.count("join-1:before")
 
-    asyncio.run(scenario())
+    asyncio.run(counted())
     assert read_counters(*address).per_namespace[NAMESPACE] > (0, 0)
-    counted = {event["namespace"] for event in tracer.of("counters_read")}
-    assert chroot.partition("/")[2] in counted
-    assert NAMESPACE not in counted
+    namespaces = {event["namespace"] for event in tracer.of("counters_read")}
+    assert chroot.partition("/")[2] in namespaces
+    assert NAMESPACE not in namespaces
 
 
 def test_bystander_that_cannot_start_or_has_ended_is_an_error(tmp_path: Path) -> None:
