@@ -47,7 +47,7 @@ lint: setup  ## check formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: setup  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARGS="--only groups": one part)
+bench: classes  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARGS="--only groups": one part)
 	$(BIN)/python -m bench $(if $(SMOKE),--smoke) $(ARGS)
 
 draw: setup  ## redraw the diagrams and tables in docs/ from new runs

@@ -82,15 +82,13 @@ def ours(source: str, runs: Path, output: Path, watch: Watch) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     from comparison.pipeline.analysis import Again, analyze
-    from comparison.pipeline.bronze.runs import trace_bytes
-    from comparison.pipeline.session import LONG_RUN_BYTES, starting_session
+    from comparison.pipeline.session import starting_session
 
     if source == JSON:
         shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
-    long_run = trace_bytes([runs]) >= LONG_RUN_BYTES
     scratch = output.with_suffix(".spark")
-    with starting_session(memory=_MEMORY, work_dir=scratch, long_run=long_run) as starting:
+    with starting_session(memory=_MEMORY, work_dir=scratch) as starting:
         spark = starting.session()
         session = watch.lap()
         result = analyze(spark, [runs], output=output, again=Again.READING if source == JSON else Again.MEASURING)

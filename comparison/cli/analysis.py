@@ -62,15 +62,13 @@ def analysed(
     Raises `EnvironmentFault` when the disk is full.
     """
     # Imported only here: loading Spark takes longer than most commands.
-    from comparison.pipeline.bronze.runs import trace_bytes
-    from comparison.pipeline.session import LONG_RUN_BYTES, starting_session
+    from comparison.pipeline.session import starting_session
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
     chosen = spark or SparkChoice()
-    long_run = trace_bytes(run_dirs) >= LONG_RUN_BYTES
-    starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options, long_run=long_run)
+    starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
         with starting as started:
             # Loaded while the JVM starts.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
@@ -228,12 +229,17 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
 
 def _context(run: TraceRun, pieces: Sequence[PartResult], folder: Path) -> tuple[Context, Tables]:
     """The run's context, and its tables of what the authority said."""
-    few = joined(unlabelled(read_part(folder / EVENTS, piece.number, KINDS)) for piece in pieces)
-    authority = joined(unlabelled(read_part(folder / EVENTS, piece.number, _OF_AUTHORITY)) for piece in pieces)
+    few, authority = (_read_of(pieces, kinds, folder) for kinds in (KINDS, _OF_AUTHORITY))
     known = [piece.bounds for piece in pieces if piece.bounds is not None]
     bounds = (min(low for low, _ in known), max(high for _, high in known)) if known else None
     named = reduce(or_, (piece.groups for piece in pieces))
     return context_of(run, few, bounds, named), authority
+
+
+def _read_of(pieces: Sequence[PartResult], kinds: Sequence[str], folder: Path) -> Tables:
+    """The tables of some kinds, several parts at a time: the executors wait for them."""
+    with ThreadPoolExecutor(thread_name_prefix="reading") as pool:
+        return joined(pool.map(lambda piece: unlabelled(read_part(folder / EVENTS, piece.number, kinds)), pieces))
 
 
 class _Shared(NamedTuple):

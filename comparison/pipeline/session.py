@@ -28,7 +28,7 @@ from comparison.pipeline.spark.master import MasterKind, check_reachable, parse_
 from comparison.pipeline.spark.messages import in_short, with_remedy
 from comparison.pipeline.spark.options import SparkOptions, checked_memory
 from comparison.pipeline.spark.scratch import scratch_folder
-from comparison.pipeline.spark.settings import SHUFFLE_PARTITIONS, jvm_options, settings_of, shuffle_partitions
+from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, settings_of, shuffle_partitions
 from comparison.pipeline.spark.shipping import packed_code
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
 from kernel.waiting import WaitTimeout, wait_until
@@ -44,8 +44,6 @@ class SparkFailed(RebalanceLabError):
     """A Spark job failed; the message is Spark's own."""
 
 
-#: A long run is an analysis of at least this much: some five million events.
-LONG_RUN_BYTES = 1 << 30
 #: How long a cluster may take to give us the first executor.
 EXECUTORS_TIMEOUT_S = 60.0
 #: The rest of the executors register about when the first does: the wait ends when none has for this long.
@@ -63,16 +61,14 @@ def spark_session(
     *,
     work_dir: Path | None = None,
     memory: str = "1g",
-    long_run: bool = False,
     options: SparkOptions | None = None,
 ) -> Iterator[SparkSession]:
     """A session for the duration of the block.
 
     `master` is any supported Spark master URL; `work_dir` (a temporary one by default) holds Spark's scratch files and
-    its log. `long_run` turns on the JVM's optimising compiler and takes more partitions, which pays off only from a few
-    million events. Raises EnvironmentFault if Java or Spark does not start, or the master does not answer.
+    its log. Raises EnvironmentFault if Java or Spark does not start, or the master does not answer.
     """
-    with starting_session(master, work_dir=work_dir, memory=memory, long_run=long_run, options=options) as starting:
+    with starting_session(master, work_dir=work_dir, memory=memory, options=options) as starting:
         yield starting.session()
 
 
@@ -82,7 +78,6 @@ def starting_session(
     *,
     work_dir: Path | None = None,
     memory: str = "1g",
-    long_run: bool = False,
     options: SparkOptions | None = None,
     record: Path | None = None,
 ) -> Iterator[StartingSession]:
@@ -95,9 +90,8 @@ def starting_session(
     chosen, place = options or SparkOptions(), parse_master(master)
     check_reachable(place, chosen)
     with scratch_folder(work_dir) as (scratch, held):
-        flags = jvm_options(long_run=long_run)
-        settings = settings_of(place, scratch, checked_memory(memory), flags, chosen)
-        start = _Start(place, chosen, settings, flags, scratch, held, long_run)
+        settings = settings_of(place, scratch, checked_memory(memory), chosen)
+        start = _Start(place, chosen, settings, scratch, held)
         starting = StartingSession(start, loading_options() if record is None else recording_options(record))
         try:
             with _interrupts_prevail():
@@ -145,14 +139,12 @@ class _Start:
     master: Master
     chosen: SparkOptions
     settings: Mapping[str, str]
-    flags: Sequence[str]
     scratch: Path
     held: tuple[int, ...]
-    long_run: bool
 
     def launched(self, *more: str) -> DriverJvm:
         return launch(
-            self.settings, [*self.flags, *more], self.scratch, self.held, with_executors=not self.master.is_local
+            self.settings, [*JVM_OPTIONS, *more], self.scratch, self.held, with_executors=not self.master.is_local
         )
 
 
@@ -199,8 +191,7 @@ class StartingSession:
             _ship(spark, self._start.scratch)
             _await_executors(spark, master, settings)
         cores = master.cores or spark.sparkContext.defaultParallelism
-        partitions = shuffle_partitions(master, settings, cores, long_run=self._start.long_run)
-        spark.conf.set(SHUFFLE_PARTITIONS, str(partitions))
+        spark.conf.set(SHUFFLE_PARTITIONS, str(shuffle_partitions(settings, cores)))
         return spark
 
     def _gateway(self) -> Gateway:

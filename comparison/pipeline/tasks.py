@@ -42,7 +42,7 @@ from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import Measured, ProcessEnded
 from comparison.pipeline.silver.context import bounds_of
 from comparison.pipeline.silver.groups import NamedGroups, groups_of
-from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
+from comparison.pipeline.silver.reduce import ENCODED_KINDS, Bundle, needed_columns, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import change_table, fault_table
 from kernel.garbage import collection_put_off
@@ -298,7 +298,7 @@ def _write_tables(folder: Path, number: int, tables: Sequence[pa.Table]) -> None
 
 def reduce_part(context: Context, naming: Naming, folder: Path, part: int) -> Reduced:
     """Reduce one part of a large run, from its tables."""
-    return reduced(read_part(folder / EVENTS, part, columns=needed_columns), context, naming)
+    return reduced(read_part(folder / EVENTS, part, columns=needed_columns, encoded=ENCODED_KINDS), context, naming)
 
 
 def measure_bucket(

@@ -102,11 +102,6 @@ def _described_in(folder: Path) -> tuple[RunFile, str]:
         return nothing, str(error)
 
 
-def trace_bytes(folders: Iterable[Path]) -> int:
-    """How much there is to read at or below the folders."""
-    return sum(_size(path) for folder in folders for path in folder.resolve().glob("**/trace/*.jsonl"))
-
-
 def _numbered(runs: Sequence[TraceRun]) -> list[TraceRun]:
     """The same with unique ids, and numbered repeats of what differs in the seed only."""
     seen: defaultdict[str, int] = defaultdict(int)

@@ -21,7 +21,7 @@ from kernel.trace.events import KINDS, Type
 from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
     from pathlib import Path
 
     from comparison.pipeline.bronze.alike import Group
@@ -205,14 +205,21 @@ def read_part(
     number: int,
     kinds: Iterable[str] = EVENT_SCHEMAS,
     columns: Callable[[str], Sequence[str] | None] = lambda _: None,
+    encoded: Container[str] = (),
 ) -> Tables:
-    """One part of the given kinds, with the columns that say which run it is, or only those that `columns` names."""
+    """One part of the given kinds, with the columns that say which run it is, or only those that `columns` names.
+
+    Text stays as numbers into a dictionary in tables of the kinds that `encoded` has.
+    """
     found = {}
     for kind in kinds:
         path = folder / f"kind={kind}" / f"part-{number:05}.parquet"
         if path.exists():
             wanted = columns(kind)
-            with pq.ParquetFile(path) as file:
+            texts = (
+                [field.name for field in EVENT_SCHEMAS[kind] if field.type == pa.string()] if kind in encoded else None
+            )
+            with pq.ParquetFile(path, read_dictionary=texts) as file:
                 table = file.read(columns=None if wanted is None else [FILE_NAMES.get(name, name) for name in wanted])
             found[kind] = table.rename_columns([_READ_AS.get(name, name) for name in table.column_names])
     return found

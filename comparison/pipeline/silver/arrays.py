@@ -11,23 +11,31 @@ from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 #: A place that holds no row, in arrays of row numbers.
 NOWHERE = -1
+#: Text as Parquet's dictionaries have it.
+ENCODED_TEXT = pa.dictionary(pa.int32(), pa.string())
+#: Numbers below it are sorted by their digits, which is much quicker than by comparing.
+_FEW = 1 << 16
 
 
-def integers(column: pa.ChunkedArray, null: int = 0) -> NDArray[np.int64]:
+def integers(column: pa.ChunkedArray | pa.Array, null: int = 0) -> NDArray[np.int64]:
     """A column of numbers, with `null` for null."""
     filled = column.fill_null(null) if column.null_count else column
-    return np.asarray(filled.to_numpy(), dtype=np.int64)
+    return np.asarray(filled, dtype=np.int64)
 
 
 def codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]]:
     """A column of text as numbers, and the text for each; null is a value like any other."""
+    if column.type == ENCODED_TEXT:
+        encoded = column.unify_dictionaries().combine_chunks()
+        texts = encoded.dictionary.to_pylist()
+        return integers(encoded.indices, null=len(texts)), [*texts, None] if encoded.null_count else texts
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), encoded.dictionary.to_pylist()
 
@@ -49,8 +57,28 @@ def together(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _numbered(values: NDArray[np.int64]) -> tuple[int, NDArray[np.int64]]:
     """How many different values there are, and the number of each row's."""
-    distinct, places = np.unique(values, return_inverse=True)
+    distinct, places = ranked(values)
     return len(distinct), places
+
+
+def ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct values in order, and the place of each row's among them."""
+    if not len(values) or values.min() < 0 or values.max() >= max(_FEW, len(values)):
+        distinct, places = np.unique(values, return_inverse=True)
+        return distinct, places
+    is_there = np.zeros(int(values.max()) + 1, dtype=np.bool_)
+    is_there[values] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[values]
+
+
+def in_order(keys: NDArray[np.int64], then: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows by key, and those of one key by `then`: quick if they already are in the order of `then`."""
+    few, numbers = ranked(keys)
+    order = np.argsort(numbers.astype(np.uint16) if len(few) <= _FEW else numbers, kind="stable")
+    sorted_keys, sorted_then = numbers[order], then[order]
+    if ((sorted_then[1:] >= sorted_then[:-1]) | (sorted_keys[1:] != sorted_keys[:-1])).all():
+        return order
+    return np.lexsort((then, numbers))
 
 
 def starts(*sorted_columns: NDArray[Any]) -> NDArray[np.bool_]:

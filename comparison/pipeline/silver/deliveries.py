@@ -14,8 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comparison.pipeline.silver.arrays import as_of, codes, ends, from_zero, integers, starts, together, total
-from comparison.pipeline.silver.naming import keys_of
+from comparison.pipeline.silver.arrays import (
+    codes,
+    ends,
+    from_zero,
+    in_order,
+    integers,
+    ranked,
+    starts,
+    together,
+    total,
+)
+from comparison.pipeline.silver.naming import Names, keys_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +108,7 @@ def acks_of(tables: Tables) -> pa.Table:
     topics, names = codes(table["topic"])
     partitions = integers(table["partition"])
     first, end = integers(table["serial_first"]), integers(table["serial_last"]) + 1
-    order = np.lexsort((first, partitions, topics))
+    order = in_order(together(topics, from_zero(partitions)), first)
     topics, partitions, first, end = (column[order] for column in (topics, partitions, first, end))
     begins = starts(topics, partitions)
     begins[1:] |= first[1:] != end[:-1]
@@ -114,17 +124,10 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
         return Delivered()
     table = tables["records_delivered"]
     table = table.append_column("group", context.memberships.column(table))
-    who = [*(name for name, _ in _WHO), "topic", "partition"]
-    both = pa.concat_tables([table.select(who), claims.select(who)])
-    stream = together(
-        *(codes(both[name])[0] for name in ("file", "process", "member", "topic")),
-        from_zero(integers(both["stream"], null=-1)),
-        from_zero(integers(both["partition"])),
-    )
-    polls, claimed = stream[: len(table)], stream[len(table) :]
+    polls, claimed = _streams(table, claims)
     seq, t_ns = integers(table["seq"]), integers(table["t_ns"])
-    order = np.lexsort((seq, polls))
-    claim = as_of((polls[order], seq[order]), (claimed, integers(claims["seq"])))
+    order = in_order(polls, seq)
+    claim = _claims_before(polls[order], seq[order], claimed, integers(claims["seq"]))
     columns = {name: integers(table[name])[order] for name in ("first", "last")}
     serial_first, serial_last = (
         integers(table[name], null=NO_SERIAL)[order] for name in ("serial_first", "serial_last")
@@ -136,6 +139,7 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     begins[1:] |= t_sorted[1:] - t_sorted[:-1] > DELIVERY_PAUSE_NS_MAX
     rows, last = ends(begins)
     of_stretch = table.select(["group", "topic", "partition", *(name for name, _ in _WHO)]).take(order[rows])
+    of_stretch = of_stretch.cast(pa.schema([*_WHERE, *_WHO]))
     stretches = pa.table(
         [
             *of_stretch.columns,
@@ -161,6 +165,32 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     )
 
 
+def _streams(polls: pa.Table, claims: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers for the streams and partitions of polls and of claims, the same for the same ones."""
+    columns = []
+    for name in ("file", "process", "member", "topic"):
+        names = Names()
+        columns.append(np.concatenate([names.column(table[name]) for table in (polls, claims)]))
+    for name, null in (("stream", -1), ("partition", 0)):
+        columns.append(from_zero(np.concatenate([integers(table[name], null) for table in (polls, claims)])))
+    _, streams = ranked(together(*columns))
+    return streams[: len(polls)], streams[len(polls) :]
+
+
+def _claims_before(
+    polls: NDArray[np.int64], seq: NDArray[np.int64], claimed: NDArray[np.int64], claim_seq: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many claims of its own stream, and of those before it in the order, each poll comes behind."""
+    order = in_order(claimed, claim_seq)
+    claimed, claim_seq = claimed[order], claim_seq[order]
+    behind = np.zeros(len(polls) + 1, dtype=np.int64)
+    first_rows, last_rows = ends(starts(claimed))
+    for low, high in zip(first_rows.tolist(), last_rows.tolist(), strict=True):
+        begin, end = np.searchsorted(polls, [claimed[low], claimed[low] + 1])
+        np.add.at(behind, begin + np.searchsorted(seq[begin:end], claim_seq[low : high + 1]), 1)
+    return np.cumsum(behind[:-1])
+
+
 def owners_of(table: pa.Table) -> list[str]:
     """The unit of ownership of each row, `process/member/stream`."""
     places = zip(*(table[name].to_pylist() for name in ("process", "member", "stream")), strict=True)
@@ -171,7 +201,7 @@ def _binned(t_ns: NDArray[np.int64], records: NDArray[np.int64], context: Contex
     """Records in each bin since the span's start."""
     since = t_ns - context.span.start_ns
     inside = (since >= 0) & (since < BINNED_NS_MAX) & (t_ns < context.span.end_ns)
-    bins, where = np.unique(since[inside] // BIN_NS, return_inverse=True)
+    bins, where = ranked(since[inside] // BIN_NS)
     sums = np.bincount(where, weights=records[inside], minlength=len(bins)).astype(np.int64)
     found: dict[int | None, int] = dict(zip(bins.tolist(), sums.tolist(), strict=True))
     if not inside.all():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from comparison.pipeline.silver.arrays import NOWHERE, codes, integers, starts, together
+from comparison.pipeline.silver.arrays import NOWHERE, codes, ends, in_order, integers, ranked, starts, together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,10 +81,12 @@ def keys_of(table: pa.Table) -> tuple[NDArray[np.int64], list[Key]]:
     groups, group_names = codes(table["group"])
     topics, topic_names = codes(table["topic"])
     partitions = integers(table["partition"])
-    _, where = np.unique(partitions, return_inverse=True)
-    _, first, dense = np.unique(together(groups, topics, where), return_index=True, return_inverse=True)
-    return dense, [
-        (str(group_names[groups[row]]), str(topic_names[topics[row]]), int(partitions[row])) for row in first
+    _, where = ranked(partitions)
+    distinct, keys = ranked(together(groups, topics, where))
+    row_of = np.empty(len(distinct), dtype=np.int64)
+    row_of[keys] = np.arange(len(keys))
+    return keys, [
+        (str(group_names[groups[row]]), str(topic_names[topics[row]]), int(partitions[row])) for row in row_of
     ]
 
 
@@ -123,10 +125,13 @@ class Naming:
         members = self._names.column(by)
         unknown = np.isin(members, [self._names.number(None), self._names.number("")])
         stale = np.zeros(len(keys), dtype=np.bool_)
-        for key in np.unique(keys).tolist():
-            if (place := self._slices.get(meanings[key])) is None:
+        order = in_order(keys, t_ns)
+        first_rows, last_rows = ends(starts(keys[order]))
+        for low, high in zip(first_rows.tolist(), last_rows.tolist(), strict=True):
+            if (place := self._slices.get(meanings[keys[order[low]]])) is None:
                 continue
-            rows = np.flatnonzero((keys == key) & ~unknown)
+            rows = order[low : high + 1]
+            rows = rows[~unknown[rows]]
             moves, owners = self._t_ns[place], self._owners[place]
             at = np.searchsorted(moves, t_ns[rows], side="right") - 1
             suspected = (at != NOWHERE) & ~self._nobody[owners[at]] & ~self._is(owners[at], members[rows])

@@ -50,6 +50,10 @@ _NEEDED: Mapping[str, Sequence[str]] = {
 }
 
 
+#: Large tables whose texts need not be unpacked.
+ENCODED_KINDS = frozenset({"records_delivered", "records_acked"})
+
+
 def needed_columns(kind: str) -> list[str]:
     """The columns of a table of events that `reduced` looks at."""
     needed = {*_NEEDED.get(kind, ()), *counts.COLUMNS}

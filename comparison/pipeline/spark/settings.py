@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.spark.options import ENVIRONMENT_FOLDER, SparkOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from comparison.pipeline.spark.master import Master
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-#: Small data on one machine: more partitions cost more than they give.
-SMALL_PARTITIONS = 2
+_PARTITIONS_MIN = 2
+#: The JVM only plans and moves bytes, however large a run is, so the optimising compiler costs more than it saves: six
+#: CPU seconds with fifty million events. The quick one must also compile huge methods, because Spark often generates
+#: such code.
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods")
 #: How long Spark itself asks a master before it gives up; it then asks twice more.
 _LOOKUP_TIMEOUT = "8s"
 
 
-def settings_of(
-    master: Master, scratch: Path, memory: str, options: Sequence[str], chosen: SparkOptions | None = None
-) -> dict[str, str]:
+def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions | None = None) -> dict[str, str]:
     """All ports on loopback unless `chosen` says otherwise, no web interface; the user's settings come last."""
     chosen = chosen or SparkOptions()
     settings = {
@@ -33,7 +34,7 @@ def settings_of(
         "spark.driver.bindAddress": chosen.bind_on,
         "spark.driver.memory": memory,
         "spark.executor.memory": memory,
-        "spark.executor.extraJavaOptions": " ".join(options),
+        "spark.executor.extraJavaOptions": " ".join(JVM_OPTIONS),
         "spark.rpc.lookupTimeout": _LOOKUP_TIMEOUT,
         "spark.local.dir": str(scratch / "scratch"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -55,19 +56,10 @@ def _absolute(archive: str) -> str:
     return archive if ":/" in archive else str(Path(archive).resolve())
 
 
-def shuffle_partitions(master: Master, conf: Mapping[str, str], cores: int, *, long_run: bool) -> int:
-    """One a core, where the work is large or the cores are elsewhere. Spark's default, 200, makes a small analysis
-    four times slower.
-    """
+def shuffle_partitions(conf: Mapping[str, str], cores: int) -> int:
+    """One a core. Spark's default, 200, makes a small analysis four times slower."""
     if SHUFFLE_PARTITIONS in conf:
         return int(conf[SHUFFLE_PARTITIONS])
     if "spark.default.parallelism" in conf:
         return int(conf["spark.default.parallelism"])
-    return SMALL_PARTITIONS if master.is_local and not long_run else max(SMALL_PARTITIONS, cores)
-
-
-def jvm_options(*, long_run: bool) -> list[str]:
-    """Using only the quick compiler is a third cheaper on a cold JVM. It must also compile huge methods, because
-    Spark often generates such code.
-    """
-    return [*([] if long_run else ["-XX:TieredStopAtLevel=1"]), "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods"]
+    return max(_PARTITIONS_MIN, cores)

@@ -17,7 +17,7 @@ import pytest
 
 from comparison.pipeline.session import spark_session
 from comparison.pipeline.spark.master import parse_master
-from comparison.pipeline.spark.settings import jvm_options, settings_of
+from comparison.pipeline.spark.settings import settings_of
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
 
 
 def test_session_listens_only_on_loopback() -> None:
-    settings = settings_of(parse_master("local[*]"), Path("/w"), "1g", jvm_options(long_run=False))
+    settings = settings_of(parse_master("local[*]"), Path("/w"), "1g")
     assert settings["spark.ui.enabled"] == "false"
     assert {settings["spark.driver.host"], settings["spark.driver.bindAddress"]} == {"127.0.0.1"}
 

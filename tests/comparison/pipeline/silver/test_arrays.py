@@ -12,16 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comparison.pipeline.silver.arrays import (
+    ENCODED_TEXT,
     NOWHERE,
     as_of,
     codes,
     ends,
     following,
     highest,
+    in_order,
     integers,
     latest,
     numbers,
     previous,
+    ranked,
     running,
     starts,
     taken,
@@ -153,9 +156,28 @@ def test_no_rows_are_no_combinations() -> None:
     assert together(column([]), column([])).tolist() == []
 
 
-@given(st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "é"])), max_size=8), st.integers(0, 8))
-def test_codes_stand_for_text_and_null(texts: list[str | None], cut: int) -> None:
-    chunks = pa.chunked_array([pa.array(texts[:cut], pa.string()), pa.array(texts[cut:], pa.string())])
+#: Numbers as they come, and some that only comparing can sort.
+MIXED = st.lists(st.one_of(st.integers(0, 4), st.sampled_from([-1, 70_000, INT64.max, INT64.min])), max_size=12)
+
+
+@given(MIXED)
+def test_ranks_are_those_of_numpy(values: list[int]) -> None:
+    distinct, places = ranked(column(values))
+    expected, expected_places = np.unique(column(values), return_inverse=True)
+    assert (distinct.tolist(), places.tolist()) == (expected.tolist(), expected_places.tolist())
+
+
+@given(MIXED, st.data(), st.booleans())
+def test_rows_in_order_are_those_of_numpy(keys: list[int], data: st.DataObject, are_sorted: bool) -> None:
+    then = data.draw(st.lists(st.integers(-2, 2), min_size=len(keys), max_size=len(keys)))
+    then = sorted(then) if are_sorted else then
+    assert in_order(column(keys), column(then)).tolist() == np.lexsort((column(then), column(keys))).tolist()
+
+
+@pytest.mark.parametrize("type_", [pa.string(), ENCODED_TEXT])
+@given(texts=st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "é"])), max_size=8), cut=st.integers(0, 8))
+def test_codes_stand_for_text_and_null(texts: list[str | None], cut: int, type_: pa.DataType) -> None:
+    chunks = pa.chunked_array([pa.array(part, pa.string()).cast(type_) for part in (texts[:cut], texts[cut:])])
     places, meanings = codes(chunks)
     assert [meanings[place] for place in places.tolist()] == texts
     assert len(set(meanings)) == len(meanings)

@@ -9,7 +9,7 @@ import pytest
 
 from comparison.pipeline.spark.master import MasterKind, parse_master
 from comparison.pipeline.spark.options import REFUSED, SparkOptions, checked_memory
-from comparison.pipeline.spark.settings import jvm_options, settings_of, shuffle_partitions
+from comparison.pipeline.spark.settings import settings_of, shuffle_partitions
 from kernel.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_executors_use_the_environment_that_they_are_given(tmp_path: Path) -> No
     archive = tmp_path / "packed.tar.gz"
     archive.touch()
     options = SparkOptions(environment=str(archive))
-    settings = settings_of(parse_master("local[1]"), tmp_path, "1g", jvm_options(long_run=False), options)
+    settings = settings_of(parse_master("local[1]"), tmp_path, "1g", options)
     assert settings["spark.archives"] == f"{archive}#environment"
     assert options.python == "./environment/bin/python"
     assert SparkOptions(environment=str(archive), executor_python="python3.11").python == "python3.11"
@@ -64,26 +64,22 @@ def test_executors_use_the_environment_that_they_are_given(tmp_path: Path) -> No
 
 def test_settings_of_the_user_come_last(tmp_path: Path) -> None:
     options = SparkOptions(conf={"spark.executor.memory": "3g", "spark.eventLog.enabled": "true"})
-    settings = settings_of(parse_master("local[1]"), tmp_path, "2g", jvm_options(long_run=False), options)
+    settings = settings_of(parse_master("local[1]"), tmp_path, "2g", options)
     assert settings["spark.driver.memory"] == "2g"
     assert (settings["spark.executor.memory"], settings["spark.eventLog.enabled"]) == ("3g", "true")
 
 
 @pytest.mark.parametrize(
-    ("master", "conf", "cores", "long_run", "partitions"),
+    ("conf", "cores", "partitions"),
     [
-        ("local[64]", {}, 64, False, 2),  # small and local
-        ("local[64]", {}, 64, True, 64),
-        ("local[1]", {}, 1, True, 2),
-        ("spark://h:1", {}, 24, False, 24),
-        ("spark://h:1", {"spark.default.parallelism": "7"}, 24, False, 7),
-        ("local[2]", {"spark.sql.shuffle.partitions": "5"}, 2, False, 5),
+        ({}, 64, 64),
+        ({}, 1, 2),
+        ({"spark.default.parallelism": "7"}, 24, 7),
+        ({"spark.sql.shuffle.partitions": "5"}, 2, 5),
     ],
 )
-def test_shuffle_partitions_follow_from_the_parallelism(
-    master: str, conf: dict[str, str], cores: int, long_run: bool, partitions: int
-) -> None:
-    assert shuffle_partitions(parse_master(master), conf, cores, long_run=long_run) == partitions
+def test_shuffle_partitions_follow_from_the_parallelism(conf: dict[str, str], cores: int, partitions: int) -> None:
+    assert shuffle_partitions(conf, cores) == partitions
 
 
 @pytest.mark.parametrize(
