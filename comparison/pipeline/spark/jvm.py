@@ -170,6 +170,8 @@ def _command(java: JavaRuntime, settings: Mapping[str, str], options: Sequence[s
         "-Dio.netty.tryReflectionSetAccessible=true",
         "--sun-misc-unsafe-memory-access=allow",
         "--enable-native-access=ALL-UNNAMED",
+        # Spark makes folders for artifacts there, and a JVM that is killed leaves them.
+        f"-Djava.io.tmpdir={scratch}",
         f"-Drebalance.lab.spark.log={scratch / LOG_NAME}",
         f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "-cp",

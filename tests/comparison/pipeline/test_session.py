@@ -104,6 +104,13 @@ def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
         pytest.fail("a second session started")
 
 
+def test_all_temporary_files_are_in_the_scratch_folder(spark: SparkSession) -> None:
+    """It goes with the command, however that ends."""
+    assert spark._jvm is not None
+    temporary = spark._jvm.java.lang.System.getProperty("java.io.tmpdir")
+    assert Path(spark.conf.get("spark.local.dir") or "").parent == Path(temporary)
+
+
 def test_session_listens_only_on_loopback() -> None:
     settings = settings_of(parse_master("local[*]"), Path("/w"), "1g")
     assert settings["spark.ui.enabled"] == "false"
