@@ -1,0 +1,211 @@
+"""Folds a group's events into what the page shows. Pure: events and the time in, changes out.
+
+The events are those of the trace, in the order of their times, and three more kinds that no trace has:
+
+- `authority_named`, `authority_cleared`, `group_member_joined` and `group_member_left` of an observer that watches
+  ZooKeeper, which the trace gets from ZooKeeper's log only after the game;
+- `zk_waiting` of a member that is stepped;
+- `rate_set`, the load's rate.
+
+`OF_GROUP` and `OF_MEMBERS` say which kinds are used, and what handles them. Znodes come as whole trees (`see_tree`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from comparison.playground import messages as m
+from comparison.playground.applying import natural
+from comparison.playground.live.counting import Counting
+from comparison.playground.live.feed import Fact, Feed, counted
+from comparison.playground.live.lanes import Lanes
+from comparison.playground.live.ownership import Ownership, place_of
+from comparison.playground.live.roster import Roster
+from comparison.playground.live.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from comparison.playground.live.tree import Seen
+
+    Event = Mapping[str, object]
+
+
+class GroupFold:
+    """One design's group, from its first state on, which has neither members nor partitions."""
+
+    def __init__(self, first: m.Group) -> None:
+        self._design = first.design
+        self._feed = Feed(coordinated=first.coordinated)
+        self._lanes = Lanes()
+        self._ownership = Ownership(self._lanes, self._feed)
+        self._counting = Counting(self._feed, coordinated=first.coordinated)
+        self._roster = Roster(first.table, self._lanes, self._feed, self._ownership, coordinated=first.coordinated)
+        self._tree = Tree()
+        self._admitted: dict[str, None] = {}  #: ids that the authority lists as members
+        self._coordinator = first.coordinator
+        self._rate = first.rate
+        self._over = False
+        self._handlers: Mapping[str, Callable[[float, Event], None]] = {
+            **{kind: getattr(self, name) for kind, name in OF_GROUP.items()},
+            **{kind: getattr(self._roster, name) for kind, name in OF_MEMBERS.items()},
+        }
+
+    # -- in ---------------------------------------------------------------------------------------------------
+
+    def apply(self, at_ms: float, event: Event) -> None:
+        """Fold one event, which happened at this time of the game; unknown kinds are ignored.
+
+        Once everything is being stopped, nothing is: the end of the game is no part of it.
+        """
+        if self._over:
+            return
+        member = place_of(str(event.get("process", "")))
+        if member in self._roster.members:
+            if event.get("member"):
+                self._roster.places[str(event["member"])] = member
+            self._counting.count(int(at_ms), member, event)
+        if handler := self._handlers.get(str(event["kind"])):
+            handler(at_ms, event)
+
+    def see_tree(self, at_ms: float, seen: Mapping[str, Seen]) -> None:
+        """All znodes of the group, as just read."""
+        if not self._over:
+            self._tree.see(int(at_ms), seen)
+
+    # -- out --------------------------------------------------------------------------------------------------
+
+    def drain(self, at_ms: int, before: m.Group) -> list[m.AnyChange]:
+        """What has changed since the last call, after which the group was as `before`."""
+        if not self._over:
+            self._ownership.advance(at_ms)
+        design, roster = self._design, self._roster
+        leader = roster.decider if self._coordinator is not None else ""
+        known = {each.name: each for each in before.members}
+        shown = [roster.shown(name, leads=name == leader) for name in roster.members]
+        found: list[m.AnyChange] = [
+            m.MemberChanged(design=design, member=member) for member in shown if member != known.get(member.name)
+        ]
+        partitions = map(self._partition, sorted(self._ownership.changed | self._counting.changed, key=natural))
+        found += [m.PartitionChanged(design=design, partition=partition) for partition in partitions]
+        self._ownership.changed.clear()
+        self._counting.changed.clear()
+        ownership = self._ownership
+        counters = self._counting.counters(two_ms=ownership.two_ms, unowned_ms=ownership.unowned_ms)
+        if counters != before.counters:
+            found.append(m.CountersChanged(design=design, counters=counters))
+        if self._coordinator is not None:
+            members = tuple(sorted({roster.place(each) for each in self._admitted}, key=natural))
+            self._coordinator = replace(self._coordinator, members=members, leader=leader)
+            if self._coordinator != before.coordinator:
+                found.append(m.CoordinatorChanged(design=design, coordinator=self._coordinator))
+        put, gone = self._tree.drained()
+        if put or gone:
+            found.append(m.ZnodesChanged(design=design, put=put, gone=gone))
+        if roster.waiting != before.waiting:
+            found.append(m.WaitingChanged(design=design, waiting=roster.waiting))
+        if self._rate != before.rate:
+            found.append(m.RateChanged(design=design, rate=self._rate))
+        found += [m.IntervalChanged(design=design, interval=each) for each in self._lanes.drained()]
+        found += [m.Said(design=design, sentence=each) for each in self._feed.due(at_ms)]
+        return found
+
+    def _partition(self, name: str) -> m.Partition:
+        counting = self._counting
+        return m.Partition(
+            name=name,
+            owner=self._ownership.named.get(name, ""),
+            deliverers=self._ownership.deliverers(name),
+            end=counting.ends.get(name, 0),
+            delivered=counting.delivered.get(name, 0),
+            committed=counting.committed.get(name, 0),
+        )
+
+    # -- the runner -------------------------------------------------------------------------------------------
+
+    def stage_entered(self, _at_ms: float, event: Event) -> None:
+        self._over = event["stage"] == "stop"
+
+    def rate_set(self, at_ms: float, event: Event) -> None:
+        rate = event["rate"]
+        assert isinstance(rate, int)
+        if rate != self._rate:
+            self._feed.say(int(at_ms), m.Severity.ACT, f"now {counted(rate, 'record')} a second are produced")
+        self._rate = rate
+
+    def records_acked(self, _at_ms: float, event: Event) -> None:
+        self._counting.acknowledge(event)
+
+    # -- the authority ----------------------------------------------------------------------------------------
+
+    def offset_written(self, at_ms: float, event: Event) -> None:
+        self._counting.store(int(at_ms), self._roster.place(str(event["by"])), event)
+
+    def authority_named(self, at_ms: float, event: Event) -> None:
+        self._ownership.name(at_ms, f"{event['topic']}-{event['partition']}", self._roster.place(str(event["owner"])))
+
+    def authority_cleared(self, at_ms: float, event: Event) -> None:
+        partition = f"{event['topic']}-{event['partition']}"
+        if self._ownership.named.get(partition) == self._roster.place(str(event["owner"])):
+            self._ownership.name(at_ms, partition, "")
+
+    def group_member_joined(self, _at_ms: float, event: Event) -> None:
+        self._admitted[str(event["id"])] = None
+
+    def group_member_left(self, at_ms: float, event: Event) -> None:
+        id_ = str(event["id"])
+        self._admitted.pop(id_, None)
+        reason = "its id znode is gone" if event["reason"] == "gone" else str(event["reason"])
+        self._feed.add(int(at_ms), Fact("left", (self._roster.place(id_),), reason))
+
+    def group_changed(self, at_ms: float, event: Event) -> None:
+        if self._coordinator is None:
+            return
+        state, generation, reason = str(event["state"]), event["generation"], str(event["reason"])
+        assert isinstance(generation, int)
+        if state == "PreparingRebalance":
+            self._feed.add(int(at_ms), Fact("begins", (), reason))
+        elif state == "Stable":
+            members = counted(int(str(event["members"])), "member")
+            self._feed.say(int(at_ms), m.Severity.INFO, f"generation {generation} is in force, with {members}")
+        self._coordinator = replace(
+            self._coordinator, state=state, since_ms=int(at_ms), reason=reason, generation=generation
+        )
+
+
+#: What handles each kind of event that does more than count: a method of `GroupFold` ...
+OF_GROUP: Mapping[str, str] = {
+    kind: kind
+    for kind in (
+        "stage_entered",
+        "rate_set",
+        "records_acked",
+        "offset_written",
+        "authority_named",
+        "authority_cleared",
+        "group_member_joined",
+        "group_member_left",
+        "group_changed",
+    )
+}
+#: ... or of `Roster`.
+OF_MEMBERS: Mapping[str, str] = {
+    kind: kind
+    for kind in (
+        "process_started",
+        "process_ended",
+        "fault_started",
+        "fault_ended",
+        "change_started",
+        "member_started",
+        "member_closed",
+        "member_failed",
+        "rebalance_started",
+        "phase_entered",
+        "attempt_ended",
+        "rebalance_ended",
+        "zk_waiting",
+    )
+} | dict.fromkeys(("partitions_assigned", "partitions_revoked", "partitions_lost"), "owned")

@@ -1,0 +1,230 @@
+"""The members of a group: their processes, faults, phases, and what they wait for. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from comparison.playground import messages as m
+from comparison.playground.applying import natural
+from comparison.playground.live.feed import AUTHORITY, Fact, counted, listed
+from comparison.playground.live.ownership import Unit, place_of
+from comparison.playground.live.table import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.playground.live.feed import Feed
+    from comparison.playground.live.lanes import Lanes
+    from comparison.playground.live.ownership import Ownership
+
+    Event = Mapping[str, object]
+
+#: What a fault is called in the feed, when it begins and when it ends.
+_FAULTS = {
+    "freeze": ("{target} is frozen", "{target} continues"),
+    "cut": ("{target} is cut off from {authority}", "{target} reaches {authority} again"),
+    "slow": ("{target} is slow: it spends {delay_ms} ms on each record", "{target} is as fast as before"),
+    "step": ("{target} waits before each ZooKeeper operation", "{target} no longer waits"),
+}
+_ENDS = {"kill": "was killed", "leave": "has left", "stop": "was stopped", "itself": "ended by itself"}
+_LOST = "lost its place in the group"
+
+
+class Roster:
+    """Everyone who is or was in the group, by place."""
+
+    def __init__(
+        self, table: tuple[m.StepRow, ...], lanes: Lanes, feed: Feed, ownership: Ownership, *, coordinated: bool
+    ) -> None:
+        self.members: dict[str, m.Member] = {}
+        self.places: dict[str, str] = {}  #: member id -> place
+        self.decider = ""  #: the member that decided last
+        self._table = table
+        self._lanes = lanes
+        self._feed = feed
+        self._ownership = ownership
+        self._authority = AUTHORITY[coordinated]
+        self._faults: dict[str, set[str]] = {}  #: by place
+        self._phases: dict[str, str] = {}  #: by process
+        self._waiting: dict[str, m.Waiting] = {}
+
+    # -- what is asked ----------------------------------------------------------------------------------------
+
+    def place(self, owner: str) -> str:
+        """The place of a member id, or of a thread id, which has a number behind it; itself if it is unknown."""
+        return self.places.get(owner) or self.places.get(owner.rpartition("-")[0]) or owner
+
+    @property
+    def waiting(self) -> tuple[m.Waiting, ...]:
+        return tuple(self._waiting[name] for name in sorted(self._waiting, key=natural))
+
+    def shown(self, name: str, *, leads: bool) -> m.Member:
+        """A member with all that is known about it."""
+        member, faults = self.members[name], self._faults.get(name, set())
+        state = member.state
+        if state in (m.MemberState.PENDING, m.MemberState.RUNNING):
+            state = m.MemberState.FROZEN if "freeze" in faults else m.MemberState.CUT if "cut" in faults else state
+        ended = state is m.MemberState.ENDED
+        delivers = () if ended else tuple(sorted(self._ownership.believed_by(member.process), key=natural))
+        return replace(
+            member,
+            state=state,
+            delivers=delivers,
+            rebalancing=self._phases.get(member.process, ""),
+            stepping="step" in faults,
+            leads=leads and not ended,
+        )
+
+    # -- processes and faults ---------------------------------------------------------------------------------
+
+    def process_started(self, at_ms: float, event: Event) -> None:
+        process = str(event["target"])
+        place = place_of(process)
+        if not place.removeprefix("m").isdigit():
+            return  # a broker
+        self.members[place] = m.Member(name=place, process=process)
+        self._faults[place] = set()
+        if process != place:
+            self._feed.say(int(at_ms), m.Severity.ACT, f"{place} is started again", (place,))
+
+    def process_ended(self, at_ms: float, event: Event) -> None:
+        process, how = str(event["target"]), _ENDS.get(str(event["how"]), "ended")
+        place = place_of(process)
+        member = self.members.get(place)
+        if member is None or member.process != process:
+            return
+        self.members[place] = replace(member, state=m.MemberState.ENDED, ended=how.removeprefix("was "), delay_ms=0)
+        for fault in sorted(self._faults.pop(place, ())):
+            self._lanes.close(m.IntervalKind.FAULT, place, at_ms, label=fault)
+        self._ownership.cut.discard(place)
+        self._lanes.close_all(m.IntervalKind.PHASE, place, at_ms)
+        self._phases.pop(process, None)
+        self._waiting.pop(place, None)
+        self._ownership.end_process(at_ms, process, how)
+        severity = m.Severity.NOTICE if how == _ENDS["itself"] else m.Severity.ACT
+        self._feed.say(int(at_ms), severity, f"{place} {how}", (place,))
+
+    def fault_started(self, at_ms: float, event: Event) -> None:
+        fault, process = str(event["fault"]), str(event["target"])
+        place = place_of(process)
+        if fault not in _FAULTS or place not in self.members:
+            return
+        self._faults.setdefault(place, set()).add(fault)
+        self._lanes.open(m.IntervalKind.FAULT, place, at_ms, label=fault)
+        detail = event.get("detail")
+        delay_ms = detail.get("delay_ms", 0) if isinstance(detail, dict) else 0
+        if fault == "slow":
+            self.members[place] = replace(self.members[place], delay_ms=int(delay_ms))
+        elif fault == "cut":
+            self._ownership.cut.add(place)
+        elif fault == "freeze":
+            self._ownership.freeze(at_ms, process)
+        text = _FAULTS[fault][0].format(target=place, authority=self._authority, delay_ms=delay_ms)
+        self._feed.say(int(at_ms), m.Severity.ACT, text, (place,))
+
+    def fault_ended(self, at_ms: float, event: Event) -> None:
+        fault, process = str(event["fault"]), str(event["target"])
+        place = place_of(process)
+        if fault not in self._faults.get(place, ()):
+            return
+        self._faults[place].discard(fault)
+        self._lanes.close(m.IntervalKind.FAULT, place, at_ms, label=fault)
+        if fault == "slow":
+            self.members[place] = replace(self.members[place], delay_ms=0)
+        elif fault == "cut":
+            self._ownership.cut.discard(place)
+        elif fault == "freeze":
+            self._ownership.thaw(at_ms, process)
+        text = _FAULTS[fault][1].format(target=place, authority=self._authority)
+        self._feed.say(int(at_ms), m.Severity.ACT, text, (place,))
+
+    def change_started(self, at_ms: float, event: Event) -> None:
+        detail = event.get("detail")
+        about = detail if isinstance(detail, dict) else {}
+        targets = [str(each) for each in about.get("targets", ())]
+        if event["change"] == "join":
+            self._feed.say(int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} started", tuple(targets))
+        elif event["change"] == "leave":
+            self._feed.say(
+                int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
+            )
+        elif event["change"] == "partition-increase":
+            more = int(about.get("after", 0)) - int(about.get("before", 0))
+            text = f"{counted(more, 'partition')} {'is' if more == 1 else 'are'} added: {about.get('after')} now"
+            self._feed.say(int(at_ms), m.Severity.ACT, text)
+
+    # -- members ----------------------------------------------------------------------------------------------
+
+    def member_started(self, _at_ms: float, event: Event) -> None:
+        place = place_of(str(event["process"]))
+        member = self.members.get(place)
+        if member is not None and member.state is not m.MemberState.ENDED:
+            self.members[place] = replace(member, state=m.MemberState.RUNNING, id=str(event["member"]))
+
+    def member_closed(self, at_ms: float, event: Event) -> None:
+        self._ownership.close_member(at_ms, str(event["process"]), str(event.get("member") or ""))
+
+    def member_failed(self, at_ms: float, event: Event) -> None:
+        self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), str(event["error"])))
+
+    def owned(self, at_ms: float, event: Event) -> None:
+        process, stream = str(event["process"]), event.get("stream")
+        member = self.members.get(place_of(process))
+        if member is None or member.process != process or member.state is m.MemberState.ENDED:
+            return
+        unit = Unit(process, str(event.get("member") or ""), stream if isinstance(stream, int) else 0)
+        all_ = event["all"]
+        assert isinstance(all_, list)
+        owned = frozenset(f"{row['topic']}-{row['partition']}" for row in all_)
+        why = {"why": _LOST} if event["kind"] == "partitions_lost" else {}
+        self._ownership.believe(at_ms, unit, owned, **why)
+
+    def rebalance_started(self, at_ms: float, event: Event) -> None:
+        self._feed.add(int(at_ms), Fact("rebalancing", (place_of(str(event["process"])),)))
+
+    def phase_entered(self, at_ms: float, event: Event) -> None:
+        process, phase = str(event["process"]), str(event["phase"])
+        place = place_of(process)
+        self._lanes.close_all(m.IntervalKind.PHASE, place, at_ms)
+        self._lanes.open(m.IntervalKind.PHASE, place, at_ms, label=phase)
+        self._phases[process] = phase
+        if phase == "decide":
+            self.decider = place
+
+    def attempt_ended(self, at_ms: float, event: Event) -> None:
+        self._end_phase(at_ms, event)
+        if event["outcome"] == "conflict":
+            self._feed.add(int(at_ms), Fact("conflict", (place_of(str(event["process"])),)))
+
+    def rebalance_ended(self, at_ms: float, event: Event) -> None:
+        self._end_phase(at_ms, event)
+
+    def _end_phase(self, at_ms: float, event: Event) -> None:
+        process = str(event["process"])
+        self._lanes.close_all(m.IntervalKind.PHASE, place_of(process), at_ms)
+        self._phases.pop(process, None)
+
+    def zk_waiting(self, at_ms: float, event: Event) -> None:
+        place = place_of(str(event["process"]))
+        if not event.get("op"):
+            self._waiting.pop(place, None)
+            return
+        op, path, step = str(event["op"]), str(event["path"]), str(event.get("step") or "")
+        behind = event.get("behind")
+        known = self._waiting.get(place)
+        same = known is not None and (known.operation, known.path, known.step) == (op, path, step)
+        self._waiting[place] = m.Waiting(
+            member=place,
+            operation=op,
+            path=path,
+            step=step,
+            rows=rows_of(self._table, op, path, step),
+            since_ms=known.since_ms if known is not None and same else int(at_ms),
+            behind=behind if isinstance(behind, int) else 0,
+        )
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"

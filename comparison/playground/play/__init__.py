@@ -1,0 +1,1 @@
+"""The game: real groups, played against by commands."""

@@ -1,0 +1,214 @@
+"""What the page shows of a group, from hand-written events."""
+
+from __future__ import annotations
+
+from comparison.playground import messages as m
+from tests.support.played_events import Scene
+
+
+def two_members(design: str) -> Scene:
+    scene = Scene(design).member("m1").member("m2").at(100).owns("m1", 0, 1).owns("m2", 2)
+    for process, number in (("m1", 0), ("m1", 1), ("m2", 2)):
+        scene.named(f"{process}-id-0" if design == "zookeeper" else f"{process}-id", number)
+    scene.drain()
+    return scene
+
+
+def test_members_and_both_truths_are_shown_by_place() -> None:
+    scene = two_members("zookeeper")
+    assert [(each.name, each.state, each.delivers) for each in scene.group.members] == [
+        ("m1", m.MemberState.RUNNING, ("orders-0", "orders-1")),
+        ("m2", m.MemberState.RUNNING, ("orders-2",)),
+    ]
+    assert [(each.name, each.owner, each.deliverers) for each in scene.group.partitions] == [
+        ("orders-0", "m1", ("m1",)),
+        ("orders-1", "m1", ("m1",)),
+        ("orders-2", "m2", ("m2",)),
+    ]
+    assert scene.lanes(m.IntervalKind.NAMED)[0] == ("m1", "orders-0", 100, None)
+
+
+def test_a_group_in_which_nothing_happens_has_no_changes() -> None:
+    assert two_members("eager").at(200).drain() == []
+
+
+def test_a_member_that_is_cut_off_but_delivers_is_an_alarm_and_counted() -> None:
+    scene = two_members("zookeeper").at(1000).fault("cut", "m2")
+    scene.at(4000).named("m1-id-0", 2).owns("m1", 0, 1, 2).later(500)
+    assert scene.shown("m2").state is m.MemberState.CUT
+    assert (scene.partition(2).owner, scene.partition(2).deliverers) == ("m1", ("m1", "m2"))
+    scene.at(6000).healed("cut", "m2").owns("m2", kind="partitions_lost").later()
+    assert scene.told == [
+        "m2 is cut off from ZooKeeper",
+        "m2 is cut off, but still delivers orders-2: two consumers deliver it",
+        "m2 reaches ZooKeeper again",
+        "orders-2: one consumer again, after 2.0 s with two",
+    ]
+    alarm = scene.group.feed[1]
+    assert (alarm.severity, alarm.partition, alarm.members) == (m.Severity.ALARM, "orders-2", ("m1", "m2"))
+    assert scene.group.counters.two_delivering_ms == 2000
+    assert scene.lanes(m.IntervalKind.FAULT) == [("m2", "cut", 1000, 6000)]
+
+
+def test_a_handover_tells_for_how_long_nobody_delivered() -> None:
+    scene = two_members("zookeeper").at(1000).owns("m1", 0, kind="partitions_revoked").at(1200).owns("m2", 1, 2)
+    assert scene.later().told == ["m1 released orders-1 before m2 had claimed it: unowned for 0.2 s"]
+    assert scene.group.counters.unowned_ms == 200
+    scene = two_members("eager").at(1000).owns("m1", 0, kind="partitions_revoked").at(1200).owns("m2", 1, 2)
+    assert scene.later().told == ["m1 gave up orders-1 before m2 took it up: nobody delivered it for 0.2 s"]
+
+
+def test_a_partition_that_is_taken_up_before_it_was_given_up_is_told_too() -> None:
+    scene = two_members("eager").at(1000).owns("m2", 1, 2).at(1040).owns("m1", 0, kind="partitions_revoked")
+    assert scene.later().told == ["m1 and m2 both had orders-1 for 40 ms"]
+    assert scene.group.counters.two_delivering_ms == 40
+
+
+def test_everyone_who_stops_and_goes_on_is_told_in_one_sentence() -> None:
+    scene = two_members("eager").at(1000).owns("m1", kind="partitions_revoked").owns("m2", kind="partitions_revoked")
+    scene.at(1600).owns("m1", 0, 1).owns("m2", 2)
+    assert scene.later().told == [
+        "m1 and m2 stopped orders-0, orders-1 and orders-2 and took them up again: "
+        "nobody delivered them for up to 0.6 s"
+    ]
+
+
+def test_a_killed_member_is_missed_after_a_second_and_its_start_is_another_process() -> None:
+    scene = two_members("eager").at(1000).ended("m2", "kill")
+    scene.at(2100).drain()
+    scene.later(500)
+    assert scene.told == ["m2 was killed", "nobody delivers orders-2 since m2 was killed"]
+    assert (scene.shown("m2").state, scene.shown("m2").ended) == (m.MemberState.ENDED, "killed")
+    scene.at(4000).owns("m1", 0, 1, 2).later()
+    assert scene.told[-1] == "m2 was killed: nobody delivered orders-2 for 3.0 s, until m1 took it over"
+    scene.at(7000).member("m2.2").drain()
+    assert (scene.shown("m2").process, scene.shown("m2").state) == ("m2.2", m.MemberState.RUNNING)
+    assert scene.at(7100).ended("m2", "kill").drain() == [], "the end of an earlier process changes nothing"
+
+
+def test_a_frozen_member_delivers_nothing_and_goes_on_believing() -> None:
+    scene = two_members("eager").at(1000).fault("freeze", "m2")
+    scene.drain()
+    assert (scene.shown("m2").state, scene.partition(2).deliverers) == (m.MemberState.FROZEN, ())
+    assert scene.shown("m2").delivers == ("orders-2",)
+    scene.at(3000).owns("m1", 0, 1, 2).at(5000).healed("freeze", "m2").later()
+    assert scene.partition(2).deliverers == ("m1", "m2")
+    assert "m1 and m2 both deliver orders-2" in scene.told
+
+
+def test_slow_and_stepped_members_are_marked() -> None:
+    scene = two_members("zookeeper").fault("slow", "m1", delay_ms=20).fault("step", "m2").later()
+    assert scene.shown("m1").delay_ms == 20
+    assert scene.shown("m2").stepping
+    assert scene.told == [
+        "m1 is slow: it spends 20 ms on each record",
+        "m2 waits before each ZooKeeper operation",
+    ]
+    scene.healed("slow", "m1").healed("step", "m2").drain()
+    assert scene.shown("m1").delay_ms == 0
+    assert not scene.shown("m2").stepping
+
+
+def test_a_step_that_waits_shows_its_rows_of_the_table() -> None:
+    table = (
+        m.StepRow(step="R5", phase="release", does="delete the owner nodes", requests="delete x k"),
+        m.StepRow(step="R11", phase="claim", does="create the owner nodes", requests="create x k'"),
+    )
+    scene = Scene("zookeeper", table=table).member("m1").at(500)
+    waits = {"op": "delete", "path": "/consumers/lab/owners/orders/3", "step": "R5"}
+    scene.event("zk_waiting", "m1", behind=0, **waits).at(600).event("zk_waiting", "m1", behind=2, **waits).drain()
+    (waiting,) = scene.group.waiting
+    assert (waiting.member, waiting.operation, waiting.rows, waiting.since_ms, waiting.behind) == (
+        "m1", "delete", (0,), 500, 2,
+    )  # fmt: skip
+    scene.event("zk_waiting", "m1", behind=0).drain()
+    assert scene.group.waiting == ()
+
+
+def test_counters_count_what_members_do_and_nobody_else() -> None:
+    scene = two_members("zookeeper")
+    for process in ("m1", "broker-1", "runner"):
+        scene.event("zk_notified", process, path="/p", event="changed")
+        scene.event("zk_op", process, op="getData", path="/p", ok=True, step="R1")
+        scene.event("zk_op", process, op="create", path="/p", ok=False, step="R11")
+        scene.event("request_answered", process, api="Metadata", error="")
+        scene.event("request_answered", process, api="Fetch", error="")
+    scene.drain()
+    counters = scene.group.counters
+    assert (counters.notifications, counters.reads, counters.writes, counters.requests) == (1, 1, 1, 1)
+
+
+def test_records_and_offsets_that_come_again_are_counted() -> None:
+    scene = two_members("zookeeper").delivered("m1", 0, 0, 9).committed("m1", 0, 10)
+    scene.delivered("m2", 0, 5, 14).committed("m2", 0, 4).committed("m1", 1, 7, "refused", "NotOwner").later(9000)
+    counters = scene.group.counters
+    assert (counters.delivered, counters.duplicates, counters.moved_back, counters.refused) == (20, 5, 1, 1)
+    assert (scene.partition(0).delivered, scene.partition(0).committed) == (15, 4)
+    assert set(scene.told) == {
+        "m2 delivered 5 records of orders-0 again",
+        "m2 committed an older offset of orders-0, and ZooKeeper took it: moved back by 6 records",
+        "ZooKeeper refused m1's commit of orders-1 (NotOwner)",
+    }
+
+
+def test_a_coordinator_says_itself_what_it_stores() -> None:
+    scene = two_members("eager").committed("m1", 0, 10)
+    scene.event("offset_written", "broker-2", topic="orders", partition=0, offset=10, by="m1-id", epoch=1)
+    scene.event("records_acked", topic="orders", partition=0, first=0, last=19, serial_first=0, serial_last=19)
+    scene.later()
+    assert (scene.partition(0).committed, scene.partition(0).end) == (10, 20)
+    assert scene.told == []
+
+
+def test_the_coordinator_shows_state_generation_leader_and_members() -> None:
+    scene = two_members("eager")
+    for place in ("m1", "m2"):
+        scene.event("group_member_joined", "broker-2", group="lab", id=f"{place}-id")
+    changes = {"group": "lab", "generation": 3, "members": 2}
+    scene.event("group_changed", "broker-2", **changes, state="PreparingRebalance", reason="member added")
+    scene.event("phase_entered", "m2", member="m2-id", stream=0, phase="decide", attempt=1)
+    scene.at(300).event("group_changed", "broker-2", **changes, state="Stable", reason="assignment stored").later()
+    assert scene.group.coordinator == m.Coordinator(
+        state="Stable", since_ms=300, reason="assignment stored", generation=3, leader="m2", members=("m1", "m2")
+    )
+    assert scene.shown("m2").leads
+    assert scene.told == [
+        "the coordinator begins a rebalance: member added",
+        "generation 3 is in force, with 2 members",
+    ]
+    scene.event("group_member_left", "broker-2", group="lab", id="m1-id", reason="session").later()
+    assert scene.group.coordinator.members == ("m2",)
+    assert scene.told[-1] == "the coordinator no longer lists m1 (session)"
+
+
+def test_phases_are_lanes_of_their_member() -> None:
+    scene = two_members("zookeeper").event("phase_entered", "m1", phase="join", attempt=1)
+    scene.drain()
+    assert scene.shown("m1").rebalancing == "join"
+    scene.at(150).event("phase_entered", "m1", phase="claim", attempt=1)
+    scene.at(190).event("attempt_ended", "m1", attempt=1, outcome="conflict").later()
+    assert scene.lanes(m.IntervalKind.PHASE) == [("m1", "join", 100, 150), ("m1", "claim", 150, 190)]
+    assert scene.told == ["m1 found a partition still claimed by another, and will try again after a pause"]
+
+
+def test_what_is_done_by_hand_is_told() -> None:
+    scene = two_members("eager")
+    scene.event("change_started", change="join", round=1, members=4, detail={"targets": ["m3", "m4"]})
+    scene.event("change_started", change="leave", round=2, members=3, detail={"targets": ["m1"]})
+    scene.event("change_started", change="partition-increase", round=3, members=3, detail={"before": 6, "after": 7})
+    scene.event("rate_set", rate=300).later()
+    assert scene.told == [
+        "m3 and m4 are started",
+        "m1 is asked to leave",
+        "1 partition is added: 7 now",
+        "now 300 records a second are produced",
+    ]
+    assert scene.group.rate == 300
+
+
+def test_the_end_of_the_game_is_no_part_of_it() -> None:
+    scene = two_members("eager").event("stage_entered", stage="stop").at(1000)
+    scene.owns("m1", kind="partitions_revoked").ended("m1", "stop").later()
+    assert scene.told == []
+    assert scene.shown("m1").state is m.MemberState.RUNNING
+    assert scene.group.counters.unowned_ms == 0
