@@ -22,7 +22,7 @@ class TreeReader:
 
     def __init__(self, session: ZooKeeperSession, group: str) -> None:
         self._session = session
-        self._root = paths.consumer_group(group)
+        self._root = paths.group(group)
 
     @classmethod
     async def open(cls, connect_string: str, group: str) -> TreeReader:
