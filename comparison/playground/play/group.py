@@ -1,0 +1,359 @@
+"""One design's group, and what a command does to it.
+
+It is the player of a run (`comparison.scenarios.run.steps.Player`): the run starts everything before it, and drains,
+reads the final offsets and stops everything after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from comparison.playground import commands as c
+from comparison.playground.play.links import MemberLinks
+from kernel.designs import DESIGNS, ZOOKEEPER
+from kernel.errors import RebalanceLabError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+    from comparison.playground.messages import Limits
+    from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.run.changes import Changes
+
+#: How often it looks for processes that ended by themselves.
+_LOOK_S = 0.2
+#: How long a member that was asked to leave may take: its consumer closes its session, or says goodbye.
+_LEAVE_S = 20.0
+
+
+class Refused(UserError):
+    """A command that cannot be performed now, and why."""
+
+
+class PlayedGroup:
+    """Performs the commands for one group, one after the other."""
+
+    def __init__(self, request: RunRequest, limits: Limits) -> None:
+        self.request = request
+        self.design = DESIGNS[request.design]
+        #: Called when the group takes commands, and with each new rate.
+        self.on_ready: Callable[[Changes], Awaitable[None]]
+        self.on_rate: Callable[[int], None] = lambda _: None
+        self._limits = limits
+        self._changes: Changes | None = None
+        self._links: MemberLinks | None = None
+        self._stopping = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._frozen: set[str] = set()  #: places
+        self._stepped: set[str] = set()
+        self._slow: set[str] = set()
+        self._rounds = 0
+        self._settling: asyncio.Task[None] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._performers: Mapping[type[c.Command], Callable[[Any], Awaitable[None]]] = {
+            c.ActOnMember: self._act,
+            c.AddMembers: self._add_members,
+            c.AddPartitions: self._add_partitions,
+            c.SetRate: self._set_rate,
+            c.SetStepping: self._set_stepping,
+            c.LetGo: self._let_go,
+        }
+        self._actions: Mapping[c.MemberAction, Callable[[str, c.ActOnMember], Awaitable[None]]] = {
+            c.MemberAction.START: self._start,
+            c.MemberAction.LEAVE: self._leave,
+            c.MemberAction.KILL: self._kill,
+            c.MemberAction.FREEZE: self._freeze,
+            c.MemberAction.CONTINUE: self._continue,
+            c.MemberAction.CUT: self._cut,
+            c.MemberAction.HEAL: self._heal,
+            c.MemberAction.SLOW: self._slow_down,
+        }
+
+    # -- the run's side ---------------------------------------------------------------------------------------
+
+    async def play(self, changes: Changes) -> None:
+        """Let the first members join, then take commands until `stop`. Raises what breaks the group."""
+        self._changes, self._links = changes, MemberLinks(changes.testbed)
+        await self.on_ready(changes)
+        try:
+            async with self._one_at_a_time:
+                await self._join(self.request.parameters.members)
+                changes.enter_stage("steady")
+            while not self._stopping.is_set():
+                self._look()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), _LOOK_S)
+            async with self._one_at_a_time:
+                await self._finish()
+        finally:
+            tasks = [*self._leaving, *([self._settling] if self._settling else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def perform(self, command: c.Command) -> None:
+        """Perform a command, but wait for no effect on the group. Raises `Refused`."""
+        if self._changes is None:
+            raise Refused("the group is still being started")
+        async with self._one_at_a_time:
+            if self._stopping.is_set():
+                raise Refused("the game is over")
+            try:
+                await self._performers[type(command)](command)
+            except Refused:
+                raise
+            except RebalanceLabError as error:
+                raise Refused(str(error)) from error
+
+    def _look(self) -> None:
+        """Do without processes that ended by themselves. Raises `RebalanceLabError` for a part that must not end."""
+        for place in self._members.places:
+            process = self._members.process_at(place)
+            if not self._members.is_gone(process) and self._members.child(process).returncode is not None:
+                self._undo(place, ended=True)
+                self._members.lose(process)
+        self._running.testbed.check()
+
+    async def _finish(self) -> None:
+        """Undo everything. If nobody is left, somebody has to deliver the rest."""
+        for place in self._members.places:
+            self._undo(place)
+        if self._members.present == 0:
+            await self._join(1)
+
+    # -- parts ------------------------------------------------------------------------------------------------
+
+    @property
+    def _running(self) -> Changes:
+        assert self._changes is not None, "not started"
+        return self._changes
+
+    @property
+    def _members(self) -> Any:
+        return self._running.members
+
+    @property
+    def _cuts(self) -> MemberLinks:
+        assert self._links is not None, "not started"
+        return self._links
+
+    def _begin(self, change: str, members: int, **detail: object) -> None:
+        """Trace that a change begins, and wait in the background until the group has settled after it."""
+        self._rounds += 1
+        fields = {"change": change, "round": self._rounds, "members": members}
+        self._running.tracer.emit("change_started", **fields, detail=detail)  # type: ignore[arg-type]  # none of them is member or stream
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.create_task(self._settle(fields))
+
+    async def _settle(self, fields: Mapping[str, object]) -> None:
+        """Trace when the group has settled, unless another change comes before."""
+        with contextlib.suppress(RebalanceLabError):
+            await self._members.until_settled(self.request.parameters.time_limit_s)
+            self._running.tracer.emit("change_settled", **fields)  # type: ignore[arg-type]  # as above
+
+    def _fault(self, fault: str, place: str, **detail: object) -> None:
+        target = self._members.process_at(place)
+        self._running.tracer.emit("fault_started", fault=fault, target=target, detail=detail)
+
+    def _healed(self, fault: str, place: str) -> None:
+        self._running.tracer.emit("fault_ended", fault=fault, target=self._members.process_at(place))
+
+    def _undo(self, place: str, *, ended: bool = False) -> None:
+        """Undo all faults of a member; `ended`: its process has ended, so that only we have to forget them."""
+        process = self._members.process_at(place)
+        self._cuts.heal(place) if ended else self._heal_link(place)
+        for faults, undo in (
+            (self._frozen, self._thaw),
+            (self._slow, self._speed_up),
+            (self._stepped, self._step_no_more),
+        ):
+            if place in faults:
+                faults.discard(place)
+                if not ended and not self._members.is_gone(process):
+                    undo(place)
+
+    def _occupied(self, member: str) -> str:
+        """The process at a place. Raises `Refused` if there is none."""
+        if member not in self._members.places:
+            raise Refused(f"there is no member {member}")
+        process = self._members.process_at(member)
+        if self._members.is_gone(process) or self._members.child(process).returncode is not None:
+            raise Refused(f"{member} has ended: start it first")
+        return str(process)
+
+    def _undisturbed(self, member: str) -> str:
+        """The process at a place. Raises `Refused` if it is frozen or cut off, too."""
+        process = self._occupied(member)
+        if member in self._frozen:
+            raise Refused(f"{member} is frozen: let it continue first")
+        if self._cuts.is_cut(member):
+            raise Refused(f"{member} is cut off: heal it first")
+        return process
+
+    # -- members ----------------------------------------------------------------------------------------------
+
+    async def _act(self, command: c.ActOnMember) -> None:
+        await self._actions[command.action](command.member, command)
+
+    async def _start(self, member: str, _: c.ActOnMember) -> None:
+        if member not in self._members.places:
+            raise Refused(f"there is no member {member}: add one")
+        if not self._members.is_gone(self._members.process_at(member)):
+            raise Refused(f"{member} is running")
+        self._begin("join", self._members.present + 1, targets=[member])
+        await self._members.come_back(member)
+
+    async def _leave(self, member: str, _: c.ActOnMember) -> None:
+        process = self._undisturbed(member)
+        self._undo(member)
+        self._begin("leave", self._members.present - 1, targets=[member])
+        self._members.leave(process)
+        self._in_background(self._gone(process))
+
+    async def _gone(self, process: str) -> None:
+        """Trace the end of a process that was asked to leave; kill it if it does not."""
+        child = self._members.child(process)
+        how = "leave"
+        try:
+            code = await asyncio.wait_for(child.gone(), _LEAVE_S)
+        except TimeoutError:
+            how, code = "kill", await child.kill()
+        self._running.tracer.emit("process_ended", target=process, how=how, code=code)
+
+    async def _kill(self, member: str, _: c.ActOnMember) -> None:
+        process = self._occupied(member)
+        self._undo(member, ended=True)
+        self._begin("crash", self._members.present - 1, targets=[member])
+        self._fault("kill", member)
+        await self._members.kill(process)
+        self._healed("kill", member)
+
+    async def _freeze(self, member: str, _: c.ActOnMember) -> None:
+        process = self._undisturbed(member)
+        self._fault("freeze", member)
+        self._members.child(process).freeze()
+        self._members.view.leave_out(process)
+        self._frozen.add(member)
+
+    async def _continue(self, member: str, _: c.ActOnMember) -> None:
+        self._occupied(member)
+        if member not in self._frozen:
+            raise Refused(f"{member} is not frozen")
+        self._frozen.discard(member)
+        self._thaw(member)
+
+    def _thaw(self, place: str) -> None:
+        process = self._members.process_at(place)
+        # Written to its input while it is frozen: the first thing that its application does is to commit.
+        self._members.commit_remembered(process)
+        self._members.child(process).thaw()
+        self._members.view.take_back(process)
+        self._healed("freeze", place)
+
+    async def _cut(self, member: str, _: c.ActOnMember) -> None:
+        process = self._undisturbed(member)
+        self._fault("cut", member)
+        self._cuts.cut(member, self._members.child(process).pid)
+        self._members.view.leave_out(process)
+
+    async def _heal(self, member: str, _: c.ActOnMember) -> None:
+        self._occupied(member)
+        if not self._cuts.is_cut(member):
+            raise Refused(f"{member} is not cut off")
+        self._heal_link(member)
+
+    def _heal_link(self, place: str) -> None:
+        if self._cuts.is_cut(place):
+            self._cuts.heal(place)
+            self._members.view.take_back(self._members.process_at(place))
+            self._healed("cut", place)
+
+    async def _slow_down(self, member: str, command: c.ActOnMember) -> None:
+        process = self._occupied(member)
+        if member in self._frozen:
+            raise Refused(f"{member} is frozen: let it continue first")
+        if member in self._slow:
+            self._slow.discard(member)
+            self._speed_up(member)
+        if command.delay_ms:
+            self._slow.add(member)
+            self._fault("slow", member, delay_ms=command.delay_ms)
+            self._members.delay(process, command.delay_ms)
+
+    def _speed_up(self, place: str) -> None:
+        self._members.delay(self._members.process_at(place), 0)
+        self._healed("slow", place)
+
+    # -- the group --------------------------------------------------------------------------------------------
+
+    async def _add_members(self, command: c.AddMembers) -> None:
+        room = self._limits.members - len(self._members.places)
+        if command.count > room:
+            raise Refused(f"there are {len(self._members.places)} members, and {self._limits.members} at most")
+        await self._join(command.count)
+
+    async def _join(self, count: int) -> None:
+        """Let so many new members join; if there is no room, those that have ended are started again."""
+        first = len(self._members.places) + 1
+        if first + count - 1 <= self._limits.members:
+            added = [f"m{number}" for number in range(first, first + count)]
+            self._begin("join", self._members.present + count, targets=added)
+            await self._members.add(count)
+            return
+        for place in self._members.places[:count]:
+            self._begin("join", self._members.present + 1, targets=[place])
+            await self._members.come_back(place)
+
+    async def _add_partitions(self, command: c.AddPartitions) -> None:
+        testbed = self._running.testbed
+        before = len(testbed.partitions)
+        after = before + command.count
+        if after > self._limits.partitions:
+            raise Refused(f"there are {before} partitions, and {self._limits.partitions} at most")
+        topic = testbed.request.parameters.topic_names[0]
+        self._begin("partition-increase", self._members.present, topic=topic, before=before, after=after)
+        self._members.view.grow(await testbed.grow_topic(topic, after))
+        self._running.tracer.emit("topic_wanted", topic=topic, wanted=after)
+
+    async def _set_rate(self, command: c.SetRate) -> None:
+        if command.per_second > self._limits.rate:
+            raise Refused(f"{self._limits.rate} records a second are the most")
+        self._running.testbed.load.rate = command.per_second
+        self.on_rate(command.per_second)
+
+    # -- step by step -----------------------------------------------------------------------------------------
+
+    async def _set_stepping(self, command: c.SetStepping) -> None:
+        if self.design.name != ZOOKEEPER:
+            raise Refused(f"only members of {ZOOKEEPER} go step by step: in {self.design.name} the coordinator decides")
+        process = self._undisturbed(command.member)
+        if command.on == (command.member in self._stepped):
+            return
+        if command.on:
+            self._stepped.add(command.member)
+            self._fault("step", command.member)
+            self._members.step(process, on=True)
+        else:
+            self._stepped.discard(command.member)
+            self._step_no_more(command.member)
+
+    def _step_no_more(self, place: str) -> None:
+        self._members.step(self._members.process_at(place), on=False)
+        self._healed("step", place)
+
+    async def _let_go(self, command: c.LetGo) -> None:
+        process = self._occupied(command.member)
+        if command.member not in self._stepped:
+            raise Refused(f"{command.member} does not go step by step")
+        self._members.let_go(process)
+
+    def _in_background(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)

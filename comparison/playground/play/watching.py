@@ -1,0 +1,106 @@
+"""Watches one group as it is played: its trace files, its znodes, whatever no trace has yet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from typing import TYPE_CHECKING
+
+from comparison.playground.live.fold import GroupFold
+from comparison.playground.live.following import Follower
+from comparison.playground.play.znodes import TreeReader
+from comparison.scenarios.testbed.live_observer import LiveObserver
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from comparison.playground import messages as m
+    from comparison.playground.play.group import PlayedGroup
+    from comparison.scenarios.run.changes import Changes
+    from kernel.values import TopicPartition
+
+#: How often the znodes are read.
+_TREE_S = 0.3
+#: The trace files that are followed: not the proxy's, nor the observer's, which is written after the game.
+_FOLLOWED = re.compile(r"(m\d+(\.\d+)?|broker-\d+|runner)")
+_NS_PER_MS = 1_000_000
+
+
+class WatchedGroup:
+    """The events of one group, in one order, folded. All of it is on one event loop."""
+
+    def __init__(self, played: PlayedGroup, first: m.Group, begun_ns: int) -> None:
+        self._played = played
+        self._begun_ns = begun_ns
+        self._follower = Follower(played.request.run_dir / "trace", lambda name: _FOLLOWED.fullmatch(name) is not None)
+        self._fold = GroupFold(first)
+        self._observer: LiveObserver | None = None
+        self._tree: TreeReader | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._observed: tuple[TopicPartition, ...] = ()
+        self._changes: Changes | None = None
+        played.on_ready = self._begin
+        played.on_rate = lambda rate: self._add("rate_set", {"rate": rate})
+
+    def now_ms(self) -> int:
+        return (time.monotonic_ns() - self._begun_ns) // _NS_PER_MS
+
+    async def _begin(self, changes: Changes) -> None:
+        """Watch ZooKeeper, before the first member joins. Raises `Unavailable`."""
+        self._changes = changes
+        changes.members.on_waiting = lambda event: self._add("zk_waiting", event)
+        zookeeper, group = changes.testbed.zookeeper.connect_string, changes.testbed.group
+        if self._played.design.zookeeper_sessions:
+            self._tree = await TreeReader.open(zookeeper, group)
+            self._reading = asyncio.create_task(self._read_tree(self._tree))
+        if not self._played.design.coordinator:
+            self._observed = changes.testbed.partitions
+            self._observer = LiveObserver(zookeeper, group, self._observed, _Emitted(self))
+            await self._observer.start()
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        if self._observer is not None:
+            with contextlib.suppress(RebalanceLabError):  # ZooKeeper may be gone by now
+                await self._observer.stop()
+        if self._tree is not None:
+            await self._tree.close()
+
+    def drain(self, at_ms: int, before: m.Group) -> Sequence[m.AnyChange]:
+        """What has changed since the last call, after which the group was as `before`."""
+        if self._observer is not None and self._changes is not None:
+            partitions = self._changes.testbed.partitions
+            if new := partitions[len(self._observed) :]:
+                self._observed = partitions
+                self._observer.watch(new)
+        for event in self._follower.read(time.monotonic_ns()):
+            ns = event["ns"]
+            assert isinstance(ns, int)
+            self._fold.apply(max(0.0, (ns - self._begun_ns) / _NS_PER_MS), event)
+        return self._fold.drain(at_ms, before)
+
+    def _add(self, kind: str, fields: Mapping[str, object]) -> None:
+        self._follower.add({"process": "observer", **fields, "ns": time.monotonic_ns(), "kind": kind})
+
+    async def _read_tree(self, tree: TreeReader) -> None:
+        while True:
+            with contextlib.suppress(RebalanceLabError):
+                self._fold.see_tree(self.now_ms(), await tree.read())
+            await asyncio.sleep(_TREE_S)
+
+
+class _Emitted:
+    """A tracer that adds the observer's events to those of the group."""
+
+    def __init__(self, watched: WatchedGroup) -> None:
+        self._watched = watched
+
+    def emit(
+        self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
+    ) -> None:
+        self._watched._add(kind, fields)

@@ -1,0 +1,79 @@
+"""Every page gets each increment once and in order, whenever it comes and however slowly it reads."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from comparison.playground import messages as m
+from comparison.playground.play.broadcast import Broadcast
+
+
+def fresh(kept: int = 10) -> Broadcast:
+    return Broadcast(m.Snapshot(seq=0, at_ms=0, status=m.Status.RUNNING), kept=kept)
+
+
+async def received(broadcast: Broadcast, after: int | None = None) -> list[tuple[str, int]]:
+    return [(type(item).__name__, item.seq) async for item in broadcast.follow(after)]
+
+
+def test_a_page_that_comes_late_gets_a_snapshot_and_what_follows() -> None:
+    async def scenario() -> None:
+        broadcast = fresh()
+        broadcast.publish(100)
+        following = asyncio.create_task(received(broadcast))
+        await asyncio.sleep(0)
+        broadcast.publish(200)
+        broadcast.publish(300)
+        broadcast.end()
+        assert await following == [("Snapshot", 1), ("Increment", 2), ("Increment", 3)]
+        assert await received(broadcast) == [("Snapshot", 3)]
+
+    asyncio.run(scenario())
+
+
+def test_a_page_that_comes_back_goes_on_after_the_last_increment_it_has() -> None:
+    async def scenario() -> None:
+        broadcast = fresh()
+        for at_ms in (100, 200, 300):
+            broadcast.publish(at_ms)
+        broadcast.end()
+        assert await received(broadcast, 1) == [("Increment", 2), ("Increment", 3)]
+        assert await received(broadcast, 3) == []
+        assert await received(broadcast, 7) == [("Snapshot", 3)], "of another game"
+
+    asyncio.run(scenario())
+
+
+def test_a_page_that_has_fallen_too_far_behind_gets_a_snapshot() -> None:
+    async def scenario() -> None:
+        broadcast = fresh(kept=2)
+        for at_ms in range(5):
+            broadcast.publish(at_ms)
+        broadcast.end()
+        assert await received(broadcast, 1) == [("Snapshot", 5)]
+        assert await received(broadcast, 3) == [("Increment", 4), ("Increment", 5)]
+
+    asyncio.run(scenario())
+
+
+def test_the_snapshot_has_every_change() -> None:
+    async def scenario() -> None:
+        broadcast = fresh()
+        broadcast.publish(100, [m.StatusChanged(status=m.Status.FAILED, reason="the disk is full")])
+        assert (broadcast.snapshot.status, broadcast.snapshot.reason) == (m.Status.FAILED, "the disk is full")
+
+    asyncio.run(scenario())
+
+
+def test_a_game_knows_for_how_long_nobody_has_watched() -> None:
+    async def scenario() -> None:
+        broadcast = fresh()
+        await asyncio.sleep(0.01)
+        assert broadcast.unwatched_s > 0
+        async with aclosing(broadcast.follow()) as items:
+            await anext(items)
+            assert broadcast.unwatched_s == 0
+        assert broadcast.unwatched_s < 0.01
+
+    asyncio.run(scenario())
