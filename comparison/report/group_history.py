@@ -177,12 +177,17 @@ def read_history(traces: Sequence[Trace]) -> GroupHistory:
     if len(designs) > 1:
         raise UserError(f"these traces are of several designs ({', '.join(designs)}): give those of one")
     (design,) = designs
-    events = tuple(in_order(traces))
+    history = history_of(tuple(in_order(traces)), design)
+    if not history.rounds:
+        raise UserError("nobody rebalances in these traces: give those of the members (m1.jsonl, ...) as well")
+    return history
+
+
+def history_of(events: tuple[Event, ...], design: str) -> GroupHistory:
+    """The history of a run's events, which are in the order of time."""
     members = _members(events) if design == ZOOKEEPER else _streams(events)
     context = _WATCHED if design == ZOOKEEPER else _COORDINATED
     rounds = _rounds([rebalance for member in members for rebalance in _rebalances(member, context)])
-    if not rounds:
-        raise UserError("nobody rebalances in these traces: give those of the members (m1.jsonl, ...) as well")
     group = next((str(e["group"]) for e in events if e["kind"] == "member_started"), "")
     return GroupHistory(group=group, design=design, members=members, rounds=rounds, events=events)
 

@@ -5,6 +5,7 @@ const KEYS = [
   ['drag', 'zoom to what is marked'],
   ['0 or double click', 'the whole run'],
   ['j and k', 'next and previous rebalance'],
+  ['s', 'the messages of that rebalance (or a click on it)'],
   ['o', 'next overlap'],
   ['click', 'keep the details of what is under the pointer; Escape closes them'],
   ['?', 'these keys'],
@@ -35,7 +36,7 @@ function help() {
   dialog.showModal();
 }
 
-const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'previous', o: 'overlap', '?': 'help' };
+const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'previous', o: 'overlap', s: 'sequence', '?': 'help' };
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('input[type=text], select, textarea')) return;
   if (event.key === 'Escape') {

@@ -79,6 +79,7 @@ class Lanes {
       in: () => this.scale(0.5), out: () => this.scale(2), left: () => this.pan(-0.25), right: () => this.pan(0.25),
       fit: () => { this.gone = undefined; this.zoom(0, this.length); },
       next: () => this.go(rounds(), 1), previous: () => this.go(rounds(), -1), overlap: () => this.go(overlaps(), 1),
+      sequence: () => showSequence(this),
       help,
     };
     actions[what]();

@@ -43,7 +43,7 @@ function drag(lanes, figure, event, at) {
     if (Math.abs(ended.clientX - event.clientX) > DRAGGED_PX) {
       const stop = at(ended);
       lanes.zoom(Math.min(start, stop), Math.max(start, stop));
-    } else {
+    } else if (!chooseRebalance(lanes, figure, ended, start)) {
       pinned = false;
       pinned = point(lanes, ended, start);
       pin(lanes, figure, ended.target.closest('.block'), ended.clientY, start);

@@ -8,12 +8,14 @@ from comparison.report.drawing.figure import HEADINGS, figure
 from comparison.report.drawing.members import styles
 from comparison.report.drawing.scale import scales
 from comparison.report.sections.evidence import anchor_of
+from comparison.report.sections.sequences import sequences
 from comparison.report.view.naming import natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.drawing.figure import Figure
+    from comparison.report.sections.sequences import Sequences
     from comparison.report.view.model import RunView
 
 #: Bars that a whole page draws: so many make about two megabytes. A scenario's share is never less than MARKS_MIN.
@@ -27,6 +29,7 @@ class Lanes(NamedTuple):
 
     anchor: str
     figures: Sequence[tuple[str, Figure]]  #: each with its anchor
+    sequences: Mapping[str, Sequences | None]  #: by the same anchor
     headings: Sequence[str]
     members: Sequence[tuple[str, str]]
     partitions: Sequence[str]
@@ -43,13 +46,18 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | No
     classes = styles(drawn)
     places = sorted({place for view in drawn for place in view.lanes}, key=natural)
     axes = scales(drawn)
+    anchors = [anchor_of(scenario, view.design) for view in drawn]
     used = {each.phase for view in drawn for each in view.phases}
     return Lanes(
         anchor=anchor_of(scenario),
         figures=[
-            (anchor_of(scenario, view.design), figure(view, scale, classes, marks_max))
-            for view, scale in zip(drawn, axes, strict=True)
+            (anchor, figure(view, scale, classes, marks_max))
+            for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
         ],
+        sequences={
+            anchor: sequences(anchor, view, scale, marks_max)
+            for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
+        },
         headings=HEADINGS,
         members=[(place, classes.get(place, _class_of(place, views, classes))) for place in places],
         partitions=sorted({lane.name for view in drawn for lane in view.partitions}, key=natural),

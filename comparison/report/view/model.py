@@ -108,6 +108,35 @@ class Change:
     at_ms: float
 
 
+#: Kinds of messages; a NOTE is about its sender alone.
+REQUEST, REFUSED, ANSWER, WATCH, NOTE = "request", "refused", "answer", "watch", "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Stretch):
+    """Sent at `from_ms` at the earliest, and arrived at `until_ms`; without a receiver it is a note."""
+
+    kind: str
+    sender: str
+    receiver: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One rebalance of the group, as messages; `actors` are in the order of the lifelines."""
+
+    number: int  #: as in `diagram --list`
+    from_ms: float
+    until_ms: float
+    generations: tuple[int, ...]
+    causes: str  #: which members began, and why, in words
+    actors: tuple[str, ...]
+    messages: tuple[Message, ...]
+    members_left_out: tuple[str, ...]
+    messages_left_out: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """One run. `places` says which members are one member's lives, by its first name: m1.2 is m1 restarted."""
@@ -127,6 +156,8 @@ class RunView:
     began_ms: float
     ended_ms: float
     left_out: Mapping[str, int]  #: rows that were too many to read, by table
+    path: str = ""  #: of the run's folder
+    conversations: tuple[Conversation, ...] = ()
 
     @property
     def zero_ms(self) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from comparison.printable import printable
+from comparison.report.view.conversations import conversations_of
+from comparison.report.view.events import NO_EVENTS, read_events
 from comparison.report.view.model import (
     Change,
     Commit,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from comparison.report.view.events import RunEvents
     from comparison.report.view.tables import RunTables
 
     Row = Mapping[str, Any]
@@ -42,14 +46,16 @@ def read_views(result: Mapping[str, Any], folder: Path) -> list[RunView | None]:
 
     Raises TablesMissing.
     """
-    tables = read_tables(folder)
+    tables, events = read_tables(folder), read_events(folder)
     return [
-        view_of(run, tables[run["run_id"]]) if run["run_id"] in tables else None  # nothing was traced
+        view_of(run, tables[run["run_id"]], events.get(run["run_id"], NO_EVENTS))
+        if run["run_id"] in tables
+        else None  # nothing was traced
         for run in result["runs"]
     ]
 
 
-def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
+def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EVENTS) -> RunView:
     """One run; `run` is as in result.json."""
     ownership = tables.rows["ownership"]
     owners = {row["owner"] for row in ownership if row["view"] != "authority"} - {SEVERAL}
@@ -67,7 +73,7 @@ def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
         if row["phase"] != _WHOLE
     )
     members = sorted(names.members, key=natural)
-    return RunView(
+    view = RunView(
         scenario=run["scenario"],
         design=run["design"],
         seed=run["seed"],
@@ -92,7 +98,9 @@ def view_of(run: Mapping[str, Any], tables: RunTables) -> RunView:
         began_ms=began_ms,
         ended_ms=ended_ms,
         left_out=tables.left_out,
+        path=printable(run["path"]),
     )
+    return replace(view, conversations=conversations_of(events.events, run["design"], view.zero_ms))
 
 
 def _ms(ns: int) -> float:
