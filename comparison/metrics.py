@@ -63,5 +63,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "final_beyond": Metric("", "of these, beyond the end of the log"),
         "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
         "dropped": Metric("", "commits dropped by a member that had lost its generation"),
+        **{
+            f"bystander_{op}_{stage}_{share}_ms": Metric(
+                "ms", f"{meaning} of an uninvolved client's {op} on the same ZooKeeper, {stage} the changes"
+            )
+            for op in ("get", "set")
+            for share, meaning in (("p50", "median"), ("p99", "99th percentile"))
+            for stage in ("before", "during")
+        },
     }
 )

@@ -272,6 +272,18 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "last_ns": C("last event, on the run's clock", _NS, "no event"),
             "problems": C("what is wrong; empty for a whole file"),
         },
+        "bystanders": {
+            "change": C("what changed: join, grow, ..., or the name of the fault"),
+            "round": C("which change of that name, from 1"),
+            "members": C("members of the group afterwards", null="a fault"),
+            "stage": C("`before` or `during`"),
+            "op": C("ZooKeeper's operation: `getData` or `setData`"),
+            "answered": C("operations that succeeded"),
+            "failed": C("operations that failed"),
+            "p50_ms": C("median of their latencies", "ms", "none succeeded"),
+            "p99_ms": C("99th percentile; the largest if there are fewer than 100", "ms", "none succeeded"),
+            "max_ms": C("the largest", "ms", "none succeeded"),
+        },
         "metrics": {
             "metric": C("name of the figure"),
             "value": C("the figure", "as `unit`", "cannot be measured from this trace"),

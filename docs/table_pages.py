@@ -21,7 +21,7 @@ from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
 from comparison.pipeline.silver.rounds import PHASE_SCHEMA, ROUND_SCHEMA
 from comparison.pipeline.silver.windows import CHANGE_SCHEMA, FAULT_SCHEMA
-from comparison.pipeline.written import FILES_SCHEMA, METRICS_SCHEMA, RUNS_SCHEMA, VERDICTS_SCHEMA
+from comparison.pipeline.written import BYSTANDERS_SCHEMA, FILES_SCHEMA, METRICS_SCHEMA, RUNS_SCHEMA, VERDICTS_SCHEMA
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA
 from docs import columns
 from kernel.trace.column_names import FILE_NAMES
@@ -82,6 +82,16 @@ TABLES: Mapping[str, Table] = MappingProxyType(
             ("metric",),
             "SELECT design, median(value) AS settled_ms FROM 'tables/metrics.parquet'\n"
             "WHERE metric = 'converge_ms' GROUP BY design",
+        ),
+        "bystanders": Table(
+            BYSTANDERS_SCHEMA,
+            "bystanders.parquet",
+            "One row a change, a stage and an operation of an uninvolved client of the same ZooKeeper. *During* lasts "
+            "from the change until the group has settled, *before* from the stage `steady` until the change. Only "
+            "`herd` has such a client.",
+            ("change", "round", "stage", "op"),
+            "SELECT design, members, op, stage, p50_ms, p99_ms, answered\n"
+            "FROM 'tables/bystanders.parquet' ORDER BY ALL",
         ),
         "files": Table(
             FILES_SCHEMA,

@@ -244,6 +244,22 @@ class TracedOperations(msgspec.Struct, frozen=True, kw_only=True):
     possible: int
 
 
+class BystanderLatency(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the bystander waited for the answers of one operation in a stage of a change; None without answers.
+
+    WHOLE_RUN: of all changes before which the group was left alone. See `comparison.pipeline.silver.bystanders`.
+    """
+
+    window: int
+    stage: str
+    op: str
+    answered: int
+    failed: int
+    p50_ns: int | None
+    p99_ns: int | None
+    max_ns: int | None
+
+
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
     """A broker took a partition of the offsets topic."""
 
@@ -302,5 +318,6 @@ class Measured:
     delivered: list[DeliveryBin] = field(default_factory=list)
     out_of_order: int = 0  #: polls of a stream that began before the end of its previous one
     operations: list[TracedOperations] = field(default_factory=list)
+    bystanders: list[BystanderLatency] = field(default_factory=list)
     takeovers: list[Takeover] = field(default_factory=list)
     acting: list[Acting] = field(default_factory=list)

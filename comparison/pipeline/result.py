@@ -16,7 +16,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
@@ -151,6 +151,24 @@ class Counter(msgspec.Struct, frozen=True, kw_only=True):
     traced_max: int
 
 
+class Bystander(msgspec.Struct, frozen=True, kw_only=True):
+    """How long an uninvolved client waited for its operations, before a change or during it.
+
+    See `comparison.pipeline.silver.bystanders`; latencies are None without answers.
+    """
+
+    change: str
+    round: int
+    members: int | None  #: after the change; None for a fault
+    stage: str  #: before or during
+    op: str  #: ZooKeeper's operation
+    answered: int
+    failed: int
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+
+
 class Term(msgspec.Struct, frozen=True, kw_only=True):
     """A broker's term as a group's coordinator: from its takeover of the group's partition of the offsets topic."""
 
@@ -216,6 +234,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     waits: list[Wait]  #: one for each generation that waited; empty without a coordinator
     delivery: Delivery | None  #: None: nothing was delivered
     counters: list[Counter]
+    bystanders: list[Bystander] = []  #: empty without a bystander
     coordinators: list[Term]  #: in order; empty without a coordinator, or if leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]

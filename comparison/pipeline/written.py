@@ -65,6 +65,22 @@ FILES_SCHEMA = pa.schema(
         ("problems", pa.list_(pa.string())),
     ]
 )
+#: One row a change, stage and operation of the bystander.
+BYSTANDERS_SCHEMA = pa.schema(
+    [
+        *RUN_COLUMNS,
+        ("change", pa.string()),
+        ("round", pa.int64()),
+        ("members", pa.int64()),
+        ("stage", pa.string()),
+        ("op", pa.string()),
+        ("answered", pa.int64()),
+        ("failed", pa.int64()),
+        ("p50_ms", pa.float64()),
+        ("p99_ms", pa.float64()),
+        ("max_ms", pa.float64()),
+    ]
+)
 VERDICTS_SCHEMA = pa.schema(
     [*RUN_COLUMNS, *((name, pa.string()) for name in ("check_name", "kind", "outcome", "reason"))]
 )
@@ -111,11 +127,12 @@ def discard(folder: Path) -> None:
 
 
 def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:
-    """Write the tables `runs`, `files`, `metrics` and `verdicts`."""
+    """Write the tables `runs`, `files`, `metrics`, `bystanders` and `verdicts`."""
     tables: Mapping[str, tuple[Iterator[dict[str, Any]], pa.Schema]] = {
         "runs": (_run_rows(runs), RUNS_SCHEMA),
         "files": (_file_rows(runs), FILES_SCHEMA),
         "metrics": (_metric_rows(runs), METRICS_SCHEMA),
+        "bystanders": (_bystander_rows(runs), BYSTANDERS_SCHEMA),
         "verdicts": (_verdict_rows(runs), VERDICTS_SCHEMA),
     }
     for name, (rows, schema) in tables.items():
@@ -143,6 +160,12 @@ def _metric_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any
     for trace, run in runs:
         for name, value in run.metrics.items():
             yield {**_which(trace), "metric": name, "value": value, "unit": METRICS[name].unit}
+
+
+def _bystander_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
+    for trace, run in runs:
+        for each in run.bystanders:
+            yield {**_which(trace), **msgspec.structs.asdict(each)}
 
 
 def _verdict_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:

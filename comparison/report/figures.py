@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 #: The version of the result that the reports know; a later one may lack figures shown here.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
 NOT_APPLICABLE = "not applicable"
@@ -52,7 +52,16 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("started_behind", "started behind a commit"),
     ("fenced", "commits fenced"),
     ("dropped", "commits dropped by their sender"),
+    ("bystander_get_before_p50_ms", "bystander's get before, ms"),
+    ("bystander_get_before_p99_ms", "  99th percentile"),
+    ("bystander_get_during_p50_ms", "bystander's get during, ms"),
+    ("bystander_get_during_p99_ms", "  99th percentile"),
+    ("bystander_set_before_p50_ms", "bystander's set before, ms"),
+    ("bystander_set_before_p99_ms", "  99th percentile"),
+    ("bystander_set_during_p50_ms", "bystander's set during, ms"),
+    ("bystander_set_during_p99_ms", "  99th percentile"),
 )
+_OF_BYSTANDERS = tuple(name for name, _ in ROWS if name.startswith("bystander_"))
 #: Rows that are always shown; others only if a design has a value other than 0.
 _ALWAYS = frozenset(
     {"converge_ms", "unowned_partition_s", "two_delivering_partition_s", "delivered", "duplicates", "lost"}
@@ -70,6 +79,7 @@ _DRAWN = frozenset(
         "rebalances",
         "attempts",
         "duplicates",
+        *_OF_BYSTANDERS,
     }
 )
 #: With fewer repeats than these a median is no better than a draw.

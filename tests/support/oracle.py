@@ -22,6 +22,7 @@ from comparison.pipeline.measured import Measured
 from kernel.designs import INCREMENTAL
 from kernel.trace.reader import Reason, header_of, lines_of
 from tests.support import (
+    oracle_bystanders,
     oracle_commits,
     oracle_cover,
     oracle_identities,
@@ -99,6 +100,7 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
     found.members = oracle_identities.members_of(usable)
     found.groups = oracle_intervals.groups_of(usable)
     found.mistakable = oracle_identities.mistakable(usable, span, tolerance_ns)
+    found.bystanders = oracle_bystanders.latencies_of(usable)
     found.operations = oracle_runs.operations_of(usable, oracle_runs.readings_of(usable))
     return found
 

@@ -31,7 +31,7 @@ UNANSWERED = {"ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExp
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 READS = ("exists", "getData", "getChildren", "sync")
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
-_NOT_COUNTED = ("run_started", "counters_read", "final_offset", "phase_entered", "records_acked")
+_NOT_COUNTED = ("run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op")
 
 
 def _begins(event: Event) -> bool:

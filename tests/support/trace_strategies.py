@@ -421,6 +421,24 @@ class _Play:
             self._by_stream(each, 0, "attempt_ended", attempt=1, outcome="ok")
         self.change_group(group, 2)
 
+    def stand_by(self, a: int, b: int) -> None:
+        """The bystander's operations, one after the other or at once."""
+        for number in range(1 + a):
+            self._now_ns += PAUSES_NS[b]
+            latency_ns = PAUSES_NS[(a + 3 * number) % len(PAUSES_NS)]
+            fields = {"op": _OPERATIONS[3 * (number % 2)], "ok": (a, b) != (3, 3), "latency_ns": latency_ns}
+            self.emit("bystander", "bystander_op", **fields, error=None)
+
+    def rest_and_change(self, a: int, b: int) -> None:
+        """The group is left alone, changes, and settles, beside the bystander."""
+        change = {"change": "join", "round": 1 + a % 2, "members": a}
+        self.emit("runner", "stage_entered", stage="steady")
+        self.stand_by(a, b)
+        self.emit("runner", "change_started", **change, detail={})
+        self.stand_by(b, a)
+        self.emit("runner", "change_settled", **change)
+        self.stand_by(b, b)
+
     def read_counters(self, a: int, b: int) -> None:
         self._labels += 1
         for when in ("before", "after"):
@@ -469,6 +487,8 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.rebalance_on,
         _Play.gather,
         _Play.read_counters,
+        _Play.stand_by,
+        _Play.rest_and_change,
     )
 }
 #: The most frequent actions.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from comparison.pipeline.figures.bystanders import bystander_metrics, bystanders_of
 from comparison.pipeline.figures.coordinators import terms
 from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_of
 from comparison.pipeline.figures.server_counters import compare_counters
@@ -70,6 +71,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
         delivery=delivery_of(measured),
         counters=compare_counters(measured.runner, measured.operations),
+        bystanders=bystanders_of(measured),
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             overlap
@@ -121,6 +123,7 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         "stopped_kept": sum(change.stopped_kept for change in changes) if changes else None,
         **_delivery_metrics(measured),
         **_commit_metrics(measured, whole),
+        **bystander_metrics(measured),
     }
 
 

@@ -14,7 +14,7 @@ from comparison.pipeline.gold.commits import acting_of
 from comparison.pipeline.gold.identities import mistakable
 from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
 from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
-from comparison.pipeline.silver import counts
+from comparison.pipeline.silver import bystanders, counts
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, WRITTEN, offset_rows
@@ -90,6 +90,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         delivered=[DeliveryBin(bin=number, records=records) for number, records in bins.items()],
         out_of_order=figures.out_of_order,
         operations=counts.added_operations(part.operations for part in parts),
+        bystanders=bystanders.latencies([part.bystanders for part in parts], context),
         takeovers=list(context.takeovers),
         acting=acting,
         groups=list(context.memberships.names),

@@ -20,7 +20,7 @@ from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.silver.groups import Memberships
 from comparison.pipeline.silver.readings import reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of
-from comparison.pipeline.silver.windows import FOREVER_NS, WHOLE_RUN, changes_of, faults_of, span_of
+from comparison.pipeline.silver.windows import FOREVER_NS, WHOLE_RUN, changes_of, faults_of, rests_of, span_of
 from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ class Context:
     tolerance_ns: int
     span: measured.RunSpan
     changes: tuple[measured.ChangeWindow, ...]
+    rests: tuple[int | None, ...]  #: since when the group was left alone for each change
     faults: tuple[measured.FaultPeriod, ...]
     runner: tuple[measured.RunnerEvent, ...]
     group: tuple[measured.GroupEvent, ...]
@@ -192,6 +193,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         tolerance_ns=run.tolerance_ns,
         span=span,
         changes=tuple(changes),
+        rests=tuple(rests_of(by_runner, changes)),
         faults=tuple(faults_of(by_runner)),
         runner=runner,
         group=group,

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 #: The fields that names are taken from; a kind has at most one of them.
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
 #: Kinds whose number says nothing or is counted elsewhere.
-_NOT_COUNTED = frozenset({"run_started", "counters_read", "final_offset", "phase_entered", "records_acked"})
+_NOT_COUNTED = frozenset(
+    {"run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op"}
+)
 _FURTHER = ("step", "path", "ok", "error", "outcome")
 #: The columns that are looked at.
 COLUMNS = ("role", "t_ns", "kind", *_NAMED_BY, *_FURTHER)

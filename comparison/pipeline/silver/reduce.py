@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
-from comparison.pipeline.silver import counts
+from comparison.pipeline.silver import bystanders, counts
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.deliveries import (
     ACK_SCHEMA,
@@ -45,6 +45,7 @@ _NEEDED: Mapping[str, Sequence[str]] = {
     "records_acked": ("topic", "partition", "serial_first", "serial_last"),
     "authority_named": _OF_NAMING,
     "authority_cleared": _OF_NAMING,
+    bystanders.KIND: bystanders.NEEDED,
     **dict.fromkeys(CLAIM_KINDS, _OF_CLAIMS),
     **dict.fromkeys((WRITTEN, REFUSED, STARTED, FINAL), _OF_OFFSETS),
 }
@@ -105,6 +106,7 @@ class Reduced:
     bundle: Bundle
     counts: list[EventCount]
     operations: list[TracedOperations]
+    bystanders: bystanders.AnswersBy
     bins: dict[int | None, int]
     stale_deliveries: int
     has_commits_or_deliveries: bool
@@ -126,6 +128,7 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> R
         ),
         counts=counts.counts_of(tables, context.windows),
         operations=counts.operations_between(tables, context.readings),
+        bystanders=bystanders.answers_of(tables, context),
         bins=delivered.bins,
         stale_deliveries=delivered.stale,
         has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),

@@ -94,6 +94,16 @@ def changes_of(runner: Sequence[Mapping[str, Any]]) -> list[ChangeWindow]:
     return found
 
 
+def rests_of(runner: Sequence[Mapping[str, Any]], changes: Sequence[ChangeWindow]) -> list[int | None]:
+    """Since when the group was left alone for each change: since the last stage `steady` after the change before it."""
+    steady = [row["t_ns"] for row in runner if row["kind"] == "stage_entered" and row["stage"] == "steady"]
+    befores = [-FOREVER_NS, *(change.from_ns for change in changes)]
+    return [
+        max((ns for ns in steady if before <= ns < change.from_ns), default=None)
+        for before, change in zip(befores, changes, strict=False)
+    ]
+
+
 def faults_of(runner: Iterable[Mapping[str, Any]]) -> list[FaultPeriod]:
     """Each fault of each target, in order; `runner` has the runner's events in order."""
     found: list[FaultPeriod] = []

@@ -49,7 +49,8 @@ REBALANCED = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An analysed run in which everything has a row, also an unusable line."""
     found = tmp_path_factory.mktemp("analysed")
-    events = sorted([*PAUSE, *REBALANCED], key=lambda event: event["t_ns"])
+    waited = e(3_100, "bystander", "bystander_op", op="getData", ok=True, latency_ns=1_000_000)
+    events = sorted([*PAUSE, *REBALANCED, waited], key=lambda event: event["t_ns"])
     run = write_run(found / "pause", events, scenario="pause")
     with (run / "trace" / "m1.jsonl").open("ab") as file:
         file.write(b"garbage\n")

@@ -32,7 +32,14 @@ def herd(design: str) -> Run:
         change(round=2, members=6, counted=costs[1], attempts_failed=1),
     ]
     reads = 173.0 if design == "zookeeper" else 0.0
-    return run("herd", design, changes=changes, zk_reads=reads, notifications=reads and 7.0, converge_ms=1_234.5)
+    waited = {
+        f"bystander_{op}_{stage}_{share}_ms": ms + 0.25 * (op == "set") + 30.0 * (stage == "during" and reads > 0)
+        for op in ("get", "set")
+        for stage in ("before", "during")
+        for share, ms in (("p50", 0.5), ("p99", 4.0))
+    }
+    counts = {"zk_reads": reads, "notifications": reads and 7.0, "converge_ms": 1_234.5}
+    return run("herd", design, changes=changes, **counts, **waited)
 
 
 def result() -> dict[str, Any]:
