@@ -1,0 +1,55 @@
+"""What the page consists of: files of this package and of the report's drawings, kept in memory by their names."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from coordinator.groups.classic import states as classic
+from coordinator.groups.server import states as server
+from kernel.designs import DESIGNS, SERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from enum import Enum
+
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
+#: The name of the page itself is empty: it is what the address ends with.
+PAGE = "page.html"
+
+
+class PageFile(NamedTuple):
+    """The content of a file, and its type."""
+
+    content: bytes
+    type: str
+
+
+def page_files() -> Mapping[str, PageFile]:
+    """All of them, by the name in the address."""
+    found = {"lanes.css": PageFile((files("comparison.report.drawing") / "lanes.css").read_bytes(), "text/css")}
+    for each in files(__package__).iterdir():
+        kind = TYPES.get(each.name[each.name.rfind(".") :])
+        if kind:
+            found["" if each.name == PAGE else each.name] = PageFile(each.read_bytes(), kind)
+    found["machines.json"] = PageFile(msgspec.json.encode(machines()), "application/json")
+    return found
+
+
+def machines() -> Mapping[str, list[tuple[str, str, list[str]]]]:
+    """The moves of each coordinated design's state machine, from its table: from, to, and the reasons for it."""
+    return {
+        name: _moves(server.TRANSITIONS if name == SERVER else classic.TRANSITIONS)
+        for name, design in DESIGNS.items()
+        if design.coordinator
+    }
+
+
+def _moves(table: Mapping[Enum, Mapping[Enum, Enum]] | Mapping) -> list[tuple[str, str, list[str]]]:  # type: ignore[type-arg]  # of either machine
+    moves: dict[tuple[str, str], list[str]] = {}
+    for state, row in table.items():
+        for trigger, target in row.items():
+            moves.setdefault((state.value, target.value), []).append(trigger.value)
+    return [(from_, to, reasons) for (from_, to), reasons in moves.items()]

@@ -1,0 +1,93 @@
+// One design's column: what is to be seen at a glance, its counters, and its feed; the other parts have files of their
+// own.
+
+import { clock, html, keyed, light, say, seconds, several } from "./elements.js";
+import { glance } from "./model.js";
+import { Lanes } from "./lanes.js";
+import { Machine } from "./machine.js";
+import { Members } from "./members.js";
+import { Steps } from "./steps.js";
+import { Tree } from "./tree.js";
+
+const COUNTERS = {
+  notifications: ["notifications", "watch events that members received"],
+  reads: ["reads", "ZooKeeper operations of members that read"],
+  writes: ["writes", "ZooKeeper operations of members that change something"],
+  requests: ["requests", "answers of brokers to members, without fetches"],
+  rebalances: ["rebalances", "completed by members"],
+  two_delivering_ms: ["two delivering", "partition-seconds with two or more deliverers"],
+  unowned_ms: ["unowned", "partition-seconds that nobody delivered"],
+  moved_back: ["moved back", "accepted commits of a smaller offset than the one before"],
+  refused: ["refused", "commits that the authority refused"],
+  duplicates: ["duplicates", "records delivered again"],
+  delivered: ["delivered", "records delivered, the duplicates included"],
+};
+const ALARMS = ["two_delivering_ms", "moved_back"];
+const SIGNS = { info: ["·", ""], act: ["▶", "played: "], notice: ["!", "notice: "], alarm: ["⚠", "alarm: "] };
+
+export class GroupColumn {
+  constructor(group, give, toWhom) {
+    this.glance = html("p", { class: "glance", "data-part": "glance" });
+    this.counters = html("dl", { class: "counters", "data-part": "counters" });
+    this.feed = html("ol", { class: "feed", role: "log", "aria-live": "polite", tabindex: 0, "aria-label": `What happens in ${group.design}` });
+    this.parts = [new Lanes(group), new Members(group, give, toWhom)];
+    if (group.coordinated) this.parts.push(new Machine(group));
+    if (!group.coordinated || group.znodes.length) this.parts.push(new Tree(group));
+    if (group.table.length) this.parts.push(new Steps(group, give));
+    [this.lanes, this.members] = this.parts;
+    this.steps = this.parts.find((each) => each instanceof Steps);
+    const title = html("h2", { id: `design-${group.design}`, tabindex: -1 }, group.design);
+    this.root = html("section", { class: "group", "data-design": group.design, "aria-label": group.design }, title,
+      this.glance, this.counters, this.lanes.root, this.members.root,
+      html("section", { class: "feed-part", "data-part": "feed" }, html("h3", {}, "What happens"), this.feed),
+      html("div", {}, ...this.parts.slice(2).map((each) => each.root)));
+  }
+
+  update(group, now, rowsOf) {
+    this.showGlance(group);
+    this.count(group);
+    this.tell(group);
+    this.lanes.update(group, now, rowsOf);
+    this.members.update(group, now.limits);
+    for (const each of this.parts.slice(2)) each.update(group, now);
+  }
+
+  showGlance(group) {
+    const seen = glance(group), named = (each) => `${each.name} (${each.deliverers.join(" + ")})`;
+    this.glance.dataset.kind = seen.kind;
+    const list = (all, text) => all.slice(0, 4).map(text).join(", ") + (all.length > 4 ? " …" : "");
+    const texts = {
+      alarm: () => `⚠ Split brain: ${several(seen.twice.length, "partition")} delivered by two members: ${list(seen.twice, named)}`,
+      notice: () => `▨ ${several(seen.unowned.length, "partition")} delivered by nobody: ${list(seen.unowned, (each) => each.name)}`,
+      good: () => `✓ Each of ${several(group.partitions.length, "partition")} is delivered by one member`,
+      idle: () => "The group forms",
+    };
+    say(this.glance, texts[seen.kind]());
+  }
+
+  count(group) {
+    const shown = Object.keys(COUNTERS).filter((each) => !group.coordinated || !["notifications", "reads", "writes"].includes(each)
+      || group.counters[each] > 0).filter((each) => group.coordinated || each !== "requests");
+    keyed(this.counters, shown, String, (each) => html("div", { "data-counter": each, title: COUNTERS[each][1] },
+      html("dt", {}, COUNTERS[each][0]), html("dd", {}, "")), (node, each) => {
+      const value = group.counters[each], text = each.endsWith("_ms") ? seconds(value) : value.toLocaleString("en");
+      const number = node.lastChild, before = number.textContent;
+      say(number, text);
+      node.classList.toggle("alarm", ALARMS.includes(each) && value > 0);
+      if (before && before !== number.textContent && each !== "delivered") light(node);
+    });
+  }
+
+  tell(group) {
+    const known = this.told ?? -1;
+    const fresh = group.feed.filter((each) => each.id > known);
+    for (const each of fresh) {
+      const [sign, word] = SIGNS[each.severity] ?? SIGNS.info;
+      this.feed.prepend(html("li", { class: each.severity },
+        html("span", { class: "when" }, clock(each.at_ms)), html("span", { class: "sign", "aria-hidden": "true" }, sign),
+        html("span", {}, html("span", { class: "spoken" }, word), each.text)));
+    }
+    if (fresh.length) this.told = fresh.at(-1).id;
+    while (this.feed.children.length > group.feed.length) this.feed.lastChild.remove();
+  }
+}

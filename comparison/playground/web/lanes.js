@@ -1,0 +1,256 @@
+// Live lanes of one design: a lane a partition, whom the authority names above, who delivers below. The right edge is
+// now. Everything is placed at its own time in one group, which moves to the left as time passes.
+
+import { clock, html, keyed, printable, put, say, several, styleOf, svg } from "./elements.js";
+import { stretches } from "./model.js";
+
+const TOP = 16, BAR = 10, SECOND = 9, STRIP = 13, GAP = 7, PHASE = 12, AXIS = 16;
+const ROWS_MAX = 3, LETTER = 6.2, LONGEST_MS = 8000;
+const MANY = 12;  // partitions; above, lanes stand closer
+
+// The partitions with an overlap in some design: their lanes are higher in all, so that designs stay side by side.
+export function crowded(groups) {
+  const rows = new Map();
+  for (const group of groups) {
+    for (const [name, found] of byPartition(group.intervals, "delivering"))
+      if (stretches(found).some((each) => each.members.length > 1))
+        rows.set(name, Math.max(rows.get(name) ?? 2, Math.min(ROWS_MAX, 1 + Math.max(...packed(found)))));
+  }
+  return rows;
+}
+
+function byPartition(intervals, kind) {
+  const found = new Map();
+  for (const each of intervals)
+    if (each.kind === kind) found.set(each.partition, [...(found.get(each.partition) ?? []), each]);
+  return found;
+}
+
+// The row of each interval: the first one that is free when it begins.
+function packed(intervals) {
+  const ends = [];
+  return intervals.map((each) => {
+    const row = ends.findIndex((end) => end <= each.from_ms);
+    const found = row >= 0 ? row : ends.length;
+    ends[found] = each.to_ms ?? Infinity;
+    return Math.min(found, ROWS_MAX - 1);
+  });
+}
+
+// Whether one interval begins with the other and goes on as long: the name would stand twice.
+function covers(one, other) {
+  return Math.abs(one.from_ms - other.from_ms) < 1500 && (one.to_ms ?? Infinity) >= (other.to_ms ?? Infinity) - 500;
+}
+
+export class Lanes {
+  constructor(group) {
+    this.authority = group.coordinated ? "the coordinator" : "ZooKeeper";
+    this.items = [];
+    this.windowMs = 60_000;
+    this.names = svg("svg", { class: "lane-names", "aria-hidden": "true" });
+    this.moving = svg("g");
+    this.plot = svg("svg", { class: "lane-plot", role: "img" }, this.moving);
+    this.nows = svg("svg", { class: "lane-nows", "aria-hidden": "true" });
+    this.rows = html("tbody");
+    this.root = html("section", { class: "lanes", "data-part": "lanes", "aria-label": `Lanes of ${group.design}` },
+      html("p", { class: "lane-key faint" }, `Above: whom ${this.authority} names. Below: who delivers. Now is at the right.`),
+      html("div", { class: "lane-figure" }, this.names, this.plot, this.nows),
+      html("details", {}, html("summary", {}, "As a table"), html("div", { class: "scroll", tabindex: 0, role: "region",
+        "aria-label": `Partitions of ${group.design}` },
+        html("table", {}, html("thead", {}, html("tr", {}, ...["partition", "named", "delivered by", "log end",
+          "delivered", "committed"].map((name) => html("th", { scope: "col" }, name)))), this.rows))));
+    this.sizes = new ResizeObserver(() => this.resized());
+    this.sizes.observe(this.plot);
+  }
+
+  resized() {
+    this.width = this.plot.clientWidth;
+    this.tick(this.nowMs ?? 0, true);
+    this.move(this.nowMs ?? 0);
+  }
+
+  // -- what has changed ------------------------------------------------------------------------------------------------
+
+  update(group, now, rowsOf) {
+    const signature = [group.intervals.map((each) => `${each.id}:${each.to_ms}`).join(), [...rowsOf].join(),
+      group.partitions.map((each) => each.name).join(), group.members.map((each) => each.name).join()].join("|");
+    if (signature !== this.signature) {
+      this.signature = signature;
+      this.draw(group, rowsOf);
+      this.tick(now.at_ms, true);
+    }
+    this.drawNow(group);
+    this.tabulate(group);
+  }
+
+  draw(group, rowsOf) {
+    const named = byPartition(group.intervals, "named"), delivering = byPartition(group.intervals, "delivering");
+    const gap = group.partitions.length > MANY ? 3 : GAP;
+    this.items = [];
+    this.layout = new Map();
+    this.moving.replaceChildren();
+    this.names.replaceChildren();
+    let y = TOP;
+    for (const { name } of group.partitions) {
+      const rows = rowsOf.get(name) ?? 1, height = BAR + (rows - 1) * SECOND;
+      this.layout.set(name, { named: y, delivering: y + BAR + 1 });
+      this.name(name, y + BAR + 4);
+      this.lane(y, height, rows > 1, named.get(name) ?? [], delivering.get(name) ?? []);
+      y += BAR + 1 + height + (rows > 1 ? STRIP : 0) + gap;
+    }
+    const phases = y + 2;
+    y = this.members(group, phases);
+    this.faults(group, y);
+    this.height = y + AXIS;
+    this.axis = svg("g", { class: "axis" });
+    this.moving.append(this.axis);
+    for (const each of [this.names, this.plot, this.nows]) put(each, "height", this.height);
+  }
+
+  name(text, y) {
+    const shown = printable(text), short = shown.length > 14 ? `…${shown.slice(-13)}` : shown;
+    this.names.append(svg("text", { x: "100%", dx: -6, y, "text-anchor": "end" }, short));
+  }
+
+  lane(y, height, hasRoom, named, delivering) {
+    const below = y + BAR + 1, found = stretches(delivering), rows = packed(delivering);
+    for (const each of stretches(named)) if (!each.members.length) this.bar(each, y, BAR, "gap", "", "nobody is named");
+    for (const each of found) if (!each.members.length) this.bar(each, below, height, "gap", "nobody", "nobody delivers");
+    for (const each of named) this.bar(each, y, BAR, `bar ${styleOf(each.member)}`, each.member, `${each.member} is named`);
+    delivering.forEach((each, place) => {
+      const top = rows[place] ? below + BAR + (rows[place] - 1) * SECOND : below;
+      const label = named.some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
+      this.bar(each, top, rows[place] ? SECOND : BAR, `bar ${styleOf(each.member)}`, label, `${each.member} delivers ${each.partition}`);
+    });
+    for (const each of found) {
+      if (each.members.length < 2) continue;
+      const who = each.members.join(" + ");
+      this.bar(each, below - 1, height + 2, "frame", "", `${who} deliver at once`);
+      this.bar(each, below + height, STRIP, "both", hasRoom ? [`two deliver: ${who}`, who] : who, `${who} deliver at once`);
+    }
+  }
+
+  members(group, y) {
+    const phases = group.intervals.filter((each) => each.kind === "phase");
+    for (const { name } of group.members) {
+      const own = phases.filter((each) => each.member === name);
+      this.name(`${name} phase`, y + PHASE - 3);
+      this.moving.append(svg("path", { class: "base", d: `M0 ${y + PHASE - 1}h1e7` }));
+      for (const each of own)
+        this.bar(each, y, PHASE - 3, `phase ph-${each.label.replace(/\W/g, "")}`, each.label, `${name}: ${each.label}`);
+      y += PHASE;
+    }
+    return y;
+  }
+
+  faults(group, bottom) {
+    for (const each of group.intervals) {
+      if (each.kind !== "fault") continue;
+      const band = this.bar(each, TOP - 2, bottom - TOP + 2, "band", "", `${each.member}: ${each.label}`);
+      this.moving.prepend(band);
+      this.mark(each.from_ms, "begin", bottom, `${each.label} ${each.member}`);
+      if (each.to_ms !== null) this.mark(each.to_ms, "heal", bottom, `${each.member} ends`);
+    }
+  }
+
+  // A bar from one time to another; its label stays in sight while it reaches out of the picture.
+  bar(each, y, height, style, label, hint) {
+    const node = svg("rect", { class: style, y, height, rx: style.startsWith("bar") ? 1.5 : 0 }, svg("title", {}, hint));
+    this.moving.append(node);
+    const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean) };
+    if (item.labels.length) {
+      item.text = svg("text", { class: style === "both" ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
+      this.moving.append(item.text);
+    }
+    this.items.push(item);
+    return node;
+  }
+
+  mark(at_ms, style, bottom, label) {
+    const node = svg("path", { class: style, d: `M0 ${TOP - 4}V${bottom}` });
+    const text = svg("text", { class: "fault-name", y: TOP - 5 }, label);
+    this.moving.append(node, text);
+    this.items.push({ at_ms, node, text, label });
+  }
+
+  // -- as time passes --------------------------------------------------------------------------------------------------
+
+  // Several times a second: lengthens open bars, keeps labels in sight, writes the axis.
+  tick(nowMs, all = false) {
+    this.nowMs = nowMs;
+    if (!this.width || !this.axis) return;
+    const scale = this.width / this.windowMs, left = nowMs - this.windowMs, right = nowMs + LONGEST_MS;
+    for (const item of this.items) {
+      if (item.at_ms !== undefined) this.placeMark(item, scale, left);
+      else this.placeBar(item, scale, left, right, nowMs, all);
+    }
+    this.writeAxis(scale, left, nowMs);
+  }
+
+  placeMark(item, scale, left) {
+    const x = item.at_ms * scale;
+    put(item.node, "transform", `translate(${x.toFixed(1)} 0)`);
+    put(item.text, "x", (x + 3).toFixed(1));
+    item.text.style.visibility = item.at_ms >= left - 3000 ? "" : "hidden";
+  }
+
+  placeBar(item, scale, left, right, nowMs, all) {
+    const from = Math.max(item.from_ms, left - LONGEST_MS), to = Math.min(item.to_ms ?? Infinity, right);
+    const isHidden = to < left - LONGEST_MS;
+    item.node.style.display = isHidden ? "none" : "";
+    if (!isHidden && (all || item.to_ms === null || item.from_ms < left)) {
+      put(item.node, "x", (from * scale).toFixed(1));
+      put(item.node, "width", Math.max(1, (to - from) * scale).toFixed(1));
+    }
+    if (!item.text) return;
+    const seenFrom = Math.max(item.from_ms, left), seenTo = Math.min(item.to_ms ?? Infinity, nowMs);
+    const room = (seenTo - seenFrom) * scale - 5;
+    say(item.text, item.labels.find((label) => printable(label).length * LETTER <= room) ?? "");
+    put(item.text, "x", (seenFrom * scale + 3).toFixed(1));
+  }
+
+  writeAxis(scale, left, nowMs) {
+    const step = this.windowMs > 60_000 ? 30_000 : this.width < 320 ? 20_000 : 10_000, times = [];
+    for (let at = Math.max(0, Math.ceil(left / step) * step); at <= nowMs; at += step) times.push(at);
+    keyed(this.axis, times, String,
+      (at) => svg("text", { class: "at", y: this.height - 4 }, clock(at)),
+      (node, at) => put(node, "x", (at * scale).toFixed(1)));
+  }
+
+  // Each frame.
+  move(nowMs) {
+    if (this.width) put(this.moving, "transform", `translate(${(this.width - nowMs * this.width / this.windowMs).toFixed(1)} 0)`);
+  }
+
+  // -- the present, in words -------------------------------------------------------------------------------------------
+
+  drawNow(group) {
+    keyed(this.nows, group.partitions, (each) => each.name,
+      () => svg("g", {}, svg("text", { x: 5 }), svg("text", { x: 5 })),
+      (node, each) => {
+        const place = this.layout?.get(each.name), [named, delivers] = node.children;
+        if (!place) return;
+        put(named, "y", place.named + BAR - 1);
+        put(delivers, "y", place.delivering + BAR - 1);
+        say(named, each.owner || "–");
+        const twice = each.deliverers.length > 1;
+        say(delivers, twice ? `⚠ ${each.deliverers.join("+")}` : each.deliverers[0] ?? "nobody");
+        put(delivers, "class", twice ? "bad" : each.deliverers.length ? "" : "doubt");
+      });
+    const twice = group.partitions.filter((each) => each.deliverers.length > 1);
+    put(this.plot, "aria-label", `Ownership of ${several(group.partitions.length, "partition")} in ${printable(group.design)}: `
+      + `${twice.length ? `${twice.length} delivered by two members now` : "none delivered by two members now"}. `
+      + "The table below says the same.");
+  }
+
+  tabulate(group) {
+    keyed(this.rows, group.partitions, (each) => each.name,
+      (each) => html("tr", {}, html("th", { scope: "row" }, each.name), ...Array.from({ length: 5 }, () => html("td"))),
+      (row, each) => {
+        const texts = [each.owner || "nobody", each.deliverers.join(" and ") || "nobody", each.end, each.delivered, each.committed];
+        texts.forEach((text, place) => say(row.children[place + 1], String(text)));
+        row.classList.toggle("bad", each.deliverers.length > 1);
+      });
+  }
+}
+

@@ -1,0 +1,125 @@
+// The members of one design as cards, with what can be done to each, and what can be done to the whole group.
+
+import { html, keyed, light, put, say, several, swatch } from "./elements.js";
+
+const SLOW_MS = 200, PARTITIONS = 2;
+const RATES = [0, 10, 20, 50, 100, 200, 500, 1000];
+
+// Each button is one of two commands, by the member's state. Their places stay, so that the focus does, too.
+const BUTTONS = [
+  { start: "Start", leave: "Leave" },
+  { kill: "Kill" },
+  { freeze: "Freeze", continue: "Continue" },
+  { cut: "Cut off", heal: "Heal" },
+  { slow: "Slow down" },
+];
+// As in comparison/playground/commands.py; a test compares them.
+export const POSSIBLE = {
+  pending: ["kill"],
+  running: ["leave", "kill", "freeze", "cut", "slow"],
+  frozen: ["continue", "kill"],
+  cut: ["kill", "heal", "slow"],
+  ended: ["start"],
+};
+const STATES = { pending: "starting", running: "running", frozen: "frozen", cut: "cut off", ended: "ended" };
+
+// `give` sends a command to this design, or to every one, and `toWhom` says to which.
+export class Members {
+  constructor(group, give, toWhom) {
+    this.design = group.design;
+    this.give = give;
+    this.toWhom = toWhom;
+    this.hasSteps = group.table.length > 0;
+    this.cards = html("div", { class: "cards" });
+    this.rate = html("span", { class: "rate" });
+    this.all = html("div", { class: "tools group-tools" },
+      this.button("Add one", () => this.give({ type: "add-members", count: 1 }, "add one member")),
+      this.button("Add five", () => this.give({ type: "add-members", count: 5 }, "add five members")),
+      this.button(`Add ${PARTITIONS} partitions`, () => this.give({ type: "add-partitions", count: PARTITIONS }, "add partitions")),
+      this.button("Slower", () => this.change(-1)), this.rate, this.button("Faster", () => this.change(1)));
+    this.root = html("section", { class: "members", "data-part": "members" },
+      html("h3", {}, `Members of ${group.design}`), this.all, this.cards);
+  }
+
+  button(label, does) {
+    return html("button", { type: "button", onclick: does, "data-does": label }, label);
+  }
+
+  change(direction) {
+    const rates = RATES.filter((each) => each <= this.limits.rate);
+    const next = direction > 0 ? rates.find((each) => each > this.now.rate) : rates.findLast((each) => each < this.now.rate);
+    if (next !== undefined) this.give({ type: "rate", per_second: next }, `produce ${next} records a second`);
+  }
+
+  update(group, limits) {
+    this.now = group;
+    this.limits = limits;
+    say(this.rate, `${several(group.rate, "record")}/s`);
+    for (const button of this.all.querySelectorAll("button"))
+      put(button, "aria-label", `${button.dataset.does} in ${this.toWhom(this.design)}`);
+    keyed(this.cards, group.members, (each) => each.name, (each) => this.card(each), (card, each) => this.show(card, each));
+  }
+
+  card({ name }) {
+    const card = html("article", { class: "card" },
+      html("h4", {}, swatch(name), html("span", { class: "name" }, name), html("span", { class: "state" }), html("span", { class: "leads" })),
+      html("p", { class: "about" }), html("p", { class: "faint id" }));
+    const buttons = html("div", { class: "buttons" });
+    for (const _ of BUTTONS) buttons.append(html("button", { type: "button", onclick: (event) => this.act(name, event.currentTarget) }));
+    if (this.hasSteps) buttons.append(html("button", { type: "button", class: "step-by-step", onclick: () => this.step(name) }, "Step by step"));
+    card.append(buttons);
+    return card;
+  }
+
+  member(name) {
+    return this.now.members.find((each) => each.name === name);
+  }
+
+  show(card, member) {
+    const [, name, state, leads] = card.querySelector("h4").childNodes;
+    say(name, member.process);
+    say(state, STATES[member.state] + (member.state === "ended" && member.ended ? `: ${member.ended}` : ""));
+    say(leads, member.leads ? "leader" : "");
+    if (card.dataset.state && card.dataset.state !== member.state) light(card);
+    card.dataset.state = member.state;
+    say(card.querySelector(".about"), this.about(member));
+    say(card.querySelector(".id"), member.id || "no id yet");
+    const buttons = [...card.querySelectorAll(".buttons button")];
+    BUTTONS.forEach((each, place) => this.showButton(buttons[place], each, member));
+    if (this.hasSteps) {
+      put(buttons.at(-1), "aria-pressed", String(member.stepping));
+      put(buttons.at(-1), "aria-label", `Step by step: ${member.name} in ${this.design}`);
+      put(buttons.at(-1), "aria-disabled", String(member.state === "ended"));
+    }
+  }
+
+  about(member) {
+    if (member.state === "ended") return "delivers nothing";
+    const what = member.delivers.length ? `owns ${member.delivers.join(", ")}` : "owns nothing";
+    return what + (member.rebalancing ? `; rebalances: ${member.rebalancing}` : "")
+      + (member.delay_ms ? `; ${member.delay_ms} ms a record` : "");
+  }
+
+  showButton(button, labels, member) {
+    const can = POSSIBLE[member.state], actions = Object.keys(labels);
+    const action = actions.find((each) => can.includes(each)) ?? actions.find((each) => each !== "start") ?? actions[0];
+    const label = action === "slow" && member.delay_ms ? "Full speed" : labels[action];
+    say(button, label);
+    button.dataset.action = action;
+    put(button, "aria-disabled", String(!can.includes(action)));
+    put(button, "aria-label", `${label} ${member.name} in ${this.toWhom(this.design)}`);
+  }
+
+  act(name, button) {
+    if (button.getAttribute("aria-disabled") === "true") return;
+    const action = button.dataset.action, command = { type: "member", action, member: name };
+    if (action === "slow") command.delay_ms = this.member(name).delay_ms ? 0 : SLOW_MS;
+    this.give(command, `${button.textContent.toLowerCase()} ${name}`);
+  }
+
+  step(name) {
+    const member = this.member(name);
+    if (member.state === "ended") return;
+    this.give({ type: "stepping", member: name, on: !member.stepping }, `step ${name}`, true);
+  }
+}

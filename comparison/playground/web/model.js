@@ -1,0 +1,88 @@
+// The game as the page knows it: a snapshot, and each increment applied to it. The same in Python, and compared with
+// it by a test: comparison/playground/applying.py.
+
+export const natural = (one, other) => one.localeCompare(other, "en", { numeric: true });
+
+function replaced(list, item, key, order) {
+  const at = list.findIndex((each) => each[key] === item[key]);
+  if (at >= 0) list[at] = item;
+  else {
+    list.push(item);
+    list.sort((one, other) => order(one[key], other[key]));
+  }
+}
+
+const bySize = (one, other) => one - other;
+const byText = (one, other) => (one < other ? -1 : Number(one > other));
+
+const CHANGES = {
+  member: (group, change) => replaced(group.members, change.member, "name", natural),
+  partition: (group, change) => replaced(group.partitions, change.partition, "name", natural),
+  counters: (group, change) => { group.counters = change.counters; },
+  znodes: (group, change) => {
+    for (const each of change.put) replaced(group.znodes, each, "path", byText);
+    const gone = new Set(change.gone);
+    if (gone.size) group.znodes = group.znodes.filter((each) => !gone.has(each.path));
+  },
+  coordinator: (group, change) => { group.coordinator = change.coordinator; },
+  waiting: (group, change) => { group.waiting = change.waiting; },
+  said: (group, change, limits) => {
+    group.feed.push(change.sentence);
+    group.feed.splice(0, group.feed.length - limits.feed);
+  },
+  interval: (group, change) => replaced(group.intervals, change.interval, "id", bySize),
+  rate: (group, change) => { group.rate = change.rate; },
+};
+
+// Changes the snapshot. False if increments are missing between the two.
+export function apply(now, increment) {
+  if (increment.seq !== now.seq + 1) return false;
+  for (const change of increment.changes) {
+    if (change.type === "status") {
+      for (const name of ["status", "reason", "run_folder", "report"]) now[name] = change[name];
+      continue;
+    }
+    const group = now.groups.find((each) => each.design === change.design);
+    if (group) CHANGES[change.type]?.(group, change, now.limits);
+  }
+  now.seq = increment.seq;
+  now.at_ms = increment.at_ms;
+  const oldest = now.at_ms - now.limits.lanes_ms;
+  for (const group of now.groups) {
+    if (group.intervals.some((each) => each.to_ms !== null && each.to_ms < oldest))
+      group.intervals = group.intervals.filter((each) => each.to_ms === null || each.to_ms >= oldest);
+  }
+  return true;
+}
+
+// Stretches of time with the members that deliver in them, from the first interval on; the last one may be open.
+export function stretches(intervals) {
+  const edges = [];
+  for (const each of intervals) {
+    edges.push([each.from_ms, 1, each.member]);
+    if (each.to_ms !== null) edges.push([each.to_ms, -1, each.member]);
+  }
+  edges.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  const found = [], counts = new Map();
+  edges.forEach(([at_ms, change, member], place) => {
+    const count = (counts.get(member) ?? 0) + change;
+    if (count > 0) counts.set(member, count);
+    else counts.delete(member);
+    const to_ms = edges[place + 1]?.[0] ?? null;
+    if (to_ms === at_ms) return;
+    const members = [...counts.keys()].sort(natural), last = found.at(-1);
+    if (last && last.members.join() === members.join()) last.to_ms = to_ms;
+    else found.push({ from_ms: at_ms, to_ms, members });
+  });
+  return found;
+}
+
+// What is to be seen at a glance: the worst first.
+export function glance(group) {
+  const started = group.partitions.filter((each) => each.delivered > 0 || each.deliverers.length || each.owner);
+  const twice = started.filter((each) => each.deliverers.length > 1);
+  const unowned = started.filter((each) => !each.deliverers.length);
+  if (twice.length) return { kind: "alarm", twice, unowned };
+  if (unowned.length) return { kind: "notice", twice, unowned };
+  return { kind: started.length ? "good" : "idle", twice, unowned };
+}

@@ -1,0 +1,144 @@
+// The playground's page: it follows the game, shows each design in a column, and sends commands.
+
+import { Connection } from "./connection.js";
+import { clock, html, put, say } from "./elements.js";
+import { GroupColumn } from "./group.js";
+import { crowded } from "./lanes.js";
+import { Tours } from "./tours.js";
+
+const BEHIND_MS = 250;    // the picture is a little late, so that bars end where they end, not before
+const AHEAD_MS = 1500;    // how far it goes on without news
+const TICK_MS = 250;
+const STATUS = {
+  starting: "ZooKeeper, brokers and members are starting", running: "Running", analysing: "Ended; what was played is being analysed",
+  ended: "Ended", failed: "The game has failed",
+};
+const part = (name) => document.getElementById(name);
+const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
+const columns = new Map();
+let game = null, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true;
+
+// -- commands -----------------------------------------------------------------------------------------------------------
+
+const isEverywhere = () => document.querySelector("[name=where]:checked").value === "every";
+const toWhom = (design) => (isEverywhere() && game.groups.length > 1 ? game.groups.map((each) => each.design).join(" and ") : design);
+
+async function give(command, label = "") {
+  const answer = await connection.send(command);
+  const what = label || command.type;
+  say(part("said"), answer.accepted ? `Sent: ${what}${answer.reason ? `. ${answer.reason}` : ""}` : `Refused: ${what}. ${answer.reason}`);
+  part("said").classList.toggle("bad", !answer.accepted);
+  return answer;
+}
+
+const giveFrom = (design) => (command, label, isHereOnly = false) =>
+  give({ ...command, designs: isEverywhere() && !isHereOnly ? [] : [design] }, label);
+
+// -- what is shown ------------------------------------------------------------------------------------------------------
+
+function columnOf(group) {
+  const column = new GroupColumn(group, giveFrom(group.design), toWhom);
+  columns.set(group.design, column);
+  part("groups").append(column.root);
+  part("jump").append(html("a", { href: `#design-${group.design}` }, group.design));
+  return column;
+}
+
+function draw() {
+  isDrawn = true;
+  const rowsOf = crowded(game.groups);
+  for (const group of game.groups) (columns.get(group.design) ?? columnOf(group)).update(group, game, rowsOf);
+  const text = STATUS[game.status] + (game.reason ? `: ${game.reason}` : "");
+  say(part("status"), text);
+  document.body.dataset.status = game.status;
+  part("stop").disabled = !["starting", "running"].includes(game.status);
+  tours.update(game);
+  showEnd();
+}
+
+function showEnd() {
+  const root = part("ended"), isEnd = ["analysing", "ended", "failed"].includes(game.status);
+  const key = `${game.status}|${game.report}|${game.run_folder}|${game.reason}`;
+  root.hidden = !isEnd;
+  if (!isEnd || root.dataset.key === key) return;
+  root.dataset.key = key;
+  const said = [html("h2", {}, STATUS[game.status])];
+  if (game.reason) said.push(html("p", {}, game.reason));
+  if (game.run_folder) said.push(html("p", {}, "What was played is in ", html("code", {}, game.run_folder)));
+  if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report"),
+    ", which stays as ", html("code", {}, game.report)));
+  root.replaceChildren(...said);
+}
+
+// The time that the right edge of the lanes shows.
+function shownMs(at) {
+  if (game.status === "ended" || game.status === "failed" || stands.matches) return game.at_ms;
+  return Math.max(0, game.at_ms + Math.min(at - receivedAt, AHEAD_MS) - BEHIND_MS);
+}
+
+function frame(at) {
+  if (game) {
+    if (!isDrawn) draw();
+    const now = shownMs(performance.now());
+    const isTick = at - tickedAt >= TICK_MS;
+    if (isTick) tickedAt = at;
+    if (!isHeld) {
+      for (const column of columns.values()) {
+        if (isTick) column.lanes.tick(now);
+        column.lanes.move(now);
+      }
+    }
+    if (isTick) document.title = `${clock(now)} Playground of rebalance-lab`;
+  }
+  requestAnimationFrame(frame);
+}
+
+function hold() {
+  isHeld = !isHeld;
+  put(part("hold"), "aria-pressed", String(isHeld));
+}
+
+// -- beginning ----------------------------------------------------------------------------------------------------------
+
+const tours = new Tours(part("tour"), (command) => give(command));
+const connection = new Connection((now) => {
+  game = now;
+  receivedAt = performance.now();
+  isDrawn = false;
+}, (text) => {
+  say(part("connection"), text);
+  part("connection").classList.toggle("banner", Boolean(text));
+});
+requestAnimationFrame(frame);
+
+part("hold").addEventListener("click", hold);
+part("tours-button").addEventListener("click", () => tours.toggle());
+part("keys-button").addEventListener("click", () => part("keys").showModal());
+part("stop").addEventListener("click", () => part("stopping").showModal());
+part("stopping").addEventListener("close", () => {
+  if (part("stopping").returnValue === "stop") give({ type: "stop" }, "stop");
+  part("stopping").returnValue = "";
+});
+part("window").addEventListener("change", (event) => {
+  for (const { lanes } of columns.values()) {
+    lanes.windowMs = Number(event.target.value);
+    lanes.resized();
+  }
+});
+for (const each of document.querySelectorAll("[name=where]")) each.addEventListener("change", () => { isDrawn = false; });
+
+function turn() {
+  document.querySelector("[name=where]:not(:checked)").click();
+}
+
+const KEYS = {
+  n: () => [...columns.values()].some((each) => each.steps?.letGo()), b: turn, h: hold, t: () => tours.toggle(),
+  "?": () => part("keys").showModal(),
+};
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.matches("select, textarea, input:not([type=radio], [type=checkbox])");
+  if (event.ctrlKey || event.altKey || event.metaKey || isTyping || document.querySelector("dialog[open]")) return;
+  if (!part("keys-on").checked || !Object.hasOwn(KEYS, event.key)) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});

@@ -1,0 +1,53 @@
+// Step by step: a member that waits before each ZooKeeper operation, and its row in the table of a rebalance.
+
+import { html, keyed, say, several } from "./elements.js";
+
+export class Steps {
+  constructor(group, give) {
+    this.design = group.design;
+    this.give = give;
+    this.waiting = html("ul", { class: "waiting" });
+    this.empty = html("p", { class: "faint" }, "Press “Step by step” at a member: it then waits before each of its ZooKeeper operations, until you let it go.");
+    this.rows = html("tbody");
+    this.root = html("section", { class: "steps", "data-part": "steps" }, html("h3", {}, "Step by step"), this.empty, this.waiting,
+      html("details", {}, html("summary", {}, "The table of a rebalance"), html("div", { class: "scroll", tabindex: 0, role: "region",
+        "aria-label": "The table of a rebalance" }, html("table", {}, html("thead", {}, html("tr", {},
+        ...["step", "phase", "what it does", "requests", "here"].map((name) => html("th", { scope: "col" }, name)))), this.rows))));
+    this.details = this.root.querySelector("details");
+  }
+
+  update(group) {
+    const order = [...group.waiting].sort((one, other) => one.since_ms - other.since_ms);
+    this.first = order[0]?.member;
+    this.empty.hidden = order.length > 0 || group.members.some((each) => each.stepping);
+    const before = this.waiting.children.length;
+    keyed(this.waiting, order, (each) => each.member, (each) => this.item(each), (node, each) => {
+      say(node.querySelector(".operation"), `${each.operation} ${each.path}`);
+      say(node.querySelector(".row-of"), (each.step ? ` (${each.step})` : "") + (each.behind ? `, ${several(each.behind, "operation")} behind it` : ""));
+      say(node.querySelector("kbd"), each.member === this.first ? "n" : "");
+    });
+    if (!before && order.length) this.details.open = true;
+    const here = new Map();
+    for (const each of order) for (const row of each.rows) here.set(row, [...(here.get(row) ?? []), each.member]);
+    keyed(this.rows, group.table.map((row, place) => ({ ...row, place })), (each) => String(each.place), (each) => html("tr", {},
+      html("th", { scope: "row" }, each.step), html("td", {}, each.phase), html("td", { class: "wrap" }, each.does),
+      html("td", { class: "wrap" }, each.requests), html("td", { class: "here" })), (row, each) => {
+      const who = here.get(each.place) ?? [];
+      say(row.lastChild, who.join(", "));
+      row.classList.toggle("now", who.length > 0);
+      if (who.length) row.setAttribute("aria-current", "step");
+      else row.removeAttribute("aria-current");
+    });
+  }
+
+  item({ member }) {
+    return html("li", {}, html("span", {}, `${member} waits before `, html("code", { class: "operation" }), html("span", { class: "row-of" })), " ",
+      html("button", { type: "button", onclick: () => this.letGo(member) }, `Let ${member} go`), " ", html("kbd"));
+  }
+
+  // The member that waits longest, if none is named.
+  letGo(member = this.first) {
+    if (member) this.give({ type: "let-go", member }, `let ${member} go`, true);
+    return Boolean(member);
+  }
+}

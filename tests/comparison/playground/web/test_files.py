@@ -1,0 +1,55 @@
+"""The page's files: all are there, and agree with what they repeat."""
+
+from __future__ import annotations
+
+import re
+
+from jinja2 import Environment, PackageLoader
+
+from comparison.playground.web.files import machines, page_files
+from comparison.report.drawing.members import COLOURS, PATTERNS
+from coordinator.groups.classic.states import GroupState
+from kernel.designs import COORDINATED
+
+
+def text(name):
+    return page_files()[name].content.decode()
+
+
+def test_everything_that_the_page_names_is_served():
+    files = page_files()
+    named = set(re.findall(r'(?:src|href)="([\w.]+)"', text("")))
+    for name in files:
+        if name.endswith(".js"):
+            named |= set(re.findall(r'from "\./([\w.]+)"', text(name)))
+            named |= set(re.findall(r'fetch\("([\w.]+\.json)"\)', text(name)))
+    assert named <= files.keys()
+    assert {"page.js", "page.css", "lanes.css", "tours.json", "machines.json", "model.js"} <= named
+
+
+def test_nothing_in_the_files_names_another_host():
+    svg = "http://www.w3.org/2000/svg"
+    for name in page_files():
+        assert "//" not in re.sub(r"^\s*//.*$|  // .*$", "", text(name).replace(svg, ""), flags=re.M), name
+
+
+def test_members_look_as_in_the_report():
+    drawn = Environment(loader=PackageLoader("comparison.report", "drawing"), trim_blocks=True, lstrip_blocks=True)
+    assert drawn.get_template("patterns.svg.j2").render(colours=COLOURS).strip() in text("")
+    assert f"COLOURS = {len(COLOURS)}, PATTERNS = {PATTERNS};" in text("elements.js")
+
+
+def test_every_coordinated_design_has_the_moves_of_its_table():
+    found = machines()
+    assert tuple(found) == COORDINATED
+    states = {state.value for state in GroupState}
+    for moves in found.values():
+        assert {each for from_, to, _ in moves for each in (from_, to)} == states
+    eager = {(from_, to): reasons for from_, to, reasons in found["eager"]}
+    assert eager["PreparingRebalance", "CompletingRebalance"] == ["join completed"]
+
+
+def test_every_move_but_those_to_the_end_has_a_line():
+    drawn = set(re.findall(r'"(\w+ \w+)": "M', text("machine.js")))
+    moves = {f"{from_} {to}" for each in machines().values() for from_, to, _ in each if to != "Dead"}
+    assert drawn == moves

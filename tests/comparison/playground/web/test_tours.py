@@ -1,0 +1,95 @@
+"""The guided tours: what they send is valid, and what they name exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from comparison.playground import commands as c
+from comparison.playground import messages as m
+from comparison.playground.web.files import page_files
+from kernel.designs import DESIGN_NAMES
+
+PARTS = {"glance", "counters", "lanes", "members", "coordinator", "znodes", "steps", "feed"}
+
+
+class Seen(msgspec.Struct, forbid_unknown_fields=True):
+    design: str
+    counter: str
+    by: int
+    say: str
+
+
+class Step(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    say: str
+    look: str
+    part: str
+    label: str = ""
+    do: list[c.AnyCommand] = []
+    seen: list[Seen] = []
+
+
+class Tour(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    title: str
+    about: str
+    designs: list[str]
+    steps: list[Step]
+
+
+TOURS = msgspec.json.decode(page_files()["tours.json"].content, type=list[Tour])
+
+
+def test_there_are_six_tours():
+    ids = [tour.id for tour in TOURS]
+    assert ids == ["herd", "split-brain", "zombie-commit", "stop-the-world", "static-restart", "cooperative"]
+
+
+@pytest.mark.parametrize("tour", TOURS, ids=[tour.id for tour in TOURS])
+def test_everything_that_a_tour_names_exists(tour):
+    counters = set(m.Counters.__struct_fields__)
+    limits = m.Limits()
+    members = {"m1", "m2", "m3"}
+    assert set(tour.designs) <= set(DESIGN_NAMES)
+    assert 2 <= len(tour.steps) <= 5
+    for step in tour.steps:
+        assert step.part in PARTS
+        assert bool(step.do) == bool(step.label)
+        assert not step.seen or step.do
+        for command in step.do:
+            assert set(command.designs) <= set(tour.designs)
+            if isinstance(command, c.ActOnMember):
+                assert command.member in members
+            if isinstance(command, c.AddMembers):
+                members |= {f"m{len(members) + 1 + number}" for number in range(command.count)}
+        for each in step.seen:
+            assert each.design in tour.designs
+            assert each.counter in counters
+            assert each.by > 0
+    assert len(members) <= limits.members
+
+
+def test_every_tour_acts_on_members_in_states_in_which_they_are():
+    """As if each command had its effect at once."""
+    after = {
+        "cut": "cut",
+        "heal": "running",
+        "freeze": "frozen",
+        "continue": "running",
+        "leave": "ended",
+        "kill": "ended",
+    }
+    for tour in TOURS:
+        states: dict[str, str] = {}
+        for command in (each for step in tour.steps for each in step.do if isinstance(each, c.ActOnMember)):
+            before = states.get(command.member, "running")
+            assert before == {"heal": "cut", "continue": "frozen", "start": "ended"}.get(command.action, "running")
+            states[command.member] = after.get(command.action, "running")
+
+
+def test_parts_that_are_pointed_at_exist():
+    package = Path(c.__file__).parent / "web"
+    sources = "".join(path.read_text() for path in package.glob("*.js"))
+    assert all(f'"data-part": "{part}"' in sources for part in PARTS)

@@ -1,0 +1,124 @@
+"""A game that a test plays by hand, and its server on a thread of its own, for a browser that blocks the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from comparison.playground import commands as c
+from comparison.playground import messages as m
+from comparison.playground.applying import applied
+from comparison.playground.web.server import serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from comparison.playground.web.server import Served
+
+
+class StagedGame:
+    """Implements `comparison.playground.messages.Game`; `kept` increments can be received later."""
+
+    def __init__(self, first: m.Snapshot, *, kept: int = 1000) -> None:
+        self.now = first
+        self.commands: list[c.AnyCommand] = []
+        self.answers: list[c.Answer] = []  #: to the next commands; the others are accepted
+        self.watching = 0
+        self.received = 0  #: items that subscribers were given
+        self._kept = kept
+        self._increments: list[m.Increment] = []
+        self._news = asyncio.Event()
+        self._is_over = False
+
+    def change(self, *changes: m.AnyChange, after_ms: int = 100) -> None:
+        """One increment. On the loop's thread."""
+        increment = m.Increment(seq=self.now.seq + 1, at_ms=self.now.at_ms + after_ms, changes=changes)
+        self.now = applied(self.now, increment)
+        self._increments = [*self._increments, increment][-self._kept :]
+        self._wake()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def snapshot(self) -> m.Snapshot:
+        return self.now
+
+    async def subscribe(self, after: int | None = None) -> AsyncIterator[m.Snapshot | m.Increment]:
+        self.watching += 1
+        try:
+            while True:
+                item = self._next(after)
+                if item is not None:
+                    self.received += 1
+                    after = item.seq
+                    yield item
+                elif self._is_over:
+                    return
+                else:
+                    await self._news.wait()
+        finally:
+            self.watching -= 1
+
+    def _next(self, after: int | None) -> m.Snapshot | m.Increment | None:
+        if after == self.now.seq:
+            return None
+        return next((each for each in self._increments if after is not None and each.seq == after + 1), self.now)
+
+    async def command(self, command: c.AnyCommand) -> c.Answer:
+        self.commands.append(command)
+        return self.answers.pop(0) if self.answers else c.Answer(accepted=True)
+
+
+class ServedGame:
+    """A staged game with its server, used from another thread."""
+
+    def __init__(self, game: StagedGame, served: Served, loop: asyncio.AbstractEventLoop) -> None:
+        self.game, self.served, self._loop = game, served, loop
+
+    @property
+    def address(self) -> str:
+        return self.served.address
+
+    def change(self, *changes: m.AnyChange, after_ms: int = 100) -> None:
+        self._loop.call_soon_threadsafe(lambda: self.game.change(*changes, after_ms=after_ms))
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self.game.end)
+
+
+@contextmanager
+def served_game(first: m.Snapshot) -> Iterator[ServedGame]:
+    """Serve a staged game that begins with this snapshot, until the context ends."""
+    game, ready, found, stop = StagedGame(first), threading.Event(), [], []
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        async with serving(game) as served:
+            loop = asyncio.get_running_loop()
+            found.append(ServedGame(game, served, loop))
+            stop.append(lambda: loop.call_soon_threadsafe(over.set))
+            ready.set()
+            await over.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(30), "the server did not start in 30 s"
+        yield found[0]
+    finally:
+        for each in stop:
+            each()
+        thread.join(30)
