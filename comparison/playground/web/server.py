@@ -25,7 +25,7 @@ from comparison.playground.web.files import page_files
 from comparison.playground.web.guard import HEADERS, REPORT_POLICY, new_token, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
     from comparison.playground.messages import Game
 
@@ -41,7 +41,6 @@ COMMANDS_MAX = 16
 SLOW_S = 10.0
 #: How soon a page comes back that has lost its connection.
 RETRY_MS = 1000
-TEXT = "text/plain"
 JSON = "application/json"
 
 
@@ -66,14 +65,17 @@ class PlaygroundServer:
         self._files = page_files()
         self._streams: set[asyncio.Task[object]] = set()
         self._commands: set[asyncio.Task[Answer]] = set()
+        self._handlers: Mapping[tuple[str, str], Handler] = {
+            ("GET", "events"): self._events,
+            ("GET", "ready"): self._ready,
+            ("GET", "report.html"): self._report,
+            ("POST", "command"): self._command,
+        }
 
     def application(self) -> web.Application:
-        app = web.Application(middlewares=[self._guarded], client_max_size=BODY_MAX)
-        app.router.add_get("/{token}/events", self._events)
-        app.router.add_get("/{token}/ready", self._ready)
-        app.router.add_post("/{token}/command", self._command)
-        app.router.add_get("/{token}/report.html", self._report)
-        app.router.add_get("/{token}/{name:[a-z_.]*}", self._file)
+        app = web.Application(client_max_size=BODY_MAX)
+        # One route for everything: no request passes by the guard.
+        app.router.add_route("*", "/{path:.*}", self._answer)
         app.on_shutdown.append(self._close_streams)
         return app
 
@@ -81,28 +83,24 @@ class PlaygroundServer:
         for stream in list(self._streams):
             stream.cancel()
 
-    @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse strangers, and give every answer its headers; errors are short texts."""
-        given = "".join(request.path.split("/")[1:2])
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        """Refuse strangers, find who answers the others, and give every answer its headers."""
+        given, _, name = request.path.removeprefix("/").partition("/")
         port = request.transport.get_extra_info("sockname")[1] if request.transport else 0
         refused = refusal(request.headers, given=given, token=self.token, port=port)
         if refused is not None:
             return web.Response(status=refused.status, text=refused.reason, headers=HEADERS)
-        try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            text = f"{error.status} {error.reason}"
-            return web.Response(status=error.status, text=text, headers={**HEADERS, **_allow(error)})
+        response = await self._handlers.get((request.method, name), self._file)(request)
         if not response.prepared:
-            for name, value in HEADERS.items():
-                response.headers.setdefault(name, value)
+            for header, value in HEADERS.items():
+                response.headers.setdefault(header, value)
         return response
 
     async def _file(self, request: web.Request) -> web.Response:
-        found = self._files.get(request.match_info["name"])
-        if found is None:
-            raise web.HTTPNotFound
+        """A file of the page, which stands alone after the token."""
+        found = self._files.get(request.path.rpartition("/")[2])
+        if found is None or request.method != "GET" or request.path.count("/") != 2:
+            return web.Response(status=404, text="the playground has no such page")
         return web.Response(body=found.content, content_type=found.type, charset="utf-8")
 
     async def _report(self, _: web.Request) -> web.StreamResponse:
@@ -188,11 +186,6 @@ def _refused(status: int, reason: str) -> web.Response:
 
 def _answered(status: int, answer: Answer) -> web.Response:
     return web.Response(status=status, body=msgspec.json.encode(answer), content_type=JSON)
-
-
-def _allow(error: web.HTTPException) -> dict[str, str]:
-    """The header that belongs to `405 Method Not Allowed`."""
-    return {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
 
 
 @asynccontextmanager
