@@ -238,6 +238,32 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "from_ns": C("begin", _NS),
             "healed_ns": C("end", _NS, "it was not healed"),
         },
+        "course": {
+            "from_ns": C("begin of the interval", _NS),
+            "until_ns": C("its end, not part of it", _NS),
+            "delivered": C("delivered in it, by any member", _RECORDS),
+            "duplicates": C("of these, those that their group had been handed before", _RECORDS),
+            "undelivered": C(
+                "at its end, acknowledged ones behind the furthest delivered one of each partition",
+                _RECORDS,
+                "no acknowledgement was traced",
+            ),
+            "lag": C(
+                "at its end, acknowledged ones behind the committed offset of each partition; without a commit, all "
+                "of this run",
+                _RECORDS,
+                "no acknowledgement was traced",
+            ),
+        },
+        "waits": {
+            "round": C("number of the round, as in `rounds`"),
+            "group_id": C("the consumer group"),
+            "process": C("the member's process"),
+            "member": C("member id", null="it never learned its id, or did not join"),
+            "joined_ns": C("when it asked to join", _NS, "it did not, and the others waited until it was removed"),
+            "waited_ns": C("how long it then waited for another member", "ns"),
+            "is_waited_for": C("it is the last one, for which the others waited"),
+        },
         "quarantine": {
             "file": C("name of the trace file"),
             "line": C("number of the line, from 1; 0: the file as a whole"),

@@ -16,7 +16,9 @@ import pyarrow as pa
 from comparison.metrics import METRICS
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, UNKNOWN_KIND
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
+from comparison.pipeline.figures.waits import WAIT_SCHEMA
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA
+from comparison.pipeline.gold.course import COURSE_SCHEMA
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
 from comparison.pipeline.silver.rounds import PHASE_SCHEMA, ROUND_SCHEMA
@@ -162,6 +164,24 @@ TABLES: Mapping[str, Table] = MappingProxyType(
             "One row a fault of one process.",
             ("fault", "target", "from_ns"),
             "SELECT fault, target, (healed_ns - from_ns) / 1e6 AS lasted_ms FROM 'tables/faults/*.parquet'",
+        ),
+        "course": Table(
+            COURSE_SCHEMA,
+            "course/*.parquet",
+            "One row an interval of the measured stretch of a run: all groups and partitions together. All intervals "
+            "of a run are equally long, the last one may be shorter.",
+            ("from_ns",),
+            "SELECT run_id, max(lag) AS lag_max, sum(duplicates) AS duplicates\n"
+            "FROM 'tables/course/*.parquet' GROUP BY run_id",
+        ),
+        "waits": Table(
+            WAIT_SCHEMA,
+            "waits/*.parquet",
+            "One row a member at the barrier of a coordinator's round, where members wait until the last one has "
+            "joined.",
+            ("round", "process", "member"),
+            "SELECT run_id, round, process, waited_ns / 1e6 AS waited_ms FROM 'tables/waits/*.parquet'\n"
+            "WHERE NOT is_waited_for",
         ),
     }
 )

@@ -233,6 +233,20 @@ class DeliveryBin(msgspec.Struct, frozen=True, kw_only=True):
     records: int
 
 
+class CourseInterval(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in one interval of the measured span, of all groups and partitions together.
+
+    `undelivered` and `lag` are at its end; None: nobody knows how far the logs reached.
+    """
+
+    from_ns: int
+    until_ns: int
+    delivered: int
+    duplicates: int  #: delivered records that the group had been handed before
+    undelivered: int | None  #: records behind the furthest one that was delivered of each partition
+    lag: int | None  #: records behind the committed offset of each partition
+
+
 class TracedOperations(msgspec.Struct, frozen=True, kw_only=True):
     """Traced ZooKeeper operations between two readings of the counters; see `counts.between_readings`."""
 
@@ -316,6 +330,7 @@ class Measured:
     rounds: list[Round] = field(default_factory=list)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     delivered: list[DeliveryBin] = field(default_factory=list)
+    course: list[CourseInterval] = field(default_factory=list)  #: in order
     out_of_order: int = 0  #: polls of a stream that began before the end of its previous one
     operations: list[TracedOperations] = field(default_factory=list)
     bystanders: list[BystanderLatency] = field(default_factory=list)

@@ -37,6 +37,8 @@ from comparison.pipeline.bronze.tables import (
 )
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.figures.waits import wait_table
+from comparison.pipeline.gold.course import course_table
 from comparison.pipeline.gold.partitions import measure_partitions
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import Measured, ProcessEnded
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 #: The folders of the tables that tasks write.
 EVENTS, OWNERSHIP, SEGMENTS, COMMITS = "events", "ownership", "segments", "commits"
 ROUNDS, PHASES, CHANGES, FAULTS = "rounds", "phases", "changes", "faults"
+COURSE, WAITS = "course", "waits"
 
 
 class BrokenRun(Exception):
@@ -288,6 +291,8 @@ OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = {
     PHASES: lambda measured: phase_table(measured.phases),
     CHANGES: lambda measured: change_table(measured.changes),
     FAULTS: lambda measured: fault_table(measured.faults),
+    COURSE: lambda measured: course_table(measured.course),
+    WAITS: wait_table,
 }
 
 

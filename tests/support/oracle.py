@@ -24,6 +24,7 @@ from kernel.trace.reader import Reason, header_of, lines_of
 from tests.support import (
     oracle_bystanders,
     oracle_commits,
+    oracle_course,
     oracle_cover,
     oracle_identities,
     oracle_intervals,
@@ -97,6 +98,7 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
+    found.course = oracle_course.course_of(usable, span)
     found.members = oracle_identities.members_of(usable)
     found.groups = oracle_intervals.groups_of(usable)
     found.mistakable = oracle_identities.mistakable(usable, span, tolerance_ns)

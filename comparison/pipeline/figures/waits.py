@@ -7,19 +7,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comparison.pipeline.measured import GroupMemberLeft
+import pyarrow as pa
+
+from comparison.pipeline.measured import GroupMemberLeft, ProcessEnded
 from comparison.pipeline.result import Phase, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.pipeline.measured import GroupEvent, MemberPhase, Round
+    from comparison.pipeline.measured import GroupEvent, Measured, MemberPhase, Round
 
 _NS_PER_MS = 1_000_000
 #: If a generation begins this long after the last join, the group was waiting for another member.
 _LATE_NS = 200_000_000
+
+#: One row a member at the barrier of a coordinator's round; whoever never came has no `joined_ns`.
+WAIT_SCHEMA = pa.schema(
+    [
+        ("round", pa.int64()),
+        ("group", pa.string()),
+        ("process", pa.string()),
+        ("member", pa.string()),
+        ("joined_ns", pa.int64()),
+        ("waited_ns", pa.int64()),
+        ("is_waited_for", pa.bool_()),
+    ]
+)
 
 
 def phase_times(phases: Iterable[MemberPhase]) -> list[Phase]:
@@ -48,8 +63,65 @@ def waits_of(
     that did not join before the rebalance timeout and stayed in the group (as static members do). `ended` has the end
     of each process that ended.
     """
-    members = _Members(phases, [event for event in group if isinstance(event, GroupMemberLeft)], ended)
-    return [wait for each in rounds if (wait := members.wait(each)) is not None]
+    members = _Members.of(group, phases, ended)
+    return [wait for each in rounds if (barrier := members.barrier(each)) is not None and (wait := _wait(barrier))]
+
+
+def wait_table(measured: Measured) -> pa.Table:
+    """Every member at every barrier: WAIT_SCHEMA."""
+    ended = {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
+    members = _Members.of(measured.group, measured.phases, ended)
+    rows: list[dict[str, Any]] = []
+    for number, each in enumerate(measured.rounds):
+        barrier = members.barrier(each)
+        if barrier is None:
+            continue
+        of_round = {"round": number, "group": each.group}
+        for (process, member), joined_ns in barrier.came.items():
+            waited = 0 if process == barrier.waited_for else barrier.waited_ns(joined_ns)
+            rows.append(
+                {
+                    **of_round,
+                    "process": process,
+                    "member": member or None,
+                    "joined_ns": joined_ns,
+                    "waited_ns": waited,
+                    "is_waited_for": process == barrier.waited_for,
+                }
+            )
+        if barrier.waited_for not in {process for process, _ in barrier.came}:
+            absent = {"process": barrier.waited_for, "member": None, "joined_ns": None, "waited_ns": 0}
+            rows.append({**of_round, **absent, "is_waited_for": True})
+    return pa.Table.from_pylist(rows, WAIT_SCHEMA)
+
+
+class _Barrier(NamedTuple):
+    """A coordinator's round, from its begin until all had joined or been removed."""
+
+    of: Round
+    came: Mapping[tuple[str, str], int]  #: when each (process, member) joined
+    waited_for: str
+    gone: bool  #: who never joined
+    last_ns: int  #: when nobody had to be waited for any more
+    waiting: int
+
+    def waited_ns(self, joined_ns: int) -> int:
+        return max(0, self.last_ns - max(joined_ns, self.of.from_ns))
+
+
+def _wait(barrier: _Barrier) -> Wait | None:
+    waited = [barrier.waited_ns(ns) for (process, _), ns in barrier.came.items() if process != barrier.waited_for]
+    if not waited or barrier.waiting < 1:
+        return None
+    return Wait(
+        generation=barrier.of.generation,
+        from_ms=round(barrier.of.from_ns / _NS_PER_MS, 3),
+        waited_for=barrier.waited_for,
+        gone=barrier.gone,
+        waiting=barrier.waiting,
+        longest_ms=round(max(waited) / _NS_PER_MS, 3),
+        total_ms=round(sum(waited) / _NS_PER_MS, 3),
+    )
 
 
 class _Members:
@@ -67,7 +139,12 @@ class _Members:
             place = each.group, each.process
             self._first_ns[place] = min(each.from_ns, self._first_ns.get(place, each.from_ns))
 
-    def wait(self, each: Round) -> Wait | None:
+    @classmethod
+    def of(cls, group: Iterable[GroupEvent], phases: Sequence[MemberPhase], ended: Mapping[str, int]) -> _Members:
+        return cls(phases, [event for event in group if isinstance(event, GroupMemberLeft)], ended)
+
+    def barrier(self, each: Round) -> _Barrier | None:
+        """None without a coordinator, and where nobody joined."""
         if each.gathered_ns is None:
             return None
         came = self._came(each, each.gathered_ns)
@@ -84,20 +161,8 @@ class _Members:
             name, gone, last_ns = self._process_of(left[-1]), True, left[-1].t_ns
         elif each.gathered_ns - last_ns > _LATE_NS and (missing := self._missing(each, came)):
             name, gone, last_ns = missing[0], True, each.gathered_ns
-        waited = [max(0, last_ns - max(ns, each.from_ns)) for (process, _), ns in came.items() if process != name]
         # A removed member is not counted among the members; a static one still is.
-        waiting = each.members - (0 if left else 1)
-        if not waited or waiting < 1:
-            return None
-        return Wait(
-            generation=each.generation,
-            from_ms=round(each.from_ns / _NS_PER_MS, 3),
-            waited_for=name,
-            gone=gone,
-            waiting=waiting,
-            longest_ms=round(max(waited) / _NS_PER_MS, 3),
-            total_ms=round(sum(waited) / _NS_PER_MS, 3),
-        )
+        return _Barrier(each, came, name, gone, last_ns, each.members - (0 if left else 1))
 
     def _process_of(self, left: GroupMemberLeft) -> str:
         """Whose the member was; of several processes that had the id, the last one before."""

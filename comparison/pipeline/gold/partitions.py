@@ -6,6 +6,8 @@ What is measured of several sets of partitions of one run adds up.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,7 @@ import pyarrow as pa
 
 from comparison.pipeline.gold import cover
 from comparison.pipeline.gold.commits import CommitCounts, final_offsets, judged
+from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS, Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.ownership import authority, believed, delivering
@@ -58,6 +61,7 @@ class PartitionFigures:
     commits: CommitCounts = field(default_factory=CommitCounts)
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
+    course: Course | None = None
     uses: list[Use] = field(default_factory=list)
     groupless: set[str] = field(default_factory=set)
     intervals: pa.Table | None = None  #: INTERVAL_SCHEMA
@@ -81,6 +85,7 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
         committed=commits.commits(),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
+        course=course_of(bundle, context),
         uses=uses_of(pa.concat_tables([believes, delivers]), context),
         groupless=groupless([bundle.claims, bundle.stretches, _started(bundle)], context),
         intervals=pa.concat_tables([believes, names, delivers]),
@@ -226,6 +231,7 @@ def _started(bundle: Bundle) -> pa.Table:
 def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
     """The figures of several sets of partitions of one run together."""
     finals = [part.final_offsets for part in parts if part.final_offsets is not None]
+    courses = [part.course for part in parts if part.course is not None]
     return PartitionFigures(
         coverage=cover.added(part.coverage for part in parts),
         turnover=added_turnover(part.turnover for part in parts),
@@ -240,6 +246,7 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         if finals
         else None,
         out_of_order=sum(part.out_of_order for part in parts),
+        course=reduce(add, courses) if courses else None,
         uses=[use for part in parts for use in part.uses],
         groupless={process for part in parts for process in part.groupless},
     )

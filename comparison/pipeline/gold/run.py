@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from comparison.pipeline.gold.commits import acting_of
+from comparison.pipeline.gold.course import course_rows
 from comparison.pipeline.gold.identities import mistakable
 from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
 from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
@@ -89,6 +90,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         kept=figures.kept,
         delivered=[DeliveryBin(bin=number, records=records) for number, records in bins.items()],
         out_of_order=figures.out_of_order,
+        course=course_rows(figures.course, context.span),
         operations=counts.added_operations(part.operations for part in parts),
         bystanders=bystanders.latencies([part.bystanders for part in parts], context),
         takeovers=list(context.takeovers),

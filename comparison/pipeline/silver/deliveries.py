@@ -25,6 +25,7 @@ from comparison.pipeline.silver.arrays import (
     together,
     total,
 )
+from comparison.pipeline.silver.course import STEP_SCHEMA, intervals_of
 from comparison.pipeline.silver.naming import Names, keys_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Delivered:
     in_rounds: pa.Table = field(default_factory=KEPT_SCHEMA.empty_table)
     stale: int = 0  #: records delivered by a member that was not the owner
     bins: dict[int | None, int] = field(default_factory=dict)  #: records by bin; None: outside of the span
+    steps: pa.Table = field(default_factory=STEP_SCHEMA.empty_table)
 
 
 def claims_of(tables: Tables, context: Context) -> pa.Table:
@@ -162,6 +164,7 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
         in_rounds=_in_rounds(table, t_ns, context) if context.keeps else KEPT_SCHEMA.empty_table(),
         stale=total(records[stale]),
         bins=_binned(t_ns, records, context),
+        steps=_steps(table, order, begins, (t_sorted, columns["first"], columns["last"]), context),
     )
 
 
@@ -189,6 +192,21 @@ def _claims_before(
         begin, end = np.searchsorted(polls, [claimed[low], claimed[low] + 1])
         np.add.at(behind, begin + np.searchsorted(seq[begin:end], claim_seq[low : high + 1]), 1)
     return np.cumsum(behind[:-1])
+
+
+def _steps(
+    table: pa.Table,
+    order: NDArray[np.int64],
+    begins: NDArray[np.bool_],
+    polls: tuple[NDArray[np.int64], ...],
+    context: Context,
+) -> pa.Table:
+    """The stretches cut into intervals of the run's course: STEP_SCHEMA; `polls` are time, first and last offset."""
+    t_ns, first, last = polls
+    at = intervals_of(context.span).numbers(t_ns)
+    rows, final = ends(begins | starts(at))
+    where = table.select([name for name, _ in _WHERE]).take(order[rows]).cast(pa.schema(_WHERE))
+    return pa.table([*where.columns, at[rows], first[rows], last[final] + 1], schema=STEP_SCHEMA)
 
 
 def owners_of(table: pa.Table) -> list[str]:

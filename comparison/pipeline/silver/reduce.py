@@ -15,6 +15,7 @@ import pyarrow as pa
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.silver import bystanders, counts
 from comparison.pipeline.silver.arrays import codes, integers
+from comparison.pipeline.silver.course import PRODUCED_SCHEMA, STEP_SCHEMA, intervals_of, produced_of
 from comparison.pipeline.silver.deliveries import (
     ACK_SCHEMA,
     CLAIM_KINDS,
@@ -42,7 +43,7 @@ _OF_OFFSETS = (*OFFSET_SCHEMA.names, "committed", "member", "stream")
 #: The columns that are needed of some kinds; of the others, only those that are counted by.
 _NEEDED: Mapping[str, Sequence[str]] = {
     "records_delivered": (*STRETCH_SCHEMA.names, "last", "serial_last"),
-    "records_acked": ("topic", "partition", "serial_first", "serial_last"),
+    "records_acked": ("topic", "partition", "first", "last", "serial_first", "serial_last"),
     "authority_named": _OF_NAMING,
     "authority_cleared": _OF_NAMING,
     bystanders.KIND: bystanders.NEEDED,
@@ -71,6 +72,8 @@ class Bundle:
     naming: pa.Table = field(default_factory=NAMING_SCHEMA.empty_table)
     offsets: pa.Table = field(default_factory=OFFSET_SCHEMA.empty_table)
     in_rounds: pa.Table = field(default_factory=KEPT_SCHEMA.empty_table)
+    steps: pa.Table = field(default_factory=STEP_SCHEMA.empty_table)
+    produced: pa.Table = field(default_factory=PRODUCED_SCHEMA.empty_table)
 
     @classmethod
     def joined(cls, parts: Sequence[Bundle]) -> Bundle:
@@ -125,6 +128,8 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> R
             naming=named,
             offsets=offset_rows(tables, context),
             in_rounds=delivered.in_rounds,
+            steps=delivered.steps,
+            produced=produced_of(tables, intervals_of(context.span)),
         ),
         counts=counts.counts_of(tables, context.windows),
         operations=counts.operations_between(tables, context.readings),

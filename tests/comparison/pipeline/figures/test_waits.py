@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from comparison.pipeline.figures.waits import deciders, phase_times, waits_of
-from comparison.pipeline.measured import GroupChanged, GroupEvent, GroupMemberLeft, MemberPhase, Round
+from comparison.pipeline.figures.waits import WAIT_SCHEMA, deciders, phase_times, wait_table, waits_of
+from comparison.pipeline.measured import GroupChanged, GroupEvent, GroupMemberLeft, Measured, MemberPhase, Round
 from comparison.pipeline.silver.rounds import rounds_of
 
 MS = 1_000_000
@@ -151,3 +151,36 @@ def test_phases_by_name() -> None:
 def test_member_that_computes_the_assignment_is_the_leader() -> None:
     phases = [phase("m2", "decide", 9, 10), phase("m1", "decide", 2, 3), phase("m1", "join", 1, 2)]
     assert deciders(phases) == [(2 * MS, "m1"), (9 * MS, "m2")]
+
+
+def at_the_barrier(group_events: list[GroupEvent], phases: list[MemberPhase]) -> list[tuple[Any, ...]]:
+    rounds = rounds_of(group_events, [])
+    table = wait_table(Measured(group=group_events, phases=phases, rounds=rounds))
+    assert table.schema == WAIT_SCHEMA
+    return [
+        (row["process"], row["joined_ns"] and row["joined_ns"] // MS, row["waited_ns"] // MS, row["is_waited_for"])
+        for row in table.to_pylist()
+    ]
+
+
+def test_table_has_when_each_member_joined_and_how_long_it_waited_for_the_last() -> None:
+    phases = [phase("m1", "join", 200, 7_005), phase("m2", "join", 6_900, 7_005), phase("m3", "join", 50, 7_005)]
+    assert at_the_barrier(ROUND, phases) == [
+        ("m1", 200, 6_700, False),
+        ("m2", 6_900, 0, True),
+        ("m3", 50, 6_800, False),  # from the begin of the round
+    ]
+
+
+def test_table_names_a_member_that_was_waited_for_and_never_joined() -> None:
+    group_events: list[GroupEvent] = [changed(100, PREPARING, 1), left(6_000, "m2-id"), *ROUND[1:]]
+    phases = [phase("m1", "join", 200, 7_005), phase("m2", "join", 10, 40), phase("m3", "join", 300, 7_005)]
+    assert at_the_barrier(group_events, phases) == [
+        ("m1", 200, 5_800, False),
+        ("m3", 300, 5_700, False),
+        ("m2", None, 0, True),
+    ]
+
+
+def test_table_is_empty_without_a_coordinator() -> None:
+    assert at_the_barrier([], [phase("m1", "join", 200, 7_005)]) == []
