@@ -16,6 +16,7 @@ from comparison.pipeline import result as shape
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import MEASURED, READ, carry
+from comparison.pipeline.figures.growth import growths
 from comparison.pipeline.figures.repeats import repeated
 from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
@@ -174,6 +175,7 @@ def compose(runs: list[shape.Run], not_applicable: Sequence[shape.NotApplicable]
         scenarios=scenarios,
         repeated=repeated(runs),
         not_applicable=list(not_applicable),
+        growths=growths(runs),
         verdict=shape.worst(run.verdict for run in runs),
     )
 

@@ -269,6 +269,34 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
     worst: int  #: the first run with that verdict
     metrics: dict[str, Spread | None]  #: None: measured in no repeat
     changes: list[RepeatedChange]
+    bystanders: list[Bystander] = []  #: medians of the repeats' percentiles; how many were answered adds up
+
+
+class GrowthPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A count of one change at one size of the group, over the repeats, and the model's."""
+
+    members: int  #: after the change
+    n: int  #: repeats
+    median: float
+    low: float
+    high: float
+    model: float | None  #: None: nothing is predicted
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """How a count of a change grows with the group, over the complete runs of one scenario under one design."""
+
+    scenario: str
+    design: str
+    runs: list[int]  #: indexes into `runs`
+    change: str
+    figure: str  #: operations or notifications
+    points: list[GrowthPoint]  #: by size
+    n: int  #: counts, one a change of a run
+    exponent: float | None  #: the count grows as the size to this power; None: cannot be fitted
+    low: float | None  #: of its 95% interval; None: too few counts
+    high: float | None
+    reason: str  #: why there is no exponent; '' if there is one
 
 
 class NotApplicable(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,6 +323,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: list[Scenario]
     repeated: list[Repeated]  #: empty without repeats
     not_applicable: list[NotApplicable]
+    growths: list[Growth] = []  #: of changes that are repeated at several sizes
     verdict: VerdictOutcome
 
 

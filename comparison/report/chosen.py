@@ -33,6 +33,11 @@ def only(result: Result, wanted: Callable[[Mapping[str, Any]], bool]) -> Result:
             for each in result["repeated"]
             if all(number in place for number in each["runs"])
         ],
+        "growths": [
+            {**each, "runs": [place[number] for number in each["runs"]]}
+            for each in result["growths"]
+            if all(number in place for number in each["runs"])
+        ],
         "verdict": _worst(run["verdict"] for run in runs),
     }
 
@@ -42,6 +47,7 @@ def together(results: Sequence[Result]) -> Result:
     runs: list[Mapping[str, Any]] = []
     places: dict[str, list[int]] = {}
     repeated: list[Mapping[str, Any]] = []
+    growths: list[Mapping[str, Any]] = []
     for result in results:
         check_version(result)
         first = len(runs)
@@ -51,12 +57,14 @@ def together(results: Sequence[Result]) -> Result:
         for each in result["repeated"]:
             moved = {"runs": [first + number for number in each["runs"]], "worst": first + each["worst"]}
             repeated.append({**each, **moved})
+        growths += [{**each, "runs": [first + number for number in each["runs"]]} for each in result["growths"]]
     left_out = {(each["scenario"], each["design"]): each for result in results for each in result["not_applicable"]}
     return {
         **results[0],
         "runs": runs,
         "scenarios": [_scenario(name, numbers, runs) for name, numbers in places.items()],
         "repeated": repeated,
+        "growths": growths,
         "not_applicable": list(left_out.values()),
         "verdict": _worst(run["verdict"] for run in runs),
     }

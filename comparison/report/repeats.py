@@ -34,6 +34,7 @@ def _together(repeated: Mapping[str, Any], result: Mapping[str, Any]) -> Run:
         **worst,
         "metrics": medians,
         "changes": changes,
+        "bystanders": repeated["bystanders"],
         "spreads": repeated["metrics"],
         "seeds": [run["seed"] for run in runs],
         "outcomes": [run["verdict"] for run in runs],

@@ -16,9 +16,9 @@ from comparison.metrics import METRICS, Metric
 from comparison.pipeline.figures.assemble import GROUP_REQUESTS
 from comparison.pipeline.figures.repeats import spread
 from comparison.pipeline.result import Spread
+from comparison.statistics import fitted_power, why_unfit
 from comparison.sweep.grid import DESIGN, SCENARIO
 from comparison.sweep.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, OWN_METRICS
-from comparison.sweep.statistics import fitted_power, why_unfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

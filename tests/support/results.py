@@ -98,6 +98,23 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
     return Run(**{**usual, **given})
 
 
+#: The group's sizes after the joins of `herd`.
+HERD_SIZES = (3, 6, 11, 21)
+
+
+def joins(design: str = "zookeeper", sizes: tuple[int, ...] = HERD_SIZES, more: int = 0, **given: Any) -> Run:
+    """N^2 operations and N-1 notifications in zookeeper, 2N and none in others; `more` operations than in the model."""
+    changes = []
+    for number, n in enumerate(sizes, start=1):
+        counts = {"zookeeper": [("reads", n * n - 10), ("writes", 10), ("notifications", n - 1)]}.get(
+            design, [("JoinGroup", n), ("SyncGroup", n), ("generations", 1)]
+        )
+        exact = [counted(what, count + more * (what in ("reads", "JoinGroup")), count) for what, count in counts]
+        notified = n - 1 if design == "zookeeper" else 0
+        changes.append(change(round=number, members=n, counted=exact, notifications=notified))
+    return run("herd", design, changes=changes, **given)
+
+
 #: Five restarts: generations, stopped, moved, unowned partition-seconds, the slowest restart. The classic designs'
 #: figures were measured on Kafka 4.1.1 with librdkafka.
 RESTARTS = {

@@ -11,8 +11,10 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from comparison.metrics import METRICS
-from comparison.pipeline.result import Repeated, RepeatedChange, Run, Spread, worst
+from comparison.pipeline.result import Bystander, Repeated, RepeatedChange, Run, Spread, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,14 +25,18 @@ OF_A_CHANGE = ("converge_ms", "rounds", "stopped", "moved", "unowned_partition_s
 
 def repeated(runs: Sequence[Run]) -> list[Repeated]:
     """One entry for each scenario and design with several runs, in the order of the runs."""
+    return [_together(runs, places) for places in groups_of_repeats(runs) if len(places) > 1]
+
+
+def groups_of_repeats(runs: Sequence[Run]) -> list[list[int]]:
+    """The places of the runs of each scenario and design, by their seeds, if nothing else differs between them."""
     groups: dict[tuple[str, str], list[int]] = {}
     for place, run in enumerate(runs):
         groups.setdefault((run.scenario, run.design), []).append(place)
-    groups = {name: places for name, places in groups.items() if _alike(runs[place] for place in places)}
     return [
-        _together(runs, sorted(places, key=lambda place: (runs[place].seed, runs[place].path)))
+        sorted(places, key=lambda place: (runs[place].seed, runs[place].path))
         for places in groups.values()
-        if len(places) > 1
+        if _alike(runs[place] for place in places)
     ]
 
 
@@ -51,6 +57,7 @@ def _together(runs: Sequence[Run], places: list[int]) -> Repeated:
         worst=next(place for place in places if runs[place].verdict == verdict),
         metrics={name: spread(run.metrics.get(name) for run in made) for name in METRICS},
         changes=_changes(made),
+        bystanders=_bystanders(made),
     )
 
 
@@ -68,6 +75,29 @@ def _changes(made: Sequence[Run]) -> list[RepeatedChange]:
         )
         for change, round_ in names
     ]
+
+
+def _bystanders(made: Sequence[Run]) -> list[Bystander]:
+    """The medians of the runs' percentiles, and the largest latency of all; how many there were adds up."""
+    rows: dict[tuple[str, int, int | None, str, str], list[Bystander]] = {}
+    for each in (each for run in made for each in run.bystanders):
+        rows.setdefault((each.change, each.round, each.members, each.stage, each.op), []).append(each)
+    return [
+        msgspec.structs.replace(
+            same[0],
+            answered=sum(each.answered for each in same),
+            failed=sum(each.failed for each in same),
+            p50_ms=_median(each.p50_ms for each in same),
+            p99_ms=_median(each.p99_ms for each in same),
+            max_ms=max((each.max_ms for each in same if each.max_ms is not None), default=None),
+        )
+        for same in rows.values()
+    ]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    found = spread(values)
+    return None if found is None else found.median
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:

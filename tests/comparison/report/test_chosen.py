@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import VerdictOutcome, as_mapping
 from comparison.report.chosen import only, together
-from tests.support.results import run, six_designs
+from tests.support.results import joins, run, six_designs
 
 
 def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
@@ -27,6 +27,14 @@ def test_repeats_are_kept_whole_or_not_at_all() -> None:
     (repeated,) = only(result, lambda each: each["design"] == "static")["repeated"]
     assert (repeated["design"], repeated["runs"]) == ("static", [0, 1])
     assert only(result, lambda each: each["seed"] == 1)["repeated"] == []
+
+
+def test_growths_follow_their_runs() -> None:
+    result = as_mapping(compose([run("crash", "eager"), joins("zookeeper"), joins("eager")]))
+    chosen = only(result, lambda each: each["design"] == "eager")
+    assert {(each["design"], *each["runs"]) for each in chosen["growths"]} == {("eager", 1)}
+    both = together([six_designs(), chosen])
+    assert {(each["design"], *each["runs"]) for each in both["growths"]} == {("eager", 12)}
 
 
 def test_several_results_are_one_in_their_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from comparison.sweep.statistics import fitted_power, t_probability, t_quantile, why_unfit
+from comparison.statistics import fitted_power, t_probability, t_quantile, why_unfit
 
 
 @pytest.mark.parametrize(
