@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Facts of one kind are one sentence if they follow each other within QUIET_MS, and at most for LONGEST_MS.
 QUIET_MS, LONGEST_MS = 400, 1500
 #: The same for kinds that go on for as long as something else does.
-PATIENCE_MS = {"again": (1500, 6000), "refused": (1500, 6000)}
+PATIENCE_MS = {"again": (1000, 3000), "refused": (1000, 3000)}
 #: A pause in the delivery of a partition that is longer than this is worth noticing.
 NOTABLE_MS = 100
 #: Why a partition was given up in order.
@@ -244,5 +244,8 @@ WORDS: Mapping[str, Callable[[list[Fact], bool], tuple[m.Severity, str]]] = {
     "begins": _of_members("{authority} begins a rebalance: {why}"),
     "left": _of_members("{authority} no longer lists {members} ({why})"),
     "conflict": _conflict,
+    "gave up": _of_members(
+        "{members} gave up after its last attempt: it delivers nothing until the next change", m.Severity.NOTICE
+    ),
     "failed": _of_members("{members}: {why}", m.Severity.NOTICE),
 }

@@ -28,7 +28,13 @@ _FAULTS = {
     "slow": ("{target} is slow: it spends {delay_ms} ms on each record", "{target} is as fast as before"),
     "step": ("{target} waits before each ZooKeeper operation", "{target} no longer waits"),
 }
-_ENDS = {"kill": "was killed", "leave": "has left", "stop": "was stopped", "itself": "ended by itself"}
+#: How a process ended, in the feed and as a member's `ended`.
+_ENDS = {
+    "kill": ("was killed", "killed"),
+    "leave": ("has left", "left"),
+    "stop": ("was stopped", "stopped"),
+    "itself": ("ended by itself", "ended by itself"),
+}
 _LOST = "lost its place in the group"
 
 
@@ -79,23 +85,22 @@ class Roster:
 
     # -- processes and faults ---------------------------------------------------------------------------------
 
-    def process_started(self, at_ms: float, event: Event) -> None:
+    def process_started(self, _at_ms: float, event: Event) -> None:
         process = str(event["target"])
         place = place_of(process)
         if not place.removeprefix("m").isdigit():
             return  # a broker
         self.members[place] = m.Member(name=place, process=process)
         self._faults[place] = set()
-        if process != place:
-            self._feed.say(int(at_ms), m.Severity.ACT, f"{place} is started again", (place,))
 
     def process_ended(self, at_ms: float, event: Event) -> None:
-        process, how = str(event["target"]), _ENDS.get(str(event["how"]), "ended")
+        process = str(event["target"])
+        how, ended = _ENDS.get(str(event["how"]), ("has ended", "ended"))
         place = place_of(process)
         member = self.members.get(place)
         if member is None or member.process != process:
             return
-        self.members[place] = replace(member, state=m.MemberState.ENDED, ended=how.removeprefix("was "), delay_ms=0)
+        self.members[place] = replace(member, state=m.MemberState.ENDED, ended=ended, delay_ms=0)
         for fault in sorted(self._faults.pop(place, ())):
             self._lanes.close(m.IntervalKind.FAULT, place, at_ms, label=fault)
         self._ownership.cut.discard(place)
@@ -103,7 +108,7 @@ class Roster:
         self._phases.pop(process, None)
         self._waiting.pop(place, None)
         self._ownership.end_process(at_ms, process, how)
-        severity = m.Severity.NOTICE if how == _ENDS["itself"] else m.Severity.ACT
+        severity = m.Severity.NOTICE if event["how"] == "itself" else m.Severity.ACT
         self._feed.say(int(at_ms), severity, f"{place} {how}", (place,))
 
     def fault_started(self, at_ms: float, event: Event) -> None:
@@ -145,7 +150,9 @@ class Roster:
         about = detail if isinstance(detail, dict) else {}
         targets = [str(each) for each in about.get("targets", ())]
         if event["change"] == "join":
-            self._feed.say(int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} started", tuple(targets))
+            again = " again" if self.members.keys() >= set(targets) else ""
+            text = f"{listed(targets)} {_are(targets)} started{again}"
+            self._feed.say(int(at_ms), m.Severity.ACT, text, tuple(targets))
         elif event["change"] == "leave":
             self._feed.say(
                 int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
@@ -200,6 +207,8 @@ class Roster:
 
     def rebalance_ended(self, at_ms: float, event: Event) -> None:
         self._end_phase(at_ms, event)
+        if event["outcome"] == "failed":
+            self._feed.add(int(at_ms), Fact("gave up", (place_of(str(event["process"])),)))
 
     def _end_phase(self, at_ms: float, event: Event) -> None:
         process = str(event["process"])

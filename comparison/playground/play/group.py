@@ -14,6 +14,7 @@ from comparison.playground import commands as c
 from comparison.playground.play.links import MemberLinks
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
+from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2
 #: How long a member that was asked to leave may take: its consumer closes its session, or says goodbye.
 _LEAVE_S = 20.0
+#: At the end: how long a group may take to settle beyond its timers, and how many members may come to its help.
+_SETTLE_S, _HELPERS_MAX = 6.0, 2
 
 
 class Refused(UserError):
@@ -41,6 +44,7 @@ class PlayedGroup:
         #: Called when the group takes commands, and with each new rate.
         self.on_ready: Callable[[Changes], Awaitable[None]]
         self.on_rate: Callable[[int], None] = lambda _: None
+        self.is_ready = False  #: it takes commands
         self._limits = limits
         self._changes: Changes | None = None
         self._links: MemberLinks | None = None
@@ -81,8 +85,10 @@ class PlayedGroup:
             async with self._one_at_a_time:
                 await self._join(self.request.parameters.members)
                 changes.enter_stage("steady")
+            self.is_ready = True
             while not self._stopping.is_set():
-                self._look()
+                async with self._one_at_a_time:  # a process that is being started is not there yet
+                    self._look()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _LOOK_S)
             async with self._one_at_a_time:
@@ -98,7 +104,7 @@ class PlayedGroup:
 
     async def perform(self, command: c.Command) -> None:
         """Perform a command, but wait for no effect on the group. Raises `Refused`."""
-        if self._changes is None:
+        if not self.is_ready:
             raise Refused("the group is still being started")
         async with self._one_at_a_time:
             if self._stopping.is_set():
@@ -120,10 +126,31 @@ class PlayedGroup:
         self._running.testbed.check()
 
     async def _finish(self) -> None:
-        """Undo everything. If nobody is left, somebody has to deliver the rest."""
+        """Undo everything, so that everything can be delivered.
+
+        If nobody is left, somebody has to come. So too if the group does not settle: a member of zookeeper that has
+        given up after its last attempt rebalances only with the next change.
+        """
         for place in self._members.places:
             self._undo(place)
         if self._members.present == 0:
+            await self._come()
+        made = self.request.configuration
+        patience_s = (made.session_ms + made.delay_ms) / 1000 + _SETTLE_S
+        for _ in range(_HELPERS_MAX):
+            try:
+                await self._members.until_settled(patience_s)
+            except WaitTimeout:
+                await self._come()
+            else:
+                return
+
+    async def _come(self) -> None:
+        """Have one member more, at a free place if there is one."""
+        free = [place for place in self._members.places if self._members.is_gone(self._members.process_at(place))]
+        if free:
+            await self._restart(free[0])
+        else:
             await self._join(1)
 
     # -- parts ------------------------------------------------------------------------------------------------
@@ -206,8 +233,11 @@ class PlayedGroup:
             raise Refused(f"there is no member {member}: add one")
         if not self._members.is_gone(self._members.process_at(member)):
             raise Refused(f"{member} is running")
-        self._begin("join", self._members.present + 1, targets=[member])
-        await self._members.come_back(member)
+        await self._restart(member)
+
+    async def _restart(self, place: str) -> None:
+        self._begin("join", self._members.present + 1, targets=[place])
+        await self._members.come_back(place)
 
     async def _leave(self, member: str, _: c.ActOnMember) -> None:
         process = self._undisturbed(member)
@@ -299,16 +329,10 @@ class PlayedGroup:
         await self._join(command.count)
 
     async def _join(self, count: int) -> None:
-        """Let so many new members join; if there is no room, those that have ended are started again."""
         first = len(self._members.places) + 1
-        if first + count - 1 <= self._limits.members:
-            added = [f"m{number}" for number in range(first, first + count)]
-            self._begin("join", self._members.present + count, targets=added)
-            await self._members.add(count)
-            return
-        for place in self._members.places[:count]:
-            self._begin("join", self._members.present + 1, targets=[place])
-            await self._members.come_back(place)
+        added = [f"m{number}" for number in range(first, first + count)]
+        self._begin("join", self._members.present + count, targets=added)
+        await self._members.add(count)
 
     async def _add_partitions(self, command: c.AddPartitions) -> None:
         testbed = self._running.testbed

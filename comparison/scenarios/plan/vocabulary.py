@@ -149,7 +149,7 @@ class Resubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Do what somebody asks for on the playground's page, until they stop; then undo all faults.
+    """Let --members members join, do what somebody asks for on a page until they stop, and undo all faults.
 
     If no member is left, one joins at the end, so that what was produced is delivered.
     """
