@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 #: The parts of the page's script in order. What is declared in one is known in all.
-SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "sequences", "links", "keys", "tables", "start")
+SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "raw", "sequences", "links", "keys", "tables", "start")
 _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICABLE: "faint"}
 #: Scenarios whose chart of records is always open, because they are about it.
 _CHART_OPEN = (SLOW, restarts.SCENARIO, "scale-out", "coordinator-failover")

@@ -1,6 +1,6 @@
 // Details of what is under the pointer, kept after a click.
 const tip = document.getElementById('tip');
-let pinned = false;
+let pinned = null;
 
 function pin(lanes, figure, element, y, ms) { // remember whose details are kept, for links
   const block = pinned && lanes.blocks.find((each) => each.element === element);
@@ -20,15 +20,15 @@ function showPinned(lanes, { design, block, y, ms }) {
   run.scrollIntoView();
   const box = shown.plot.getBoundingClientRect();
   const clientX = box.left + ((ms - lanes.from) / (lanes.until - lanes.from)) * box.width;
-  pinned = point(lanes, { target: element, clientX, clientY: box.top + y - shown.top }, ms);
+  keep(lanes, element, { target: element, clientX, clientY: box.top + y - shown.top }, ms);
   if (pinned) lanes.pinned = { design, block, y, ms };
 }
 
-function point(lanes, event, ms) { // the details of what is under the pointer; whether there is anything
+function point(lanes, event, ms) { // the details of what is under the pointer; what that is, or null
   const element = event.target.closest?.('.block');
   const block = lanes.blocks.find((each) => each.element === element);
-  tip.hidden = true;
-  if (!block) return false;
+  unpin();
+  if (!block) return null;
   const y = event.clientY - block.plot.getBoundingClientRect().top + block.top;
   const row = block.rows.find((each) => y >= each.y && y < each.y + each.height + 1);
   const seconds = (at) => ((at + lanes.zero) / 1000).toFixed(3);
@@ -41,11 +41,40 @@ function point(lanes, event, ms) { // the details of what is under the pointer; 
       `for ${(bar.until - bar.from).toLocaleString('en')} ms`);
   } else if (hint) text.unshift(hint);
   else if (row) text.unshift(`${row.lane}: ${row.what === 'commits' ? 'commits' : 'nobody'}`);
-  else return false;
-  tip.textContent = text.join('\n');
+  else return null;
+  tip.append(made('p', {}, text.join('\n')));
   tip.hidden = false;
+  place(event);
+  const isPartition = block.element.classList.contains('partitions');
+  return { member: isPartition ? bar?.name : row?.lane, partition: isPartition ? row?.lane : '' };
+}
+
+function place({ clientX, clientY }) { // beside the pointer, and on the screen
   const box = tip.getBoundingClientRect();
-  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8))}px`;
-  tip.style.top = `${Math.max(4, Math.min(event.clientY + 16, innerHeight - box.height - 8))}px`;
-  return true;
+  tip.style.left = `${Math.max(4, Math.min(clientX + 14, innerWidth - box.width - 8))}px`;
+  tip.style.top = `${Math.max(4, Math.min(clientY + 16, innerHeight - box.height - 8))}px`;
+}
+
+function unpin() {
+  tip.hidden = true;
+  tip.classList.remove('pinned');
+  tip.replaceChildren();
+}
+
+function keep(lanes, figure, event, ms) { // the details under the pointer, with the raw events around them
+  pinned = null;
+  pinned = point(lanes, event, ms);
+  if (!pinned) return;
+  tip.classList.add('pinned');
+  const close = made('button', { type: 'button', class: 'close', 'aria-label': 'Close the details' }, '×');
+  close.addEventListener('click', release);
+  tip.prepend(close);
+  place(event);
+  addRaw(figure.closest('.run'), lanes, ms, pinned, event);
+}
+
+function release() { // close the details, and forget them in the address
+  pinned = null;
+  unpin();
+  for (const lanes of scenarios) if (lanes.pinned) { lanes.pinned = null; remember(lanes); }
 }

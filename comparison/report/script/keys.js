@@ -40,9 +40,7 @@ const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'pr
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('input[type=text], select, textarea')) return;
   if (event.key === 'Escape') {
-    pinned = false;
-    tip.hidden = true;
-    for (const lanes of scenarios) if (lanes.pinned) { lanes.pinned = null; remember(lanes); }
+    release();
     return;
   }
   const arrows = document.activeElement?.classList.contains('figure');

@@ -12,6 +12,7 @@ function remember(lanes) {
     if (lanes.partition.value) kept.set('partition', lanes.partition.value);
     if (lanes.member.value) kept.set('member', lanes.member.value);
     if (lanes.element.querySelector('.of-members').checked) kept.set('by', 'member');
+    if (lanes.told) kept.set('rebalance', lanes.told);
     if (pinned && lanes.pinned) kept.set('pin', ['block', 'y', 'ms', 'design'].map((each) => lanes.pinned[each]).join(' '));
     history.replaceState(null, '', `#${encodeURIComponent(lanes.anchor)}${kept.size ? `?${kept}` : ''}`);
   }, 150);
@@ -25,6 +26,7 @@ function restore() {
   see(lanes, { from: kept.get('from'), until: kept.get('until'), partition: kept.get('partition'),
     member: kept.get('member'), by: kept.get('by') });
   lanes.element.scrollIntoView();
+  tell(document.getElementById(kept.get('rebalance') || ''));
   const [block, y, ms, ...design] = (kept.get('pin') || '').split(' ');
   if (design.length) showPinned(lanes, { block: Number(block), y: Number(y), ms: Number(ms), design: design.join(' ') });
 }

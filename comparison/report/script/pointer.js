@@ -16,7 +16,7 @@ function listen(lanes, figure) {
   figure.addEventListener('dblclick', () => lanes.do('fit'));
   figure.addEventListener('pointerdown', (event) => drag(lanes, figure, event, at));
   figure.addEventListener('pointermove', (event) => { if (!pinned) point(lanes, event, at(event)); });
-  figure.addEventListener('pointerleave', () => { if (!pinned) tip.hidden = true; });
+  figure.addEventListener('pointerleave', () => { if (!pinned) unpin(); });
 }
 
 function drag(lanes, figure, event, at) {
@@ -44,8 +44,7 @@ function drag(lanes, figure, event, at) {
       const stop = at(ended);
       lanes.zoom(Math.min(start, stop), Math.max(start, stop));
     } else if (!chooseRebalance(lanes, figure, ended, start)) {
-      pinned = false;
-      pinned = point(lanes, ended, start);
+      keep(lanes, figure, ended, start);
       pin(lanes, figure, ended.target.closest('.block'), ended.clientY, start);
     }
   };

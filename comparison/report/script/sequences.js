@@ -5,10 +5,26 @@ function openSequence(run, ms) { // the one that lasts at that moment, else the 
   const chosen = lasting.at(-1) || found.findLast((each) => Number(each.dataset.from) <= ms);
   if (!chosen) return false;
   for (const each of found) each.open = each === chosen;
-  run.querySelector('.sequences').open = true;
+  tell(chosen);
   chosen.querySelector('summary').focus({ preventScroll: true });
-  chosen.scrollIntoView();
   return true;
+}
+
+function tell(sequence) {
+  if (!sequence?.matches('.sequence')) return;
+  sequence.open = true;
+  sequence.closest('.sequences').open = true;
+  sequence.scrollIntoView();
+}
+
+for (const lanes of scenarios) { // a link keeps which one is open
+  for (const each of all('.sequence', lanes.element)) {
+    each.addEventListener('toggle', () => {
+      if (each.open) lanes.told = each.id;
+      else if (lanes.told === each.id) lanes.told = null;
+      remember(lanes);
+    });
+  }
 }
 
 function showSequence(lanes) { // of the rebalance that was gone to, else of the first one in the window

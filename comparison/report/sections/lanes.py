@@ -8,6 +8,7 @@ from comparison.report.drawing.figure import HEADINGS, figure
 from comparison.report.drawing.members import styles
 from comparison.report.drawing.scale import scales
 from comparison.report.sections.evidence import anchor_of
+from comparison.report.sections.raw_events import raw_events
 from comparison.report.sections.sequences import sequences
 from comparison.report.view.naming import natural
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.drawing.figure import Figure
+    from comparison.report.sections.raw_events import RawEvents
     from comparison.report.sections.sequences import Sequences
     from comparison.report.view.model import RunView
 
@@ -30,6 +32,7 @@ class Lanes(NamedTuple):
     anchor: str
     figures: Sequence[tuple[str, Figure]]  #: each with its anchor
     sequences: Mapping[str, Sequences | None]  #: by the same anchor
+    events: Mapping[str, RawEvents]
     headings: Sequence[str]
     members: Sequence[tuple[str, str]]
     partitions: Sequence[str]
@@ -57,6 +60,9 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | No
         sequences={
             anchor: sequences(anchor, view, scale, marks_max)
             for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
+        },
+        events={
+            anchor: raw_events(view, scale, marks_max) for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
         },
         headings=HEADINGS,
         members=[(place, classes.get(place, _class_of(place, views, classes))) for place in places],

@@ -1,4 +1,4 @@
-"""The events of rebalances, as the analysis kept them: those that a sequence of messages is drawn from.
+"""The events of a run, as the analysis kept them: sequences of messages are drawn from them, and they are shown raw.
 
 Read from `tables/events/`, with the fields and names that a trace has. What a rebalance has by the thousand and says
 nothing about it (deliveries, fetches, heartbeats without an error, what brokers read for themselves) is left out.
@@ -49,7 +49,15 @@ KINDS_READ: Mapping[str, pc.Expression | None] = MappingProxyType(
         "group_member_joined": None,
         "group_member_left": None,
         "change_started": None,
+        "change_settled": None,
         "fault_started": None,
+        "fault_ended": None,
+        "process_ended": None,
+        "member_failed": None,
+        "authority_named": None,
+        "authority_cleared": None,
+        "offset_written": None,
+        "offset_refused": None,
         "zk_notified": _OPERATIONS,
         "zk_op": _OPERATIONS,
         "request_answered": _REQUESTS,

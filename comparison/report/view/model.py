@@ -137,6 +137,17 @@ class Conversation:
     messages_left_out: int
 
 
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """An event as it was traced: whom and which partitions it is about, and its kind and fields as text."""
+
+    at_ms: float
+    who: str
+    partitions: tuple[str, ...]
+    text: str
+    rank: int  #: of those that are too many, the ones of the highest rank are left out
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """One run. `places` says which members are one member's lives, by its first name: m1.2 is m1 restarted."""
@@ -158,6 +169,7 @@ class RunView:
     left_out: Mapping[str, int]  #: rows that were too many to read, by table
     path: str = ""  #: of the run's folder
     conversations: tuple[Conversation, ...] = ()
+    events: tuple[RawEvent, ...] = ()  #: without those that come by the thousand
 
     @property
     def zero_ms(self) -> float:

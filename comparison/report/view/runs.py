@@ -22,6 +22,7 @@ from comparison.report.view.model import (
     Stretch,
 )
 from comparison.report.view.naming import MemberNames, natural, place_of
+from comparison.report.view.raw_events import raw_events
 from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from kernel.designs import ZOOKEEPER
 
@@ -100,7 +101,11 @@ def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EV
         left_out=tables.left_out,
         path=printable(run["path"]),
     )
-    return replace(view, conversations=conversations_of(events.events, run["design"], view.zero_ms))
+    return replace(
+        view,
+        conversations=conversations_of(events.events, run["design"], view.zero_ms),
+        events=tuple(raw_events(events.events, names)),
+    )
 
 
 def _ms(ns: int) -> float:

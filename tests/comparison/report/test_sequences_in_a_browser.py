@@ -1,4 +1,4 @@
-"""One rebalance as a sequence of messages, chosen in the lanes by a click or a key, or from the list."""
+"""Rebalances as sequences of messages, chosen by a click, a key or from a list; raw events around a pinned moment."""
 
 from __future__ import annotations
 
@@ -70,6 +70,19 @@ def test_key_opens_the_messages_of_the_rebalance_that_was_gone_to(browser: Any, 
         assert opened(page) == []
 
 
+def test_link_keeps_which_messages_are_open(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.locator("#split-brain-eager-lanes .figure").focus()
+        page.keyboard.press("s")
+        page.wait_for_url(re.compile("rebalance="))
+        kept = page.evaluate("location.hash")
+    with visit(browser, report, kept) as seen:
+        assert opened(seen.page) == ["split-brain-eager-rebalance-1"]
+        seen.page.locator(".sequence[open] > summary").click()
+        seen.page.wait_for_url(re.compile("#split-brain$"))
+
+
 def test_messages_lead_back_to_the_lanes(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         page = seen.page
@@ -78,3 +91,54 @@ def test_messages_lead_back_to_the_lanes(browser: Any, report: Path) -> None:
         page.locator(".sequence[open]").get_by_role("link", name="in the lanes").click()
         from_s, until_s = map(float, re.findall(r"-?\d+\.\d+", page.locator(".window").first.text_content()))
         assert from_s < -1.4 < until_s
+
+
+def pinned(page: Any, share: float, y: int) -> list[str]:
+    """Click into the lanes of `zookeeper`; the raw events that are shown."""
+    plot = page.locator("#split-brain-zookeeper-lanes .partitions .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.click(box["x"] + share * box["width"], box["y"] + y)
+    page.locator("#tip .raw").wait_for()
+    found: list[str] = page.locator("#tip .raw li").all_text_contents()
+    return found
+
+
+def test_pinned_details_have_the_raw_events_of_the_member_and_the_partition(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        *events, command = pinned(page, 0.72, 8)  # the upper bar of t-0 is m2's
+        assert page.locator("#tip p").text_content().startswith("t-0: m2")
+        assert "5.900 m2 offset_written" in " ".join(events)
+        times = [float(each.split()[0]) for each in events]
+        assert times == sorted(times)
+        assert len(events) <= 8
+        assert not any("topic=t partition=1" in each for each in events)
+        assert re.fullmatch(r"every event: rebalance-lab trace \S+/split-brain/zookeeper --to jsonl", command)
+
+
+def test_pinned_details_are_closed_by_their_button(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        pinned(page, 0.72, 8)
+        page.get_by_role("button", name="Close the details").click()
+        assert page.locator("#tip").is_hidden()
+        page.wait_for_url(re.compile("#split-brain$"))
+
+
+def test_link_to_pinned_details_shows_their_raw_events(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        events = pinned(seen.page, 0.72, 8)
+        seen.page.wait_for_url(re.compile("pin="))
+        kept = seen.page.evaluate("location.hash")
+    with visit(browser, report, kept) as seen:
+        seen.page.locator("#tip .raw").wait_for()
+        assert seen.page.locator("#tip .raw li").all_text_contents() == events
+
+
+def test_axe_finds_nothing_in_pinned_details(browser: Any, report: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    with visit(browser, report) as seen:
+        pinned(seen.page, 0.72, 8)
+        found = axe.Axe().run(seen.page)
+        assert [each["id"] for each in found.response["violations"]] == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from comparison.report.drawing.scale import Scale
 from comparison.report.sections.sequences import LINES_PER_MARK, Sequences, sequences
-from comparison.report.view.model import NOTE, Change, Conversation, Message, RunView
+from comparison.report.view.model import NOTE, Change, Conversation, Message
+from tests.support.run_views import empty_view
 
 SCALE = Scale(2_000.0, -2_000.0, 8_000.0)
 
@@ -27,25 +28,8 @@ def told(number: int, *, messages: int = 20, **given: object) -> Conversation:
 
 
 def seen(*conversations: Conversation, lines: int = 1_000) -> Sequences:
-    view = RunView(
-        scenario="crash",
-        design="eager",
-        seed=1,
-        authority="the coordinator",
-        members=("m1",),
-        places={"m1": "m1"},
-        full_names={},
-        partitions=(),
-        phases=(),
-        rounds=(),
-        faults=(),
-        changes=(Change("kill", 2_000.0),),
-        began_ms=0.0,
-        ended_ms=10_000.0,
-        left_out={},
-        path="runs/a b/eager",
-        conversations=conversations,
-    )
+    changes = (Change("kill", 2_000.0),)
+    view = empty_view(changes=changes, path="runs/a b/eager", conversations=conversations)
     found = sequences("crash-eager", view, SCALE, int(lines / LINES_PER_MARK) + 1)
     assert found is not None
     return found

@@ -1,0 +1,30 @@
+// Raw events around a moment whose details are kept: those of its member and its partition that are nearest to it.
+const RAW_SHOWN = 8;
+
+async function eventsOf(run) { // [milliseconds from the left end, who, partitions, text], see sections/raw_events.py
+  if (!run.unpacked) {
+    const bytes = Uint8Array.from(atob(run.dataset.events), (letter) => letter.charCodeAt(0));
+    const text = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+    run.unpacked = JSON.parse(await new Response(text).text());
+  }
+  return run.unpacked;
+}
+
+async function addRaw(run, lanes, ms, about, event) {
+  const isMember = (who) => !about.member || ['several', 'the group'].includes(about.member)
+    || who.split('.')[0] === about.member.split('.')[0]; // m1.2 is m1 restarted
+  const isAbout = ([, who, partitions]) => (about.partition && partitions.length
+    ? partitions.some((each) => `/${about.partition}`.endsWith(`/${each}`)) : isMember(who));
+  const found = (await eventsOf(run)).filter(isAbout);
+  if (pinned !== about) return; // closed meanwhile
+  const near = found.toSorted((one, other) => Math.abs(one[0] - ms) - Math.abs(other[0] - ms)).slice(0, RAW_SHOWN);
+  const list = made('ol', { class: 'raw' });
+  for (const [at, who, , text] of near.sort((one, other) => one[0] - other[0])) {
+    const item = made('li');
+    item.append(made('span', { class: 'at' }, `${((at + lanes.zero) / 1000).toFixed(3)} ${who} `), text);
+    list.append(item);
+  }
+  list.append(made('li', { class: 'faint' }, `every event: rebalance-lab trace ${run.dataset.path} --to jsonl`));
+  tip.append(list);
+  place(event);
+}
