@@ -46,6 +46,7 @@ COMMANDS = {
     "topic": Command("comparison.cli.topic", "Create, list, describe and delete topics."),
     "consume": Command("comparison.cli.clients", "Join a consumer group; show its rebalances."),
     "produce": Command("comparison.cli.produce", "Produce records to a topic."),
+    "watch": Command("comparison.cli.watch", "Show a group's members, owners, offsets and state, live."),
     "doctor": Command("comparison.cli.doctor", "Check prerequisites and suggest fixes."),
 }
 

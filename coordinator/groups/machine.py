@@ -45,7 +45,7 @@ from coordinator.groups.requests import (
 from coordinator.groups.server.groups import ServerGroups
 from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.protocol.consumer_protocol import encode_assignment
-from coordinator.protocol.server_commands import CommandAnswer
+from coordinator.protocol.server_commands import SERVER_PROTOCOL_TYPE, CommandAnswer
 from coordinator.protocol.server_errors import ServerError
 from kernel.values import NO_OFFSET
 
@@ -60,9 +60,6 @@ if TYPE_CHECKING:
 
     Event = Callable[[Turn], None]
     RarerRequest = TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit
-
-#: What DescribeGroups and ListGroups call the design.
-SERVER_PROTOCOL_TYPE = "server"
 
 _RETENTION = TimerKey(TimerKind.RETENTION, "")
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from coordinator.protocol.server_errors import ServerError
 from kernel.values import NO_OFFSET
 
+#: What DescribeGroups and ListGroups call the design.
+SERVER_PROTOCOL_TYPE = "server"
 #: The generation of a member that has started nothing, or stopped nothing.
 NO_GENERATION = -1
 #: The `strategy` of a member that accepts any.

@@ -88,7 +88,9 @@ class ClusterClient:
         tracer: Tracer | None = None,
         *,
         connect_timeout_ms: int = 10_000,
+        offered: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
+        """`offered`: see `BrokerConnection.open`."""
         assert bootstrap, "at least one bootstrap address is needed"
         self.bootstrap = tuple(bootstrap)
         self.client_id = client_id
@@ -96,6 +98,7 @@ class ClusterClient:
         self._member: str | None = None
         self._tracer = tracer
         self._connect_timeout_ms = connect_timeout_ms
+        self._offered = offered
         self._connections: dict[int, BrokerConnection] = {}
         self._opening: dict[int, asyncio.Lock] = {}
         self._asking: BrokerConnection | None = None  # to a bootstrap address, for metadata
@@ -230,6 +233,7 @@ class ClusterClient:
             timeout_ms=self._connect_timeout_ms,
             node_id=address.node_id,
             tracer=self._tracer,
+            offered=self._offered,
         )
         connection.member = self._member
         return connection

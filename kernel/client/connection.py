@@ -69,7 +69,7 @@ class BrokerConnection:
         self._ended: asyncio.Future[None] | None = None
 
     @classmethod
-    async def open(
+    async def open(  # noqa: PLR0913  # what a caller may know of a broker, and wants of its connection
         cls,
         host: str,
         port: int,
@@ -79,10 +79,12 @@ class BrokerConnection:
         node_id: int = -1,
         tracer: Tracer | None = None,
         receive_buffer_bytes: int | None = None,
+        offered: Mapping[int, tuple[int, int]] | None = None,
     ) -> BrokerConnection:
         """Connect and negotiate versions. Raises `Unavailable` on failure or after `timeout_ms`.
 
-        `receive_buffer_bytes` sets SO_RCVBUF; None leaves it to the system.
+        `receive_buffer_bytes` sets SO_RCVBUF; None leaves it to the system. `offered`: the versions of a broker from
+        before ApiVersions, which is not asked for them.
         """
         connection = cls(host, port, client_id, node_id=node_id, tracer=tracer)
         loop = asyncio.get_running_loop()
@@ -92,7 +94,10 @@ class BrokerConnection:
                 await loop.create_connection(lambda: _ClientProtocol(connection), host, port)
                 if receive_buffer_bytes is not None:
                     connection._ask_for_buffer(receive_buffer_bytes)
-                await connection._negotiate()
+                if offered is None:
+                    await connection._negotiate()
+                else:
+                    connection.offered = offered
         except TimeoutError as error:
             connection.close()
             raise Unavailable(f"the broker at {host}:{port} did not answer within {timeout_ms} ms") from error

@@ -51,6 +51,7 @@ class Api(IntEnum):
     IncrementalAlterConfigs = 44
     OffsetDelete = 47
     DescribeCluster = 60
+    ConsumerGroupDescribe = 69  #: called only: our broker has no groups of KIP-848
     DescribeTopicPartitions = 75
     #: Messages of the `server` design (docs/server-protocol.md). Kafka's keys are below 100.
     AwaitCommand = 20_001
@@ -95,6 +96,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.IncrementalAlterConfigs: (0, 1),
         Api.OffsetDelete: (0, 0),
         Api.DescribeCluster: (0, 2),
+        Api.ConsumerGroupDescribe: (0, 1),
         Api.DescribeTopicPartitions: (0, 0),
         Api.AwaitCommand: (0, 0),
         Api.CommitOwned: (0, 0),

@@ -1,0 +1,270 @@
+"""`rebalance-lab watch`: a group as it is now, in the columns of Kafka's own tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
+from comparison.cli.state import states
+from comparison.exits import Exit
+from comparison.group_columns import GroupSeen, Keeper, Part, tables
+from comparison.group_readers.cluster import open_client
+from comparison.group_readers.coordinator import CoordinatorReader
+from comparison.group_readers.zookeeper import ZooKeeperReader
+from comparison.printable import printable
+from comparison.scenarios.testbed.cluster_access import addresses
+from kernel.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from comparison.group_columns import Table
+
+    Read = Callable[[], Awaitable[GroupSeen]]
+
+#: States of a group without anything to show.
+_ABSENT = frozenset({"", "Dead"})
+_CHANGED = "bold green"
+#: How long `--once` waits for what is unavailable, and how often it reads again.
+_ONCE_S, _AGAIN_S = 5.0, 0.25
+
+
+def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--state`, `--members` and `--offsets`, as kafka-consumer-groups has them; all three without any."""
+    for part, what in (
+        (Part.OFFSETS, "each partition with its offsets, its lag and its owner"),
+        (Part.MEMBERS, "each member with what it owns"),
+        (Part.STATE, "the coordinator, the strategy, the state and the number of members"),
+    ):
+        # --state names the state folder in every command for use by hand.
+        name = "--group-state" if part is Part.STATE else f"--{part}"
+        command = click.option(name, str(part), is_flag=True, help=f"Show {what}.")(command)
+    return command
+
+
+def chosen_parts(flags: dict[str, bool]) -> list[Part]:
+    """The chosen tables; all of them if none is."""
+    return [part for part in Part if flags[part]] or list(Part)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab watch --group g
+  rebalance-lab watch --group g --once
+  rebalance-lab watch --group g --offsets --interval 0.2
+  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181           of the originals, too
+  rebalance-lab watch --group g --bootstrap-server broker:9092      of a real Kafka, 0.9 to 4.1
+  rebalance-lab watch --group g --once --format json
+
+\b
+Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in ZooKeeper (Pid is a partition's number), and
+kafka-consumer-groups' for a group with a coordinator. A group of the server design has its ids in ZooKeeper and its
+offsets with the coordinator. On a terminal the tables are redrawn, with what has changed in bold; elsewhere they are
+printed whenever something has changed. Ctrl-C ends it.
+It watches nothing in ZooKeeper and is no member: docs/by-hand.md says what it reads."""
+)
+@click.option("--group", required=True, help="The group to watch.")
+@click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] of a group in ZooKeeper.")
+@click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] of a group with a coordinator.")
+@part_options
+@click.option("--once", is_flag=True, help="Show the group once; exit code 1 if there is no such group.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.1, 3600),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two readings.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+)
+@state_option
+def watch(
+    group: str,
+    connect: str | None,
+    bootstrap: str | None,
+    once: bool,
+    interval_s: float,
+    form: str,
+    **parts: bool,
+) -> int:
+    """Show a group: members, owners, offsets, lag, coordinator and state.
+
+    Without --zookeeper and --bootstrap-server, the group is looked for in the servers started by `zookeeper start` and
+    `broker`.
+    """
+    if connect is None and bootstrap is None:
+        running = [state.address for state in states("broker-") if state.running]
+        connect, bootstrap = started_zookeeper(), ",".join(running) or None
+    where = _Where(
+        zookeeper_at(connect) if connect else "", addresses(bootstrap_of(bootstrap)) if bootstrap else [], group
+    )
+    view = _View(form, chosen_parts(parts))
+    return asyncio.run(_watch(where, view, None if once else interval_s))
+
+
+class _Where:
+    """Where a group may be, and the readers of where it is."""
+
+    def __init__(self, zookeeper: str, bootstrap: Sequence[tuple[str, int]], group: str) -> None:
+        self._zookeeper, self._bootstrap, self._group = zookeeper, bootstrap, group
+        self._stack = contextlib.AsyncExitStack()
+        self._reads: list[Read] = []
+        self.is_partial = False  #: one of the readers found its server unavailable, the last time
+
+    async def open(self) -> None:
+        """Raises `Unavailable` when a given server does not answer."""
+        if self._zookeeper:
+            reader = await ZooKeeperReader.open(self._zookeeper, self._group, self._bootstrap)
+            self._stack.push_async_callback(reader.close)
+            self._reads.append(reader.read)
+        if self._bootstrap:
+            client = await open_client(self._bootstrap)
+            self._stack.push_async_callback(client.close)
+            self._reads.append(CoordinatorReader(client, self._group).read)
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def read(self) -> list[GroupSeen]:
+        """The group wherever it is; nowhere if it is not there. `problem` says what was unavailable.
+
+        Raises `Unavailable` if nothing else was, and whatever else reading raises.
+        """
+        read = await asyncio.gather(*(read() for read in self._reads), return_exceptions=True)
+        problems = [each for each in read if isinstance(each, Unavailable)]
+        self.is_partial = bool(problems)
+        for each in read:
+            if isinstance(each, BaseException) and each not in problems:
+                raise each
+        seen = [each for each in read if isinstance(each, GroupSeen) and _is_there(each)]
+        if problems:
+            if not seen:
+                raise problems[0]
+            seen = [
+                replace(each, problem="; ".join(filter(None, [each.problem, *map(str, problems)]))) for each in seen
+            ]
+        coordinated = any(each.members for each in seen if each.keeper is Keeper.COORDINATOR)
+        in_zookeeper = any(each.keeper is Keeper.ZOOKEEPER for each in seen)
+        return [each for each in seen if not _is_shown_by_the_other(each, coordinated, in_zookeeper)]
+
+
+def _is_there(seen: GroupSeen) -> bool:
+    return bool(seen.members or seen.partitions) or (seen.keeper is Keeper.COORDINATOR and seen.state not in _ABSENT)
+
+
+def _is_shown_by_the_other(seen: GroupSeen, coordinated: bool, in_zookeeper: bool) -> bool:
+    """Of a `server` group the coordinator shows everything; offsets that a group in ZooKeeper keeps in Kafka are shown
+    with its ids.
+    """
+    if seen.keeper is Keeper.ZOOKEEPER:
+        return seen.commanded and coordinated
+    return in_zookeeper and not seen.members
+
+
+async def _watch(where: _Where, view: _View, interval_s: float | None) -> int:
+    stopping = stop_on_signal()
+    try:
+        await where.open()
+        if interval_s is None:
+            seen = await _read_once(where)
+            view.show(seen)
+            return Exit.AS_EXPECTED if seen else Exit.NOT_AS_EXPECTED
+        known: list[GroupSeen] = []
+        while not stopping.is_set():
+            try:
+                known = await where.read()
+                view.show(known)
+            except Unavailable as error:
+                # What was seen last stays, with the reason why it is old.
+                view.show([replace(each, problem=str(error)) for each in known], problem=str(error))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), interval_s)
+    finally:
+        view.end()
+        await where.close()
+    return Exit.AS_EXPECTED
+
+
+async def _read_once(where: _Where) -> list[GroupSeen]:
+    """Wait a while for a coordinator that is being elected, or loads its groups. Raises as `_Where.read`."""
+    give_up_s = time.monotonic() + _ONCE_S
+    while True:
+        late = time.monotonic() >= give_up_s
+        try:
+            seen = await where.read()
+            if late or not where.is_partial:
+                return seen
+        except Unavailable:
+            if late:
+                raise
+        await asyncio.sleep(_AGAIN_S)
+
+
+class _View:
+    """Prints what was seen: JSON lines, tables when they change, or tables that are redrawn on a terminal."""
+
+    def __init__(self, form: str, parts: Sequence[Part], console: Console | None = None) -> None:
+        self._json = form == "json"
+        self._parts = parts
+        self._console = console or Console(highlight=False)
+        self._live: Live | None = None
+        self._before: set[Sequence[str]] | None = None
+        self._printed: Sequence[str] = ()
+
+    def show(self, seen: Sequence[GroupSeen], problem: str = "") -> None:
+        if self._json:
+            groups = [msgspec.to_builtins(each) for each in seen]
+            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups}))
+            return
+        drawn = [table for each in seen for table in tables(each, self._parts)]
+        problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen)]))
+        notes = [printable(f"note: {each}") for each in problems]
+        if not seen:
+            notes.append("no such group")
+        if self._console.is_terminal:
+            self._redraw(drawn, notes)
+        else:
+            self._print(drawn, notes)
+
+    def end(self) -> None:
+        """Leave the terminal as it was, with the last tables."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _print(self, drawn: Sequence[Table], notes: Sequence[str]) -> None:
+        lines = [line for table in drawn for line in ("", *table.lines())]
+        lines = [*lines[1:], *notes]
+        if lines != self._printed:
+            if self._printed:
+                click.echo()
+            click.echo("\n".join(lines))
+            self._printed = lines
+
+    def _redraw(self, drawn: Sequence[Table], notes: Sequence[str]) -> None:
+        before, self._before = self._before, {tuple(row) for table in drawn for row in table.rows}
+        texts = [Text(time.strftime("%H:%M:%S"), style="dim")]
+        for table in drawn:
+            heading, *lines = table.lines()
+            texts += [Text(""), Text(heading, style="bold", no_wrap=True, overflow="ellipsis")]
+            for row, line in zip(table.rows, lines, strict=True):
+                is_new = before is not None and tuple(row) not in before
+                texts.append(Text(line, style=_CHANGED if is_new else "", no_wrap=True, overflow="ellipsis"))
+        texts += [Text(note, style="yellow") for note in notes]
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
+            self._live.start()
+        self._live.update(Group(*texts), refresh=True)
