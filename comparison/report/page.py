@@ -38,9 +38,11 @@ from comparison.report.figures import (
 )
 from comparison.report.markup import render
 from comparison.report.repeats import columns_of
+from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
+from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
 from comparison.report.throughput import SLOW, chart
@@ -49,7 +51,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.figures import Run
+    from comparison.report.sections.bystanders import Latencies
     from comparison.report.sections.found import Finding
+    from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
     from comparison.report.sections.tables import Tables
     from comparison.report.view.model import RunView
@@ -78,6 +82,8 @@ class _Scenario(NamedTuple):
     circumstances: str
     warnings: list[str]
     lanes: Lanes | None
+    growth: Grown | None
+    waited: Sequence[Latencies]
     chart: Markup | None
     chart_open: bool
     tables: Tables
@@ -152,6 +158,8 @@ def _scenario(
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
         lanes=lanes(name, list(by_design.values()), marks_max),
+        growth=grown(name, result),
+        waited=waited(runs),
         chart=chart(runs),
         chart_open=name in _CHART_OPEN,
         tables=tables(runs),

@@ -7,6 +7,7 @@ from typing import Any
 from comparison.metrics import METRICS
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import (
+    Bystander,
     Change,
     Counted,
     Delivery,
@@ -113,6 +114,40 @@ def joins(design: str = "zookeeper", sizes: tuple[int, ...] = HERD_SIZES, more: 
         notified = n - 1 if design == "zookeeper" else 0
         changes.append(change(round=number, members=n, counted=exact, notifications=notified))
     return run("herd", design, changes=changes, **given)
+
+
+def waited(ms: float | None = 0.5, **given: Any) -> Bystander:
+    """50 gets before a join; the 99th percentile is ten times the median."""
+    usual: dict[str, Any] = {
+        "change": "join",
+        "round": 1,
+        "members": 3,
+        "stage": "before",
+        "op": "getData",
+        "answered": 50,
+        "failed": 1,
+        "p50_ms": ms,
+        "p99_ms": ms and 10 * ms,
+        "max_ms": ms and 20 * ms,
+    }
+    return Bystander(**{**usual, **given})
+
+
+def herd() -> dict[str, Any]:
+    """A result with `herd` in two designs, as JSON: in zookeeper a bystander waits longer the larger the group is."""
+    runs = [
+        joins(
+            design,
+            bystanders=[
+                waited(0.5 * (1 + factor * round_ * (stage == "during")), round=round_, members=n, stage=stage, op=op)
+                for round_, n in enumerate(HERD_SIZES, start=1)
+                for stage in ("before", "during")
+                for op in ("getData", "setData")
+            ],
+        )
+        for design, factor in (("zookeeper", 3), ("eager", 0))
+    ]
+    return as_mapping(compose(runs))
 
 
 #: Five restarts: generations, stopped, moved, unowned partition-seconds, the slowest restart. The classic designs'

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from comparison.report.exponents import power_text
 from comparison.report.figures import number
 
 if TYPE_CHECKING:
@@ -179,20 +180,7 @@ def growth_text(exponent: Mapping[str, Any], *, design: bool, others: Sequence[s
     where = [f"{name} {exponent['at'][name]}" for name in others if exponent["at"].get(name) is not None]
     of = " · ".join([*([exponent["design"]] if design else []), *where])
     before = f"{of}: " if of else ""
-    if exponent["exponent"] is None:
-        return f"{before}no exponent of {exponent['axis']} ({exponent['reason']})"
-    if exponent["exponent"] == exponent["low"] == exponent["high"] == 0:
-        return f"{before}the same at every value of {exponent['axis']} ({exponent['n']} runs)"
-    if exponent["low"] is None:
-        interval = f"{exponent['n']} runs: no interval"
-    else:
-        flat = ", 0 included" if exponent["low"] <= 0 <= exponent["high"] else ""
-        interval = f"95%: {_rounded(exponent['low'])} to {_rounded(exponent['high'])}{flat}; {exponent['n']} runs"
-    return f"{before}~ {exponent['axis']}^{_rounded(exponent['exponent'])} ({interval})"
-
-
-def _rounded(value: float) -> str:
-    return f"{value + 0.0:.2f}".replace("-0.00", "0.00")
+    return before + power_text(exponent["axis"], exponent, f"{exponent['n']} runs")
 
 
 def check_version(data: Mapping[str, Any]) -> None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparison.cli.report_file import write_report
+from comparison.report.page import page as page_of
 from comparison.run_folder import write_json
 from tests.support.browser import DESKTOP, PHONE, running_browser, visit
+from tests.support.results import herd
 from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
@@ -31,6 +33,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_cut(folder)
     write_json(folder / "command.json", {"command": ["rebalance-lab", "run", "split-brain", "--seed", "1"]})
     return write_report(analysed_inline(folder), folder)
+
+
+@pytest.fixture(scope="module")
+def herded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of figures alone, without lanes."""
+    path = tmp_path_factory.mktemp("herded") / "report.html"
+    path.write_text(page_of(herd()), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +94,23 @@ def test_axe_finds_nothing(browser: Any, report: Path, width: str, scheme: str) 
     with visit(browser, report, viewport=WIDTHS[width], color_scheme=scheme) as seen:
         seen.page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         found = axe.Axe().run(seen.page)
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_axe_finds_nothing_in_the_charts_of_the_herd(browser: Any, herded: Path, width: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    with visit(browser, herded, viewport=WIDTHS[width], color_scheme=scheme) as seen:
+        page = seen.page
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        assert page.locator(".growth:visible").count() == 2
+        assert page.locator(".latency:visible").count() == 2
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]["width"]
+        assert (
+            page.locator(".growth .model").first.evaluate("(each) => getComputedStyle(each).strokeDasharray") != "none"
+        )
+        found = axe.Axe().run(page)
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]] == []
 
 

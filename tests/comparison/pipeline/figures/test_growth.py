@@ -8,8 +8,7 @@ import pytest
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.growth import growths
-from comparison.pipeline.result import Bystander
-from tests.support.results import HERD_SIZES, change, joins
+from tests.support.results import HERD_SIZES, change, joins, waited
 
 if TYPE_CHECKING:
     from comparison.pipeline.result import Growth
@@ -70,16 +69,9 @@ def test_change_that_the_model_does_not_cover_is_no_point() -> None:
     assert [point.members for point in of(growths([one]), "operations").points] == list(HERD_SIZES)
 
 
-def waited(p50_ms: float | None, answered: int = 50) -> Bystander:
-    return Bystander(
-        change="join", round=1, members=3, stage="before", op="getData",
-        answered=answered, failed=1, p50_ms=p50_ms, p99_ms=p50_ms, max_ms=p50_ms,
-    )  # fmt: skip
-
-
 def test_bystanders_of_repeats_have_the_medians_of_their_percentiles() -> None:
     made = [joins(seed=seed, path=str(seed), bystanders=[waited(ms)]) for seed, ms in ((1, 1.0), (2, 9.0), (3, 2.0))]
-    made.append(joins(seed=4, path="4", bystanders=[waited(None, 0)]))
+    made.append(joins(seed=4, path="4", bystanders=[waited(None, answered=0)]))
     (repeated,) = compose(made).repeated
     (together,) = repeated.bystanders
-    assert (together.p50_ms, together.max_ms, together.answered, together.failed) == (2.0, 9.0, 150, 4)
+    assert (together.p50_ms, together.max_ms, together.answered, together.failed) == (2.0, 180.0, 150, 4)

@@ -103,6 +103,9 @@ def test_unmeasured_figures_are_not_mentioned() -> None:
     assert found(run("join", "eager", **unknown)) == []
 
 
+WAITED = (("before", "p50", 0.5), ("during", "p50", 2.0), ("before", "p99", 4.5), ("during", "p99", 60.0))
+
+
 def test_herd_says_what_the_largest_join_cost() -> None:
     dear = change("join", round=4, members=21, notifications=20, zk_reads=938)
     cheap = change(
@@ -113,6 +116,16 @@ def test_herd_says_what_the_largest_join_cost() -> None:
         "One more member (join to 21) cost 20 notifications and 938 ZooKeeper reads in zookeeper, "
         "43 JoinGroup or SyncGroup requests in eager."
     ) in text
+
+
+def test_herd_says_how_long_an_uninvolved_client_waited() -> None:
+    waited = {f"bystander_get_{stage}_{share}_ms": ms for stage, share, ms in WAITED}
+    text = found(run("herd", "zookeeper", **waited), run("herd", "eager"))
+    assert (
+        "An uninvolved client of the same ZooKeeper waited for its get 0.50 ms before and 2 ms during a join "
+        "(median; 99th percentile 4.50 and 60 ms) in zookeeper."
+    ) in text
+    assert not [each for each in found(run("herd", "eager")) if "uninvolved" in each]
 
 
 def test_slow_member_and_rolling_restart_have_their_remarks() -> None:

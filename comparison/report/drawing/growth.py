@@ -1,0 +1,149 @@
+"""Figures that grow with a number, as lines on logarithmic scales: one line a design, and another dashed beside it.
+
+Sweeps draw the fitted power dashed, in the line's colour. A page of runs draws the model's, which may lie exactly on
+the measured one: so it is drawn over it, in the colour of text.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.report.figures import number
+from comparison.report.markup import Shape, drawing, line, path, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from markupsafe import Markup
+
+WIDTH, HEIGHT = 720, 340
+LEFT, TOP, RIGHT, BOTTOM = 64, 20, 130, 44
+#: Okabe and Ito's colours; each line also has a marker of its own and its name at its end.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9")
+_MARKERS = (
+    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0Z",
+    "M-4,-4H4V4H-4Z",
+    "M0,-5L5,4H-5Z",
+    "M0,-5.5L5.5,0L0,5.5L-5.5,0Z",
+    "M-4,-1.5H-1.5V-4H1.5V-1.5H4V1.5H1.5V4H-1.5V1.5H-4Z",
+    "M-5,-4H5L0,5Z",
+)
+#: Names at the ends of lines are this far apart at least.
+_NAME_PX = 15.0
+
+
+class Measured(NamedTuple):
+    """A figure at one place of the axis: median and range over `n` runs."""
+
+    x: float
+    median: float
+    low: float
+    high: float
+    n: int
+
+
+class GrowthLine(NamedTuple):
+    """One design's figures, all above 0; `number` gives it its colour and marker."""
+
+    name: str
+    number: int
+    figures: Sequence[Measured]
+    fit: Sequence[tuple[float, float]] = ()  #: dashed beside it, cut off where it leaves the chart
+    model: Sequence[tuple[float, float]] = ()  #: dashed over it
+
+
+class LogScales:
+    """Figures to pixels, both axes logarithmic."""
+
+    def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+        self._x = (log10(min(xs)), log10(max(xs)))
+        low, high = log10(min(ys)), log10(max(ys))
+        room = max(0.05 * (high - low), 0.15 if high - low < 0.3 else 0.0)
+        self._y = (low - room, high + room)
+
+    def x(self, value: float) -> float:
+        low, high = self._x
+        return LEFT + (WIDTH - LEFT - RIGHT) * (log10(value) - low) / (high - low)
+
+    def y(self, value: float) -> float:
+        low, high = self._y
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (log10(value) - low) / (high - low)
+
+    def ticks(self) -> Iterator[float]:
+        return log_ticks(*self._y)
+
+
+def log_ticks(low: float, high: float) -> Iterator[float]:
+    """1, 2 and 5 of every power of ten between two logarithms; powers alone where there are many."""
+    steps: Sequence[float] = (1, 2, 5) if high - low < 3 else (1,)
+    if high - low < 0.7:
+        steps = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+    for power in range(floor(low), ceil(high) + 1):
+        for step in steps:
+            value = step * 10.0**power
+            if low <= log10(value) <= high:
+                yield value
+
+
+def growth_chart(title: str, axis: str, unit: str, xs: Sequence[float], lines: Sequence[GrowthLine]) -> Markup:
+    """The chart over these places of the axis, at least two; every line has two figures or more."""
+    ys = [end for each in lines for figure in each.figures for end in (figure.low, figure.high)]
+    scales = LogScales(xs, [*ys, *(y for each in lines for _, y in each.model)])
+    shapes = list(_grid(xs, scales, axis, unit))
+    ends = []
+    for each in lines:
+        colour = COLOURS[each.number % len(COLOURS)]
+        shapes += _series(each, scales, colour)
+        ends.append((scales.y(each.figures[-1].median), each.name, colour))
+    for each in lines:
+        shapes += _model(each, scales)
+    shapes += _names(ends)
+    return drawing(title, shapes, (WIDTH, HEIGHT), class_="chart growth")
+
+
+def _grid(xs: Sequence[float], scales: LogScales, axis: str, unit: str) -> Iterator[Shape]:
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    for x in xs:
+        yield line(scales.x(x), TOP, scales.x(x), bottom, class_="grid")
+        yield text(f"{x:,}", scales.x(x), bottom + 16, text_anchor="middle")
+    for y in scales.ticks():
+        yield line(LEFT, scales.y(y), right, scales.y(y), class_="grid")
+        yield text(number(y), LEFT - 6, scales.y(y) + 4, text_anchor="end")
+    yield line(LEFT, bottom, right, bottom, class_="base")
+    yield text(axis, (LEFT + right) / 2, HEIGHT - 8, text_anchor="middle", class_="legend")
+    yield text(unit or "count", LEFT, TOP - 5, class_="legend")
+
+
+def _series(drawn: GrowthLine, scales: LogScales, colour: str) -> Iterator[Shape]:
+    data = "L".join(f"{scales.x(each.x):.1f},{scales.y(each.median):.1f}" for each in drawn.figures)
+    under = {"stroke_width": 4, "stroke_opacity": 0.45} if drawn.model else {"stroke_width": 2}
+    yield path(f"M{data}", fill="none", stroke=colour, **under)
+    for each in drawn.figures:
+        at = scales.x(each.x)
+        if each.low != each.high:
+            yield line(at, scales.y(each.low), at, scales.y(each.high), stroke=colour, stroke_width=1.2)
+        runs = f"{each.n} run{'' if each.n == 1 else 's'}"
+        hint = f"{number(each.median)} ({number(each.low)} to {number(each.high)}, {runs})"
+        place = f"translate({at:.1f},{scales.y(each.median):.1f})"
+        marker = _MARKERS[drawn.number % len(_MARKERS)]
+        yield Shape("path", {"d": marker, "fill": colour, "transform": place}, hint=hint)
+    if drawn.fit:
+        (x1, y1), (x2, y2) = ((scales.x(x), min(HEIGHT - BOTTOM, max(TOP, scales.y(y)))) for x, y in drawn.fit)
+        hint = f"fit of {drawn.name}"
+        yield line(x1, y1, x2, y2, stroke=colour, stroke_dasharray="6 5", stroke_opacity=0.8, hint=hint)
+
+
+def _model(drawn: GrowthLine, scales: LogScales) -> Iterator[Shape]:
+    if drawn.model:
+        data = "L".join(f"{scales.x(x):.1f},{scales.y(y):.1f}" for x, y in drawn.model)
+        yield Shape("path", {"d": f"M{data}", "class": "model"}, hint=f"the model of {drawn.name}")
+
+
+def _names(ends: Sequence[tuple[float, str, str]]) -> Iterator[Shape]:
+    """The designs at the ends of their lines, moved apart."""
+    below = -_NAME_PX
+    for y, name, colour in sorted(ends):
+        below = max(y, below + _NAME_PX)
+        yield line(WIDTH - RIGHT + 4, y, WIDTH - RIGHT + 16, below, stroke=colour)
+        yield text(name, WIDTH - RIGHT + 20, below + 4, class_="lane")
