@@ -35,6 +35,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "compare": Command("comparison.cli.experiments", "Run the scenarios under several designs and compare them."),
     "run": Command("comparison.cli.experiments", "Run scenarios, analyse them and report the verdicts."),
+    "playground": Command("comparison.cli.playground", "Watch groups on a local page, and play against them."),
     "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
     "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),

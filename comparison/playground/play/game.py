@@ -97,6 +97,11 @@ class LabGame:
         ]
         return c.Answer(accepted=len(reasons) < len(groups), reason="; ".join(reasons))
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page has not received everything yet."""
+        return self._broadcast.unwatched_s == 0
+
     def stop(self, why: str) -> None:
         """Have all groups finish, and the game analysed."""
         if not self._why:

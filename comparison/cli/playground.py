@@ -1,0 +1,131 @@
+"""`playground`: groups of several designs on a local page, played against by hand, then analysed as any other run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comparison.cli.experiments import design_option, with_seed
+from comparison.cli.report_file import REPORT
+from comparison.exits import Exit
+from comparison.playground.messages import Status
+from comparison.playground.play.setting_up import prepared
+from comparison.playground.web.server import HOST, serving
+from comparison.progress import RunProgress
+from comparison.scenarios.plan.catalogue import designs_named
+from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.played import PLAYGROUND
+from comparison.scenarios.run.experiments import interrupt_on_signals
+from kernel.errors import EnvironmentFault, Unavailable
+from kernel.waiting import WaitTimeout, until
+
+if TYPE_CHECKING:
+    from comparison.playground.play.setting_up import Prepared
+
+#: How long the page and its report are served after the game.
+LINGER_S = 600.0
+#: How long pages may take to receive the last messages.
+_FAREWELL_S = 2.0
+_INTERRUPT_S = 10.0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab playground --open
+  rebalance-lab playground --design zookeeper,eager,cooperative --members 4
+  rebalance-lab playground --design zookeeper --partitions 4 --port 8080"""
+)
+@design_option
+@click.option("--open", "opens", is_flag=True, help="Open the page in the default browser.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page.  [default: a free one]")
+@click.option("--members", type=int, help=f"Number of members at the start.  [default: {PLAYGROUND.defaults.members}]")
+@click.option(
+    "--partitions", type=int, help=f"Number of partitions at the start.  [default: {PLAYGROUND.defaults.partitions}]"
+)
+@click.option("--rate", type=int, help=f"Records produced per second.  [default: {PLAYGROUND.defaults.rate}]")
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Seed of all random choices.  [default: random]")
+@click.option(
+    "--idle",
+    "idle_minutes",
+    type=click.IntRange(1, 60),
+    default=10,
+    show_default=True,
+    help="Stop after so many minutes without a page that watches.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder for traces and reports.",
+)
+def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any) -> int:
+    """Watch groups of consumers on a local page, and play against them.
+
+    Every design gets a ZooKeeper, brokers and members of its own, as in a run. The page can start, stop, freeze, kill,
+    cut off and slow down members. Stop it there to have what was played analysed; Ctrl-C ends it at once.
+    """
+    root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
+    command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
+    game = prepared(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
+    return asyncio.run(_play(game, port, opens=opens))
+
+
+async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
+    interrupted = asyncio.Event()
+    interrupt_on_signals(interrupted, RunProgress(1))
+    game, bundle = prepared.game, prepared.bundle
+    async with contextlib.AsyncExitStack() as page:
+        try:
+            served = await page.enter_async_context(serving(game, port=port))
+        except OSError as error:
+            raise EnvironmentFault(f"{HOST}:{port} cannot be used: {error.strerror}; choose another --port") from error
+        click.echo(served.address)
+        click.echo("open it in a browser on this machine; Ctrl-C ends the game without its analysis", err=True)
+        if opens:
+            await asyncio.to_thread(webbrowser.open, served.address)
+        last = await game.run(prepared.provenance, lambda: _analysed(bundle), interrupted)
+        if last.status is Status.ENDED:
+            click.echo(f"report: {last.report}", err=True)
+            click.echo(f"the page is served for {LINGER_S / 60:g} more minutes; Ctrl-C ends that", err=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(interrupted.wait(), LINGER_S)
+            return Exit.AS_EXPECTED
+        with contextlib.suppress(WaitTimeout):
+            await until(lambda: not game.is_watched, _FAREWELL_S, "the pages to receive the end")
+    if interrupted.is_set():
+        click.echo(f"interrupted; to analyse the traces: rebalance-lab analyze {bundle}", err=True)
+        return Exit.INTERRUPTED
+    raise Unavailable(f"the game failed: {last.reason}; its traces are in {bundle}")
+
+
+async def _analysed(bundle: Path) -> Path:
+    """Analyse a folder in a process of its own, since Spark blocks; the path of the report. Raises `Unavailable`."""
+    arguments = ("-m", "comparison.cli.attached", str(os.getpid()), "analyze", str(bundle))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                await asyncio.wait_for(process.wait(), _INTERRUPT_S)
+            except TimeoutError:
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+    report = bundle / REPORT
+    if code not in (Exit.AS_EXPECTED, Exit.NOT_AS_EXPECTED, Exit.UNKNOWN) or not report.exists():
+        raise Unavailable(f"`rebalance-lab analyze {bundle}` ended with exit code {code}")
+    return report
