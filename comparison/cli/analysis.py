@@ -14,7 +14,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from comparison.cli.report_file import write_report
+from comparison.cli.report_file import REPORT, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
@@ -149,7 +149,9 @@ def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool
     found = sources_of(sources)
     folder, run_dirs, spark = output_folder(output, found), found.run_dirs(), chosen_spark(options)
     result = analysed(run_dirs, folder, spark=spark, again=again, progress=_say, sources=found)
-    return shown(result, form)
+    code = shown(result, form)
+    _say(f"report: {folder / REPORT}")
+    return code
 
 
 def _say(text: str) -> None:

@@ -39,7 +39,9 @@ FORMS = {"sequence": ("mermaid", "markdown"), "timeline": ("mermaid", "svg", "ma
 #: The format that a file's suffix asks for.
 SUFFIXES = {".svg": "svg", ".md": "markdown", ".mmd": "mermaid"}
 #: Suffixes of pictures that are not drawn here.
-_OTHER_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps"})
+_OTHER_PICTURES = frozenset(
+    {".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".pdf", ".ps", ".eps"}
+)
 
 
 @click.command(

@@ -34,6 +34,7 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import SweepRunner, current_result, read_plan, read_state, sweep_folder
 from comparison.sweep.state import RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
+from comparison.whole_file import whole_file
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -246,7 +247,8 @@ def _put_together(
     write_sweep_tables(folder, data)
     found: dict[str, Any] = msgspec.to_builtins(data)
     write_json(folder / DATA, found)
-    (folder / PAGE).write_text(sweep_page(printable_all(found)), encoding="utf-8")
+    with whole_file(folder / PAGE) as page:
+        page.write_text(sweep_page(printable_all(found)), encoding="utf-8")
     return found
 
 

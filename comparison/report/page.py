@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from comparison.metrics import METRICS
 from comparison.printable import printable_all
 from comparison.report import restarts
 from comparison.report.drawing.members import COLOURS
@@ -29,7 +28,6 @@ from comparison.report.figures import (
     MARKS,
     NOT_APPLICABLE,
     NOT_EXPECTED,
-    ROWS,
     UNKNOWN,
     check_version,
     circumstances,
@@ -42,6 +40,7 @@ from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
+from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
@@ -126,7 +125,10 @@ def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario
             kinds=KINDS,
             not_applicable=NOT_APPLICABLE,
             change_headings=[heading for _, heading in CHANGE_COLUMNS],
-            glossary=[(label.strip(), METRICS[name]) for name, label in ROWS if name in METRICS],
+            glossary=glossary(),
+            counted=COUNTED,
+            meanings_of_changes=of_changes(),
+            meanings_of_rows=of_rows(),
             outcome=result["verdict"],
             designs=list(dict.fromkeys(run["design"] for run in result["runs"])),
             inapplicable=inapplicable(result),

@@ -11,6 +11,7 @@ async function eventsOf(run) { // [milliseconds from the left end, who, partitio
 }
 
 async function addRaw(run, lanes, ms, about, event) {
+  if (!run?.dataset.events) return;
   const isMember = (who) => !about.member || ['several', 'the group'].includes(about.member)
     || who.split('.')[0] === about.member.split('.')[0]; // m1.2 is m1 restarted
   const isAbout = ([, who, partitions]) => (about.partition && partitions.length

@@ -1,9 +1,13 @@
 // One rebalance as a sequence of messages, chosen by a click on it in the lanes, by a key, or from the list below them.
-function openSequence(run, ms) { // the one that lasts at that moment, else the next one before it; whether there is any
-  const found = all('.sequence', run);
-  const lasting = found.filter((each) => Number(each.dataset.from) <= ms && Number(each.dataset.until) >= ms);
-  const chosen = lasting.at(-1) || found.findLast((each) => Number(each.dataset.from) <= ms);
-  if (!chosen) return false;
+function openSequence(run, bar) { // the one that is most nearly at the time of a rebalance's bar; whether there is any
+  const found = run ? all('.sequence', run) : [];
+  const alike = (each) => { // the share of both times together that they have in common
+    const from = Number(each.dataset.from), until = Number(each.dataset.until);
+    const common = Math.min(until, bar.until) - Math.max(from, bar.from) + 1;
+    return common / (Math.max(until, bar.until) - Math.min(from, bar.from) + 1);
+  };
+  const chosen = found.reduce((best, each) => (!best || alike(each) > alike(best) ? each : best), null);
+  if (!chosen || alike(chosen) <= 0) return false;
   for (const each of found) each.open = each === chosen;
   tell(chosen);
   chosen.querySelector('summary').focus({ preventScroll: true });
@@ -27,16 +31,20 @@ for (const lanes of scenarios) { // a link keeps which one is open
   }
 }
 
+const rebalancesOf = (lanes, run) => lanes.blocks.filter((each) => run.contains(each.element))
+  .flatMap((block) => block.bars.filter((bar) => bar.name === 'rebalance'));
+
 function showSequence(lanes) { // of the rebalance that was gone to, else of the first one in the window
-  const runs = all('.run', lanes.element);
   const focused = document.activeElement?.closest('.run');
-  const inWindow = (run) => lanes.gone ?? all('.sequence', run).map((each) => Number(each.dataset.from))
-    .find((from) => from >= lanes.from && from < lanes.until);
-  const at = (run) => inWindow(run) ?? Infinity;
-  const lasts = (run) => all('.sequence', run)
-    .some((each) => Number(each.dataset.from) <= at(run) + 1 && Number(each.dataset.until) >= at(run) - 1);
-  const run = [focused, ...runs].find((each) => each && lanes.element.contains(each) && lasts(each));
-  if (run) openSequence(run, at(run) + 1);
+  const runs = [...(focused && lanes.element.contains(focused) ? [focused] : []), ...all('.run', lanes.element)];
+  const isInWindow = (bar) => bar.until >= lanes.from && bar.from <= lanes.until;
+  const isGoneTo = (bar) => lanes.gone === undefined || Math.abs(bar.from - lanes.gone) <= 1;
+  for (const wanted of [(bar) => isInWindow(bar) && isGoneTo(bar), isInWindow]) {
+    for (const run of runs) {
+      const bar = rebalancesOf(lanes, run).find(wanted);
+      if (bar && openSequence(run, bar)) return;
+    }
+  }
 }
 
 function chooseRebalance(lanes, figure, event, ms) { // whether a rebalance of the group that has messages is there
@@ -46,5 +54,5 @@ function chooseRebalance(lanes, figure, event, ms) { // whether a rebalance of t
   const row = block.rows.find((each) => each.what === 'rebalances' && y >= each.y && y < each.y + each.height + 1);
   const near = (3 * (lanes.until - lanes.from)) / box.width; // a short one is a few pixels wide
   const bar = row && block.bars.find((each) => each.y === row.y && each.from - near <= ms && each.until + near >= ms);
-  return Boolean(bar) && openSequence(figure.closest('.run'), Math.min(Math.max(ms, bar.from), bar.until));
+  return Boolean(bar) && openSequence(figure.closest('.run'), bar);
 }

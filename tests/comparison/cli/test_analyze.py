@@ -41,4 +41,5 @@ def test_damaged_run_ends_only_itself_and_only_what_is_new_is_read(tmp_path: Pat
     assert code == Exit.UNKNOWN
     assert output.startswith("analysing 1 new or changed of 3 runs; 2 unchanged since the last analysis\n")
     assert "m1.jsonl:4: flawed event" in output
+    assert output.splitlines()[-1] == f"report: {tmp_path / 'all' / 'report.html'}"
     assert (tmp_path / "all" / "report.html").is_file()

@@ -19,8 +19,8 @@ from comparison.topic_admin import SettingDescription, TopicAdmin, TopicDescript
 from kernel.values import Batch, Record
 
 RECORDED = Path(__file__).parents[1] / "report" / "crash"
-#: Clears the screen, sets the title and forges a line.
-HOSTILE = "\x1b[2J\x1b]0;title\x07\nrecord: t-0 @99 forged"
+#: Clears the screen, sets the title, forges a line, ends a script, and reverses what follows.
+HOSTILE = "\x1b[2J\x1b]0;title\x07\nrecord: t-0 @99 forged</script>\u202e"
 
 
 @given(st.text(st.characters()))
@@ -68,7 +68,7 @@ def test_a_brokers_topics_settings_and_errors_have_no_control_characters(
         shown = captured.out + captured.err
         assert "forged" in shown
         assert "\nrecord: t-0 @99 forged" not in shown
-        assert not set(shown) & set("\x1b\x07"), arguments
+        assert not set(shown) & set("\x1b\x07\u202e"), arguments
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_diagram_of_hostile_names_has_no_control_characters(hostile_traces: Pa
     assert shown.exit_code == 0
     assert "forged" in shown.output
     assert "\nrecord: t-0 @99 forged" not in shown.output
-    assert not set(shown.output) & set("\x1b\x07")
+    assert not set(shown.output) & set("\x1b\x07\u202e")
     if form == "svg":
         ElementTree.fromstring(shown.output)
     if form == "markdown":

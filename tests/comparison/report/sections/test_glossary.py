@@ -1,0 +1,28 @@
+"""Every row and column of the figures is explained, and no two of them by the same name."""
+
+from __future__ import annotations
+
+from comparison.metrics import METRICS
+from comparison.report import restarts
+from comparison.report.figures import CHANGE_COLUMNS, ROWS
+from comparison.report.page import page
+from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
+from tests.support.results import six_designs
+
+
+def test_every_row_has_an_entry_of_its_own() -> None:
+    labels = [entry.label for entry in glossary()]
+    assert len(labels) == len(set(labels)) == len([name for name, _ in ROWS if name in METRICS]) + len(of_changes())
+    assert "ZooKeeper reads: failed" in labels
+    assert all(entry.meaning for entry in glossary())
+
+
+def test_every_column_of_changes_and_restarts_is_explained() -> None:
+    assert of_changes().keys() == {heading for _, heading in CHANGE_COLUMNS} | {COUNTED}
+    assert {heading for _, heading in restarts.HEADINGS} <= of_rows().keys()
+
+
+def test_columns_are_explained_where_they_are_pointed_at() -> None:
+    text = page(six_designs())
+    assert f'title="{of_changes()[COUNTED]}"' in text
+    assert text.count("each change: rounds") == 1
