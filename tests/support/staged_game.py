@@ -31,6 +31,7 @@ class StagedGame:
         self._increments: list[m.Increment] = []
         self._news = asyncio.Event()
         self._is_over = False
+        self._losses = 0
 
     def change(self, *changes: m.AnyChange, after_ms: int = 100) -> None:
         """One increment. On the loop's thread."""
@@ -43,6 +44,11 @@ class StagedGame:
         self._is_over = True
         self._wake()
 
+    def lose(self) -> None:
+        """Break the connections to all pages."""
+        self._losses += 1
+        self._wake()
+
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
@@ -52,8 +58,11 @@ class StagedGame:
 
     async def subscribe(self, after: int | None = None) -> AsyncIterator[m.Snapshot | m.Increment]:
         self.watching += 1
+        losses = self._losses
         try:
             while True:
+                if losses != self._losses:
+                    raise ConnectionResetError("lost by a test")
                 item = self._next(after)
                 if item is not None:
                     self.received += 1
@@ -88,6 +97,9 @@ class ServedGame:
 
     def change(self, *changes: m.AnyChange, after_ms: int = 100) -> None:
         self._loop.call_soon_threadsafe(lambda: self.game.change(*changes, after_ms=after_ms))
+
+    def lose(self) -> None:
+        self._loop.call_soon_threadsafe(self.game.lose)
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self.game.end)

@@ -13,7 +13,7 @@ function built(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value !== undefined) node.setAttribute(name, value);
+    else if (value !== false && value !== undefined) node.setAttribute(name, printable(value));
   }
   node.append(...children.map((each) => (typeof each === "string" ? printable(each) : each)));
   return node;
@@ -29,7 +29,8 @@ export function say(node, text) {
 }
 
 export function put(node, name, value) {
-  if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  const shown = printable(value);
+  if (node.getAttribute(name) !== shown) node.setAttribute(name, shown);
 }
 
 // Shows that something has changed: CSS lets it fade, or without motion only frames it for a moment.

@@ -29,7 +29,7 @@ export class GroupColumn {
   constructor(group, give, toWhom) {
     this.glance = html("p", { class: "glance", "data-part": "glance" });
     this.counters = html("dl", { class: "counters", "data-part": "counters" });
-    this.feed = html("ol", { class: "feed", role: "log", "aria-live": "polite", tabindex: 0, "aria-label": `What happens in ${group.design}` });
+    this.feed = html("div", { class: "feed", role: "log", "aria-live": "polite", tabindex: 0, "aria-label": `What happens in ${group.design}` });
     this.parts = [new Lanes(group), new Members(group, give, toWhom)];
     if (group.coordinated) this.parts.push(new Machine(group));
     if (!group.coordinated || group.znodes.length) this.parts.push(new Tree(group));
@@ -83,7 +83,7 @@ export class GroupColumn {
     const fresh = group.feed.filter((each) => each.id > known);
     for (const each of fresh) {
       const [sign, word] = SIGNS[each.severity] ?? SIGNS.info;
-      this.feed.prepend(html("li", { class: each.severity },
+      this.feed.prepend(html("p", { class: each.severity },
         html("span", { class: "when" }, clock(each.at_ms)), html("span", { class: "sign", "aria-hidden": "true" }, sign),
         html("span", {}, html("span", { class: "spoken" }, word), each.text)));
     }

@@ -238,7 +238,7 @@ export class Lanes {
         put(delivers, "class", twice ? "bad" : each.deliverers.length ? "" : "doubt");
       });
     const twice = group.partitions.filter((each) => each.deliverers.length > 1);
-    put(this.plot, "aria-label", `Ownership of ${several(group.partitions.length, "partition")} in ${printable(group.design)}: `
+    put(this.plot, "aria-label", `Ownership of ${several(group.partitions.length, "partition")} in ${group.design}: `
       + `${twice.length ? `${twice.length} delivered by two members now` : "none delivered by two members now"}. `
       + "The table below says the same.");
   }

@@ -21,6 +21,7 @@ export const POSSIBLE = {
   cut: ["kill", "heal", "slow"],
   ended: ["start"],
 };
+const STEPPABLE = ["pending", "running"];
 const STATES = { pending: "starting", running: "running", frozen: "frozen", cut: "cut off", ended: "ended" };
 
 // `give` sends a command to this design, or to every one, and `toWhom` says to which.
@@ -89,7 +90,7 @@ export class Members {
     if (this.hasSteps) {
       put(buttons.at(-1), "aria-pressed", String(member.stepping));
       put(buttons.at(-1), "aria-label", `Step by step: ${member.name} in ${this.design}`);
-      put(buttons.at(-1), "aria-disabled", String(member.state === "ended"));
+      put(buttons.at(-1), "aria-disabled", String(!STEPPABLE.includes(member.state)));
     }
   }
 
@@ -119,7 +120,7 @@ export class Members {
 
   step(name) {
     const member = this.member(name);
-    if (member.state === "ended") return;
+    if (!STEPPABLE.includes(member.state)) return;
     this.give({ type: "stepping", member: name, on: !member.stepping }, `step ${name}`, true);
   }
 }

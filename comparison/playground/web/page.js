@@ -60,8 +60,8 @@ function showEnd() {
   const root = part("ended"), isEnd = ["analysing", "ended", "failed"].includes(game.status);
   const key = `${game.status}|${game.report}|${game.run_folder}|${game.reason}`;
   root.hidden = !isEnd;
-  if (!isEnd || root.dataset.key === key) return;
-  root.dataset.key = key;
+  if (!isEnd || root.shownKey === key) return;
+  root.shownKey = key;
   const said = [html("h2", {}, STATUS[game.status])];
   if (game.reason) said.push(html("p", {}, game.reason));
   if (game.run_folder) said.push(html("p", {}, "What was played is in ", html("code", {}, game.run_folder)));

@@ -1,7 +1,7 @@
 // The group's znodes as a tree: who is registered, who owns what, how far it has got. What has changed is lit for a
 // moment; what is gone stays for that moment, struck through.
 
-import { html, keyed, light, printable, put, say } from "./elements.js";
+import { html, keyed, light, put, say } from "./elements.js";
 
 const GONE_MS = 2500;
 
@@ -39,10 +39,10 @@ export class Tree {
     const text = node.gone_ms ? "deleted" : (node.ephemeral ? "⚡ " : "") + node.data;
     say(data, text.length > 60 ? `${text.slice(0, 60)}…` : text);
     say(who, node.gone_ms ? "" : this.memberOf(node));
-    put(row, "title", `${printable(node.path)}, version ${node.version}`);
+    put(row, "title", `${node.path}, version ${node.version}`);
     const stamp = `${node.version}:${node.changed_ms}:${node.data}:${node.gone_ms ?? ""}`;
-    if (row.dataset.stamp !== stamp && !this.isFirst) light(row);
-    row.dataset.stamp = stamp;
+    if (row.stamp !== stamp && !this.isFirst) light(row);
+    row.stamp = stamp;
   }
 
   // The member that a registration, or an owner, is of.

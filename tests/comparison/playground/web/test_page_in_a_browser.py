@@ -1,0 +1,313 @@
+"""The playground's page in a browser: what it shows, and that it asks nobody but its own server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from comparison.playground import messages as m
+from kernel.waiting import wait_until
+from tests.support.browser import DESKTOP, PHONE, running_browser
+from tests.support.played_example import example
+from tests.support.playground_page import (
+    CUT,
+    ENDED,
+    HEALED,
+    RUNNING,
+    TWO_DELIVER,
+    WAITING,
+    card,
+    column,
+    example_at,
+    opened,
+    running_streams,
+)
+from tests.support.staged_game import served_game
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WIDTHS = {"desktop": DESKTOP, "phone": PHONE}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as started:
+        yield started
+
+
+def left_of(page: Any) -> str:
+    """Where the lanes have been moved to."""
+    return page.locator(".lane-plot > g").first.get_attribute("transform") or ""
+
+
+def waits_until(page: Any, expression: str) -> None:
+    wait_until(lambda: page.evaluate(expression), 10, expression)
+
+
+# -- as the rest of the product has it -----------------------------------------------------------------------------
+
+
+def test_the_page_applies_increments_as_python_does(browser: Any) -> None:
+    first, increments = example()
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        found = page.evaluate(
+            """async (given) => {
+                const [now, increments] = JSON.parse(given);
+                    const { apply } = await import("./model.js");
+                    return [increments.map((each) => apply(now, each)).every(Boolean), now, apply(now, increments[0])];
+                }""",
+            msgspec.json.encode([first, increments]).decode(),
+        )
+    assert found == [True, msgspec.json.decode(msgspec.json.encode(example_at(len(increments)))), False]
+
+
+@pytest.mark.parametrize(
+    ("intervals", "expected"),
+    [
+        ([], []),
+        ([("m1", 0, None)], [(0, None, ["m1"])]),
+        ([("m1", 0, 5), ("m2", 5, None)], [(0, 5, ["m1"]), (5, None, ["m2"])]),
+        ([("m1", 0, 5), ("m2", 7, 9)], [(0, 5, ["m1"]), (5, 7, []), (7, 9, ["m2"]), (9, None, [])]),
+        ([("m10", 0, 8), ("m2", 3, None)], [(0, 3, ["m10"]), (3, 8, ["m2", "m10"]), (8, None, ["m2"])]),
+        ([("m1", 0, 5), ("m1", 3, 8)], [(0, 8, ["m1"]), (8, None, [])]),
+    ],
+)
+def test_stretches_say_who_delivers_when(browser: Any, intervals: Any, expected: Any) -> None:
+    given = [{"member": member, "from_ms": from_, "to_ms": to} for member, from_, to in intervals]
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        found = page.evaluate("async (all) => (await import('./model.js')).stretches(all)", given)
+    assert [(each["from_ms"], each["to_ms"], each["members"]) for each in found] == expected
+
+
+# -- for everybody -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "moment"),
+    [
+        ("desktop", "light", WAITING),
+        ("desktop", "dark", TWO_DELIVER),
+        ("phone", "light", TWO_DELIVER),
+        ("phone", "dark", WAITING),
+        ("desktop", "light", ENDED),
+        ("phone", "dark", ENDED),
+    ],
+)
+def test_axe_finds_nothing(browser: Any, width: str, scheme: str, moment: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    with (
+        served_game(example_at(moment)) as game,
+        opened(browser, game.address, viewport=WIDTHS[width], color_scheme=scheme) as page,
+    ):
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        for _ in range(2):
+            found = axe.Axe().run(page)
+            assert [
+                (each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]
+            ] == []
+            if page.locator("#tour").is_hidden():
+                page.keyboard.press("t")
+                page.get_by_role("button", name="Begin: Split brain").click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]["width"]
+
+
+def test_reduced_motion_moves_the_lanes_only_when_there_is_news(browser: Any) -> None:
+    with served_game(example_at(CUT)) as game, opened(browser, game.address, reduced_motion="reduce") as page:
+        waits_until(page, "document.querySelector('.lane-plot > g').hasAttribute('transform')")
+        before = left_of(page)
+        page.evaluate(
+            "new Promise((done) => { let n = 0; const f = () => (++n > 30 ? done() : requestAnimationFrame(f)); f(); })"
+        )
+        assert left_of(page) == before
+        game.change(after_ms=1000)
+        waits_until(page, f"document.querySelector('.lane-plot > g').getAttribute('transform') !== '{before}'")
+
+
+def test_lanes_move_by_themselves_until_they_are_held(browser: Any) -> None:
+    with served_game(example_at(CUT)) as game, opened(browser, game.address) as page:
+        waits_until(page, "document.querySelector('.lane-plot > g').hasAttribute('transform')")
+        waits_until(page, f"document.querySelector('.lane-plot > g').getAttribute('transform') !== '{left_of(page)}'")
+        page.keyboard.press("h")
+        assert page.get_by_role("button", name="Hold the picture", pressed=True).is_visible()
+        held = left_of(page)
+        game.change(after_ms=1000)
+        page.evaluate("new Promise((done) => setTimeout(done, 0))")
+        assert left_of(page) == held
+
+
+def test_hostile_names_stay_text(browser: Any) -> None:
+    evil = "</script><img src=x onerror=window.attacked=1>\x1b[2J\u202ereversed"
+    game = example_at(WAITING)
+    group = game.groups[0]
+    hostile = replace(
+        group,
+        members=(replace(group.members[0], id=evil, ended=evil, delivers=(evil,), state=m.MemberState.ENDED),),
+        partitions=(m.Partition(name=evil, owner=evil, deliverers=(evil, "m1")),),
+        znodes=(m.Znode(path=f"/consumers/{evil}/ids/x", data=evil),),
+        waiting=(m.Waiting(member=evil, operation=evil, path=evil, step=evil, rows=(99,)),),
+        feed=(m.Sentence(id=1, at_ms=1, severity=m.Severity.ALARM, text=evil),),
+        intervals=(
+            m.Interval(id=1, kind=m.IntervalKind.DELIVERING, member=evil, partition=evil, from_ms=0),
+            m.Interval(id=2, kind=m.IntervalKind.FAULT, member=evil, label=evil, from_ms=0),
+            m.Interval(id=3, kind=m.IntervalKind.PHASE, member="m1", label=evil, from_ms=0),
+        ),
+    )
+    now = replace(game, reason=evil, run_folder=evil, status=m.Status.FAILED, groups=(hostile, game.groups[1]))
+    with served_game(now) as served, opened(browser, served.address) as page:
+        assert page.locator("script").count() == 1
+        assert page.locator("img, iframe, object").count() == 0
+        assert column(page, "zookeeper").locator(".feed").get_by_text("</script><img").is_visible()
+        assert page.evaluate("window.attacked") is None
+        content = page.evaluate("document.body.textContent + document.body.outerHTML")
+        assert "\x1b" not in content
+        assert "\u202e" not in content
+        assert "\\u{1b}[2J\\u{202e}reversed" in content
+
+
+# -- what is seen --------------------------------------------------------------------------------------------------
+
+
+def test_split_brain_is_seen_at_a_glance(browser: Any) -> None:
+    with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
+        zookeeper, eager = column(page, "zookeeper"), column(page, "eager")
+        assert (
+            "⚠ Split brain: 2 partitions delivered by two members: orders-2 (m1 + m2)"
+            in zookeeper.locator(".glance").text_content()
+        )
+        assert "✓ Each of 6 partitions is delivered by one member" in eager.locator(".glance").text_content()
+        assert zookeeper.locator(".both").count() == 2
+        assert zookeeper.locator(".on-red", has_text="m1 + m2").count() == 2
+        assert zookeeper.locator(".lane-nows .bad").all_text_contents() == ["⚠ m1+m2"] * 2
+        assert eager.locator(".both").count() == 0
+        assert eager.locator("rect.gap").count() > 0
+        colour = zookeeper.locator(".glance").evaluate("(each) => getComputedStyle(each).backgroundColor")
+        assert colour == "rgb(179, 38, 30)"
+
+
+def test_lanes_of_both_designs_stand_side_by_side(browser: Any) -> None:
+    with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
+        plots = [each.bounding_box() for each in page.locator(".lane-plot").all()]
+        assert plots[0]["y"] == plots[1]["y"]
+        assert plots[0]["height"] == plots[1]["height"]
+        assert plots[0]["x"] < plots[1]["x"]
+
+
+def test_table_says_the_same_as_the_lanes(browser: Any) -> None:
+    with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
+        page.get_by_text("As a table").first.click()
+        row = column(page, "zookeeper").locator(".lanes tr", has_text="orders-2")
+        assert row.locator("td").all_text_contents() == ["m1", "m1 and m2", "400", "380", "300"]
+
+
+def test_counters_follow_the_game_and_alarms_stand_out(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        reads = column(page, "zookeeper").locator('[data-counter="reads"] dd')
+        assert reads.text_content() == "90"
+        game.change(m.CountersChanged(design="zookeeper", counters=m.Counters(reads=1234, two_delivering_ms=2500)))
+        column(page, "zookeeper").locator('[data-counter="reads"].lit', has_text="1,234").wait_for()
+        alarm = column(page, "zookeeper").locator('[data-counter="two_delivering_ms"].alarm')
+        assert alarm.locator("dd").text_content() == "2.5 s"
+        assert column(page, "zookeeper").locator('[data-counter="requests"]').count() == 0
+
+
+def test_tree_shows_whose_a_znode_is_and_lights_what_changes(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        tree = column(page, "zookeeper").locator(".tree")
+        assert tree.locator("li", has_text="⚡ lab_m2-0-0").first.locator(".who").text_content() == "m2"
+        assert tree.locator(".lit").count() == 0
+        offset, owner = "/consumers/lab/offsets/orders/0", "/consumers/lab/owners/orders/2"
+        put = (m.Znode(path=offset, data="345", version=1, changed_ms=5000),)
+        game.change(m.ZnodesChanged(design="zookeeper", put=put, gone=(owner,)))
+        tree.locator(".lit", has_text="345").wait_for()
+        gone = tree.locator(".gone")
+        assert gone.locator(".data").text_content() == "deleted"
+        game.change(after_ms=3000)
+        waits_until(page, "!document.querySelector('.tree .gone')")
+
+
+def test_state_machine_lights_the_present_state_and_the_move_to_it(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        part = column(page, "eager").locator(".coordinator")
+        assert part.locator(".box.now").text_content() == "Stable"
+        part.locator(".move").first.wait_for(state="attached")
+        now = m.Coordinator(state="PreparingRebalance", since_ms=9000, reason="member added", generation=1, leader="m1")
+        game.change(m.CoordinatorChanged(design="eager", coordinator=now))
+        part.locator(".box.now", has_text="PreparingRebalance").wait_for()
+        assert "member added" in part.locator(".move.taken").text_content()
+        assert part.locator(".facts dd").all_text_contents() == [
+            "PreparingRebalance", "1", "m1", "–", "member added (0:09)",
+        ]  # fmt: skip
+
+
+def test_feed_is_a_log_with_the_newest_first(browser: Any) -> None:
+    with served_game(example_at(CUT)) as game, opened(browser, game.address) as page:
+        log = page.get_by_role("log", name="What happens in zookeeper")
+        assert log.get_attribute("aria-live") == "polite"
+        assert log.locator("p").count() == 2
+        said = m.Sentence(id=999, at_ms=65_000, severity=m.Severity.ALARM, text="two consumers deliver orders-2")
+        game.change(m.Said(design="zookeeper", sentence=said))
+        log.get_by_text("two consumers deliver").wait_for()
+        assert log.locator("p").first.text_content() == "1:05⚠alarm: two consumers deliver orders-2"
+
+
+def test_member_that_joins_gets_a_card_and_one_that_ends_keeps_it(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        game.change(
+            m.MemberChanged(design="eager", member=m.Member(name="m10", process="m10")),
+            m.MemberChanged(design="eager", member=m.Member(name="m4", process="m4", leads=True)),
+            m.MemberChanged(
+                design="eager", member=m.Member(name="m2", process="m2.2", state=m.MemberState.ENDED, ended="killed")
+            ),
+        )
+        card(page, "eager", "m10").wait_for()
+        names = column(page, "eager").locator(".card .name").all_text_contents()
+        assert names == ["m1", "m2.2", "m3", "m4", "m10"]
+        assert card(page, "eager", "m2.2").locator(".state").text_content() == "ended: killed"
+        assert card(page, "eager", "m4").locator(".leads").text_content() == "leader"
+
+
+# -- when the connection or the game ends --------------------------------------------------------------------------
+
+
+def test_page_goes_on_after_its_connection_was_lost(browser: Any) -> None:
+    lost = "net::ERR_INCOMPLETE_CHUNKED_ENCODING"
+    with served_game(example_at(CUT)) as game, opened(browser, game.address, expected=(lost,)) as page:
+        game.lose()
+        page.get_by_role("alert").get_by_text("The connection to the game is lost").wait_for()
+        game.change(m.RateChanged(design="eager", rate=77))
+        column(page, "eager").get_by_text("77 records/s").wait_for()
+        assert page.get_by_role("alert").text_content() == ""
+        assert game.game.received == 2  # the first snapshot, and the increment that was missed: no second snapshot
+
+
+def test_page_that_is_one_too_many_says_why_and_comes_in_when_there_is_room(browser: Any) -> None:
+    with served_game(example_at(CUT)) as game, running_streams(game.address) as streams:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(game.address)
+        page.get_by_role("alert").get_by_text("4 pages watch this game already: close one of them").wait_for()
+        streams.pop().close()
+        page.locator(".card").first.wait_for()
+        assert page.get_by_role("alert").text_content() == ""
+        context.close()
+
+
+def test_end_of_the_game_leads_to_its_report(browser: Any, tmp_path: Any) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("<h1>What was found</h1>")
+    with served_game(example_at(HEALED)) as game, opened(browser, game.address) as page:
+        end = m.StatusChanged(
+            status=m.Status.ENDED, reason="stopped on the page", run_folder="runs/x", report=str(path)
+        )
+        game.change(end)
+        game.end()
+        page.get_by_role("heading", name="Ended").wait_for()
+        assert page.get_by_role("button", name="Stop and analyse").is_disabled()
+        with page.context.expect_page() as report:
+            page.get_by_role("link", name="Open its report").click()
+        assert report.value.get_by_role("heading", name="What was found").is_visible()
+        assert page.get_by_role("alert").text_content() == ""

@@ -1,0 +1,312 @@
+"""Playing in a browser: every button and key sends what it says, and tours guide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from comparison.playground import commands as c
+from comparison.playground import messages as m
+from comparison.playground.commands import MemberAction as Action
+from kernel.waiting import wait_until
+from tests.support.browser import running_browser
+from tests.support.playground_page import CUT, HEALED, RUNNING, TWO_DELIVER, WAITING, card, column, example_at, opened
+from tests.support.staged_game import served_game
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.staged_game import ServedGame
+
+State = m.MemberState
+#: What can be done in each state; the states of `MemberAction`.
+POSSIBLE = {
+    State.PENDING: {Action.KILL},
+    State.RUNNING: {Action.LEAVE, Action.KILL, Action.FREEZE, Action.CUT, Action.SLOW},
+    State.FROZEN: {Action.CONTINUE, Action.KILL},
+    State.CUT: {Action.KILL, Action.HEAL, Action.SLOW},
+    State.ENDED: {Action.START},
+}
+LABELS = {
+    Action.START: "Start",
+    Action.LEAVE: "Leave",
+    Action.KILL: "Kill",
+    Action.FREEZE: "Freeze",
+    Action.CONTINUE: "Continue",
+    Action.CUT: "Cut off",
+    Action.HEAL: "Heal",
+    Action.SLOW: "Slow down",
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as started:
+        yield started
+
+
+def sent(game: ServedGame, *expected: c.AnyCommand) -> None:
+    """Wait until the game has been given these commands, and no others."""
+    wait_until(lambda: len(game.game.commands) >= len(expected), 10, lambda: f"{expected}, not {game.game.commands}")
+    assert game.game.commands == list(expected)
+    game.game.commands.clear()
+
+
+def with_state(state: m.MemberState) -> m.Snapshot:
+    """The running example, m2 of eager in another state."""
+    now = example_at(RUNNING)
+    members = tuple(replace(each, state=state) if each.name == "m2" else each for each in now.groups[1].members)
+    return replace(now, groups=(now.groups[0], replace(now.groups[1], members=members)))
+
+
+# -- members -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_card_offers_what_can_be_done_in_its_members_state(browser: Any, state: m.MemberState) -> None:
+    with served_game(with_state(state)) as game, opened(browser, game.address) as page:
+        found = card(page, "eager", "m2").locator('.buttons button:not([aria-disabled="true"])')
+        assert set(found.all_text_contents()) == {LABELS[each] for each in POSSIBLE[state]}
+        for button in found.all():
+            button.click()
+        delays = {Action.SLOW: 200}
+        order = [each for each in LABELS if each in POSSIBLE[state]]
+        sent(game, *(c.ActOnMember(action=each, member="m2", delay_ms=delays.get(each, 0)) for each in order))
+
+
+def test_what_cannot_be_done_now_does_nothing_and_keeps_the_focus(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        freeze = card(page, "eager", "m2").get_by_role("button", name="Freeze m2")
+        freeze.focus()
+        page.keyboard.press("Enter")
+        sent(game, c.ActOnMember(action=Action.FREEZE, member="m2"))
+        game.change(m.MemberChanged(design="eager", member=m.Member(name="m2", process="m2", state=State.FROZEN)))
+        card(page, "eager", "m2").get_by_role("button", name="Continue m2").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "Continue"
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Leave"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.keyboard.press(" ")
+        sent(game, c.ActOnMember(action=Action.KILL, member="m2"))
+
+
+def test_slow_member_gets_its_full_speed_back(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        slow = m.Member(name="m1", process="m1", state=State.RUNNING, delay_ms=200)
+        game.change(m.MemberChanged(design="eager", member=slow))
+        card(page, "eager", "m1").get_by_role("button", name="Full speed m1").click()
+        sent(game, c.ActOnMember(action=Action.SLOW, member="m1", delay_ms=0))
+
+
+@pytest.mark.parametrize("how", ["pointer", "key"])
+def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any, how: str) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        kill = card(page, "eager", "m2").get_by_role("button", name="Kill")
+        assert kill.get_attribute("aria-label") == "Kill m2 in zookeeper and eager"
+        kill.click()
+        sent(game, c.ActOnMember(action=Action.KILL, member="m2"))
+        if how == "key":
+            page.keyboard.press("b")
+        else:
+            page.get_by_label("its own column alone").check()
+        column(page, "eager").get_by_role("button", name="Kill m2 in eager").click()
+        sent(game, c.ActOnMember(action=Action.KILL, member="m2", designs=("eager",)))
+
+
+# -- the group -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("button", "command"),
+    [
+        ("Add one", c.AddMembers(count=1)),
+        ("Add five", c.AddMembers(count=5)),
+        ("Add 2 partitions", c.AddPartitions(count=2)),
+        ("Faster", c.SetRate(per_second=200)),
+        ("Slower", c.SetRate(per_second=100)),
+    ],
+)
+def test_the_groups_buttons_act_on_all_of_it(browser: Any, button: str, command: c.AnyCommand) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        column(page, "zookeeper").get_by_role("button", name=button).click()
+        sent(game, command)
+        page.get_by_label("its own column alone").check()
+        column(page, "zookeeper").get_by_role("button", name=f"{button} in zookeeper").click()
+        sent(game, replace(command, designs=("zookeeper",)))
+
+
+def test_rate_stays_within_the_games_limits(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        eager = column(page, "eager")
+        for rate, button in ((1000, "Faster"), (0, "Slower")):
+            game.change(m.RateChanged(design="eager", rate=rate))
+            eager.get_by_text(f"{rate} records/s", exact=True).wait_for()
+            eager.get_by_role("button", name=button).click()
+        eager.get_by_role("button", name="Faster").click()
+        sent(game, c.SetRate(per_second=10))
+
+
+def test_refusal_is_said_in_the_games_words(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        said = page.locator("#said")
+        game.game.answers = [
+            c.Answer(accepted=False, reason="there are 12 members, and 12 at most"),
+            c.Answer(accepted=True, reason="eager: m2 is frozen"),
+        ]
+        add = column(page, "eager").get_by_role("button", name="Add one")
+        add.click()
+        said.get_by_text("Refused: add one member. there are 12 members, and 12 at most").wait_for()
+        assert said.get_attribute("role") == "status"
+        add.click()
+        said.get_by_text("Sent: add one member. eager: m2 is frozen").wait_for()
+
+
+def test_game_that_is_gone_is_said_to_be(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address, expected=("net::",)) as page:
+        page.route("**/command", lambda route: route.abort())
+        column(page, "eager").get_by_role("button", name="Add one").click()
+        page.locator("#said").get_by_text("the game does not answer: look at its terminal").wait_for()
+
+
+# -- step by step --------------------------------------------------------------------------------------------------
+
+
+def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        assert card(page, "eager", "m3").get_by_role("button", name="Step by step").count() == 0
+        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step").click()
+        sent(game, c.SetStepping(member="m3", on=True, designs=("zookeeper",)))
+        stepped = m.Member(name="m3", process="m3", state=State.RUNNING, stepping=True)
+        waiting = example_at(WAITING).groups[0].waiting
+        game.change(
+            m.MemberChanged(design="zookeeper", member=stepped), m.WaitingChanged(design="zookeeper", waiting=waiting)
+        )
+        steps = column(page, "zookeeper").locator(".steps")
+        steps.get_by_text(
+            "m3 waits before delete /consumers/lab/owners/orders/4 (R5), 1 operation behind it"
+        ).wait_for()
+        assert steps.locator('[aria-current="step"]').locator("th").text_content() == "R5"
+        assert steps.locator('[aria-current="step"]').is_visible()
+        page.keyboard.press("n")
+        sent(game, c.LetGo(member="m3", designs=("zookeeper",)))
+        game.change(m.WaitingChanged(design="zookeeper"))
+        wait_until(lambda: steps.locator("[aria-current]").count() == 0, 10, "no row to be marked")
+        page.keyboard.press("n")
+        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step", pressed=True).click()
+        sent(game, c.SetStepping(member="m3", on=False, designs=("zookeeper",)))
+
+
+def test_each_waiting_member_is_let_go_and_the_key_takes_the_one_that_waits_longest(browser: Any) -> None:
+    now = example_at(WAITING)
+    (one,) = now.groups[0].waiting
+    two = (one, replace(one, member="m1", since_ms=one.since_ms - 500))
+    with (
+        served_game(replace(now, groups=(replace(now.groups[0], waiting=two), now.groups[1]))) as game,
+        opened(browser, game.address) as page,
+    ):
+        page.keyboard.press("n")
+        page.get_by_role("button", name="Let m3 go").click()
+        designs = ("zookeeper",)
+        sent(game, c.LetGo(member="m1", designs=designs), c.LetGo(member="m3", designs=designs))
+
+
+# -- tours ---------------------------------------------------------------------------------------------------------
+
+
+def test_tour_does_says_where_to_look_and_ticks_what_is_seen(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        tour = page.get_by_role("region", name="Guided tour")
+        page.get_by_role("button", name="Guided tours").click()
+        tour.get_by_role("button", name="Begin: Split brain").click()
+        assert tour.get_by_role("heading", name="Split brain: 1 of 3").is_visible()
+        assert column(page, "eager").locator(".lanes.looked-at").count() == 1
+        tour.get_by_role("button", name="Next").click()
+        assert page.evaluate("document.activeElement.textContent") == "Split brain: 2 of 3"
+        tour.get_by_role("button", name="Cut m2 off").click()
+        sent(game, c.ActOnMember(action=Action.CUT, member="m2"))
+        tour.get_by_text("… waiting: two members deliver in zookeeper").wait_for()
+        counters = m.Counters(reads=90, two_delivering_ms=1500)
+        game.change(m.CountersChanged(design="zookeeper", counters=counters), after_ms=4000)
+        tour.get_by_text("✓ two members deliver in zookeeper (after 4.0 s)").wait_for()
+        assert tour.get_by_text("… waiting: eager has moved the partitions of m2").is_visible()
+        tour.get_by_role("button", name="Next").click()
+        tour.get_by_role("button", name="Heal m2").click()
+        sent(game, c.ActOnMember(action=Action.HEAL, member="m2"))
+        tour.get_by_role("button", name="Close").click()
+        assert tour.count() == 0
+        assert page.locator(".looked-at").count() == 0
+
+
+def test_tour_of_designs_that_do_not_run_says_what_to_start(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        page.keyboard.press("t")
+        tour = page.get_by_role("region", name="Guided tour")
+        assert tour.get_by_role("listitem").count() == 6
+        assert tour.get_by_role("button", name="Begin").count() == 4
+        assert tour.get_by_text("rebalance-lab playground --design eager,static").is_visible()
+        page.keyboard.press("t")
+        assert tour.count() == 0
+
+
+def test_refused_step_of_a_tour_waits_for_nothing(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        game.game.answers = [c.Answer(accepted=False, reason="m2 has ended: start it first")]
+        page.keyboard.press("t")
+        page.get_by_role("button", name="Begin: The zombie commit").click()
+        page.get_by_role("button", name="Freeze m2").first.click()
+        page.locator("#said").get_by_text("m2 has ended: start it first").wait_for()
+        assert page.locator("#tour").get_by_text("waiting").count() == 0
+
+
+# -- stopping, and keys --------------------------------------------------------------------------------------------
+
+
+def test_game_is_stopped_only_after_a_question(browser: Any) -> None:
+    with served_game(example_at(HEALED)) as game, opened(browser, game.address) as page:
+        stop = page.get_by_role("button", name="Stop and analyse")
+        for answer in ("Go on playing", "Stop and analyse"):
+            stop.click()
+            page.get_by_role("dialog").get_by_role("button", name=answer).click()
+        stop.click()
+        page.keyboard.press("Escape")
+        sent(game, c.Stop())
+
+
+def test_keys_are_listed_and_can_be_turned_off(browser: Any) -> None:
+    with served_game(example_at(WAITING)) as game, opened(browser, game.address) as page:
+        page.keyboard.press("?")
+        keys = page.get_by_role("dialog", name="Keys")
+        assert keys.locator("kbd").all_text_contents() == ["n", "b", "h", "t", "?"]
+        page.keyboard.press("n")
+        keys.get_by_label("Keys are on").uncheck()
+        keys.get_by_role("button", name="Close").click()
+        page.keyboard.press("n")
+        page.keyboard.press("t")
+        assert page.get_by_role("region", name="Guided tour").count() == 0
+        page.get_by_role("button", name="Let m3 go").click()
+        sent(game, c.LetGo(member="m3", designs=("zookeeper",)))
+
+
+def test_lanes_show_as_much_time_as_is_chosen(browser: Any) -> None:
+    with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
+        bar = column(page, "zookeeper").locator(".both").first
+        page.keyboard.press("h")
+        before = bar.bounding_box()["width"]
+        page.get_by_label("Lanes show").select_option("30 s")
+        assert bar.bounding_box()["width"] > 1.5 * before
+
+
+def test_every_control_is_reached_by_the_tab_key(browser: Any) -> None:
+    with served_game(example_at(CUT)) as game, opened(browser, game.address) as page:
+        every = page.evaluate(
+            "[...document.querySelectorAll('button, select, summary')].filter((each) => each.checkVisibility()).length"
+        )
+        page.evaluate("window.reached = new Set()")
+        for _ in range(every + 20):
+            page.keyboard.press("Tab")
+            page.evaluate("window.reached.add(document.activeElement)")
+        assert page.evaluate("[...reached].filter((each) => each.matches('button, select, summary')).length") == every
