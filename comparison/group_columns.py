@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from kernel.values import TopicPartition
 
@@ -74,6 +74,7 @@ class GroupSeen:
     coordinator: str = ""  #: HOST:PORT (id)
     strategy: str = ""
     state: str = ""
+    generation: int | None = None  #: Kafka's tools do not show it, and no request tells it
     members: tuple[MemberRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
     commanded: bool = False  #: ids of the `server` design, whose coordinator has everything else
@@ -100,6 +101,14 @@ def tables(seen: GroupSeen, parts: Iterable[Part]) -> list[Table]:
     """The tables about a group, with every text printable."""
     wanted = set(parts)
     return [make(seen) for part, make in _TABLES.items() if part in wanted]
+
+
+def zookeeper_state(ids: Collection[str], rows: Sequence[PartitionRow]) -> str:
+    """ZooKeeper keeps no state of a group; this is what its znodes amount to."""
+    if not ids:
+        return "Empty"
+    unowned = sum(not row.owner for row in rows)
+    return f"{unowned} of {len(rows)} unowned" if unowned or not rows else "all owned"
 
 
 def assignment_text(partitions: Iterable[TopicPartition]) -> str:

@@ -42,6 +42,7 @@ COMMANDS = {
     "report": Command("comparison.cli.report", "Write the report of analysed runs as one page."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
     "trace": Command("comparison.cli.trace", "Write a run's events for Perfetto, or as JSON lines or Parquet."),
+    "describe": Command("comparison.cli.describe", "Show the groups of a finished run at a moment."),
     "zookeeper": Command("comparison.cli.zookeeper", "Start, check and stop a ZooKeeper server."),
     "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),
     "topic": Command("comparison.cli.topic", "Create, list, describe and delete topics."),

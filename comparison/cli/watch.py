@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
+from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_columns import GroupSeen, Keeper, Part, tables
@@ -39,24 +40,6 @@ _CHANGED = "bold green"
 _ONCE_S, _AGAIN_S = 5.0, 0.25
 
 
-def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--state`, `--members` and `--offsets`, as kafka-consumer-groups has them; all three without any."""
-    for part, what in (
-        (Part.OFFSETS, "each partition with its offsets, its lag and its owner"),
-        (Part.MEMBERS, "each member with what it owns"),
-        (Part.STATE, "the coordinator, the strategy, the state and the number of members"),
-    ):
-        # --state names the state folder in every command for use by hand.
-        name = "--group-state" if part is Part.STATE else f"--{part}"
-        command = click.option(name, str(part), is_flag=True, help=f"Show {what}.")(command)
-    return command
-
-
-def chosen_parts(flags: dict[str, bool]) -> list[Part]:
-    """The chosen tables; all of them if none is."""
-    return [part for part in Part if flags[part]] or list(Part)
-
-
 @click.command(
     epilog="""\b
 Examples:
@@ -77,7 +60,7 @@ It watches nothing in ZooKeeper and is no member: docs/by-hand.md says what it r
 @click.option("--group", required=True, help="The group to watch.")
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] of a group in ZooKeeper.")
 @click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] of a group with a coordinator.")
-@part_options
+@part_options("--group-state")  # --state names the state folder in every command for use by hand
 @click.option("--once", is_flag=True, help="Show the group once; exit code 1 if there is no such group.")
 @click.option(
     "--interval",

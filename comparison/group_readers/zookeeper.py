@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow
+from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
 from comparison.group_readers.cluster import LogEnds, open_client
 from comparison.group_readers.coordinator import committed_offsets
 from coordinator.protocol.member_znode import subscribed_topics
@@ -98,7 +98,7 @@ class ZooKeeperReader:
         return GroupSeen(
             group=self._group,
             keeper=Keeper.ZOOKEEPER,
-            state="" if commanded else _state(ids, rows),
+            state="" if commanded else zookeeper_state(ids, rows),
             members=tuple(_member(each, rows) for each in ids),
             partitions=rows,
             commanded=commanded,
@@ -197,14 +197,6 @@ class ZooKeeperReader:
         except RebalanceLabError as error:
             self._problems.append(f"offsets in Kafka are unknown: {error}")
             return {}
-
-
-def _state(ids: Sequence[str], rows: Sequence[PartitionRow]) -> str:
-    """ZooKeeper keeps no state of a group; this is what its znodes amount to."""
-    if not ids:
-        return "Empty"
-    unowned = sum(not row.owner for row in rows)
-    return f"{unowned} of {len(rows)} unowned" if unowned or not rows else "all owned"
 
 
 def _member(member: str, rows: Sequence[PartitionRow]) -> MemberRow:

@@ -1,0 +1,37 @@
+"""The options that choose tables about a group, as kafka-consumer-groups has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comparison.group_columns import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def part_options(state: str) -> Decorator:
+    """`--members`, `--offsets`, and `state`, the name of the option for the third."""
+    options = (
+        click.option(state, str(Part.STATE), is_flag=True, help="Show the coordinator, the strategy and the state."),
+        click.option("--members", str(Part.MEMBERS), is_flag=True, help="Show each member with what it owns."),
+        click.option(
+            "--offsets", str(Part.OFFSETS), is_flag=True, help="Show each partition's offsets, lag and owner."
+        ),
+    )
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+def chosen_parts(flags: Mapping[str, bool]) -> list[Part]:
+    """The chosen tables; all of them if none is."""
+    return [part for part in Part if flags[part]] or list(Part)

@@ -1,0 +1,219 @@
+"""A run's groups at one moment, from the events of its traces: who is a member, who owns what, offsets, state. Pure.
+
+Owners, members and offsets are those of the authority: the coordinator's events, or those of ZooKeeper's transaction
+log. A run played by hand may have no trace of it; then they are what the members believe, and a problem says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
+from kernel.designs import ZOOKEEPER
+from kernel.trace.events import Role
+from kernel.trace.reader import in_order
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kernel.trace.reader import Trace
+
+Event = dict[str, Any]
+BELIEVED = "nobody traced the authority: owners, members and offsets are what the members believe"
+_OFFSETS_TOPIC = "__consumer_offsets"
+_NS_PER_S = 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Known:
+    """One group, as one of the two views knows it."""
+
+    owners: dict[TopicPartition, str] = field(default_factory=dict)
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    members: dict[str, None] = field(default_factory=dict)  #: as a set, in the order of joining
+
+
+@dataclass(slots=True)
+class _Group:
+    authority: _Known = field(default_factory=_Known)
+    believed: _Known = field(default_factory=_Known)
+    beliefs: dict[tuple[str, int], frozenset[TopicPartition]] = field(default_factory=dict)  #: by member and stream
+    state: str = ""
+    generation: int | None = None
+    broker: str = ""  #: the process that coordinates
+
+
+class RunEvents:
+    """The events of one run, in order."""
+
+    def __init__(self, traces: Sequence[Trace]) -> None:
+        headers = [trace.header for trace in traces if trace.header is not None]
+        reference = min(headers, key=lambda header: (header["role"] != Role.RUNNER, header["monotonic_ns"]))
+        self.events: list[Event] = list(in_order(traces))
+        self.design = next((str(each["design"]) for each in (reference, *headers) if each["design"]), "")
+        self.scenario = str(reference["scenario"])
+        self._zero_ns = int(reference["monotonic_ns"])
+        self._authorities = {str(each["process"]) for each in headers if each["role"] in (Role.BROKER, Role.OBSERVER)}
+
+    @property
+    def last_s(self) -> float:
+        """The time of the last event, in seconds of the run."""
+        return self._seconds(self.events[-1]["ns"]) if self.events else 0.0
+
+    def default_s(self) -> float:
+        """The moment to show unless asked for another: before the final reads, or before the last members leave."""
+        leaving: int | None = None
+        for event in self.events:
+            if event["kind"] == "stage_entered" and event["stage"] in ("final", "stop"):
+                return self._seconds(event["ns"] - 1)
+            if event["kind"] == "member_started":
+                leaving = None
+            elif event["kind"] in ("partitions_revoked", "partitions_lost", "member_closed"):
+                leaving = leaving if leaving is not None else event["ns"]
+            elif event["kind"] == "partitions_assigned":
+                leaving = None
+        return self.last_s if leaving is None else self._seconds(leaving - 1)
+
+    def at(self, moment_s: float) -> list[GroupSeen]:
+        """The groups at that second of the run."""
+        until_ns = self._zero_ns + round(moment_s * _NS_PER_S)
+        fold = _Fold(self._authorities, coordinated=self.design != ZOOKEEPER)
+        for event in self.events:
+            if event["ns"] > until_ns:
+                break
+            fold.take(event)
+        return fold.seen()
+
+    def _seconds(self, ns: int) -> float:
+        return (ns - self._zero_ns) / _NS_PER_S
+
+
+class _Fold:
+    """What is known after the events so far."""
+
+    def __init__(self, authorities: set[str], *, coordinated: bool) -> None:
+        self._is_traced = bool(authorities)
+        self._coordinated = coordinated
+        self._groups: dict[str, _Group] = {}
+        self._group_of: dict[str, str] = {}  #: by member id
+        self._processes: dict[str, str] = {}  #: by member id
+        self._ends: dict[TopicPartition, int] = {}
+        self._broker_ids: dict[str, int] = {}
+        self._strategy = ""
+
+    def take(self, event: Event) -> None:
+        match event["kind"]:
+            case "run_started":
+                self._strategy = str(event["parameters"].get("strategy", ""))
+            case "records_acked":
+                self._ends[_partition(event)] = event["last"] + 1
+            case "final_offset":
+                self._ends[_partition(event)] = event["end"]
+            case "leader_changed":
+                # The first id that a broker traces is its own: it cannot give up what it never led.
+                if event["leader"] >= 0:
+                    self._broker_ids.setdefault(event["process"], event["leader"])
+            case "member_started" | "member_closed" | "commit_answered":
+                self._take_members_own(event)
+            case "partitions_assigned" | "partitions_revoked" | "partitions_lost":
+                self._take_belief(event)
+            case _ if "group" in event and event["group"] is not None:
+                self._take_authoritys(event)
+
+    def _take_members_own(self, event: Event) -> None:
+        group, member = self._group(event["group"]), str(event["member"] or "")
+        self._group_of[member] = event["group"]
+        if event["kind"] == "member_started":
+            group.believed.members[member] = None
+            self._processes[member] = event["process"]
+        elif event["kind"] == "member_closed":
+            group.believed.members.pop(member, None)
+            group.beliefs = {key: owned for key, owned in group.beliefs.items() if key[0] != member}
+        elif event["outcome"] == "accepted":
+            group.believed.offsets[_partition(event)] = event["offset"]
+
+    def _take_belief(self, event: Event) -> None:
+        member = str(event["member"] or "")
+        owned = frozenset(TopicPartition(each["topic"], each["partition"]) for each in event["all"])
+        self._group(self._group_of.get(member, "")).beliefs[member, event["stream"] or 0] = owned
+
+    def _take_authoritys(self, event: Event) -> None:
+        group = self._group(event["group"])
+        known = group.authority
+        match event["kind"]:
+            case "group_changed":
+                group.state, group.generation, group.broker = event["state"], event["generation"], event["process"]
+            case "group_member_joined":
+                known.members[event["id"]] = None
+            case "group_member_left":
+                known.members.pop(event["id"], None)
+            case "authority_named":
+                known.owners[_partition(event)] = event["owner"]
+            case "authority_cleared":
+                if known.owners.get(_partition(event)) == event["owner"]:
+                    del known.owners[_partition(event)]
+            case "offset_written":
+                known.offsets[_partition(event)] = event["offset"]
+
+    def _group(self, name: str) -> _Group:
+        return self._groups.setdefault(name, _Group())
+
+    # -- what was seen -----------------------------------------------------------------------------------------------
+
+    def seen(self) -> list[GroupSeen]:
+        return [self._seen(name, group) for name, group in sorted(self._groups.items()) if name]
+
+    def _seen(self, name: str, group: _Group) -> GroupSeen:
+        known = group.authority if self._is_traced else self._believed(group)
+        rows = tuple(
+            self._row(tp, known)
+            for tp in sorted({*known.owners, *known.offsets, *self._ends})
+            if tp.topic != _OFFSETS_TOPIC
+        )
+        members = tuple(self._member(member, known) for member in sorted(known.members))
+        state = group.state if self._coordinated else zookeeper_state(known.members, rows)
+        node = self._broker_ids.get(group.broker)
+        return GroupSeen(
+            group=name,
+            keeper=Keeper.COORDINATOR if self._coordinated else Keeper.ZOOKEEPER,
+            coordinator=f"{group.broker}{'' if node is None else f' ({node})'}" if group.broker else "",
+            strategy=self._strategy if self._coordinated else "",
+            state=state,
+            generation=group.generation,
+            members=members,
+            partitions=rows,
+            problem="" if self._is_traced else BELIEVED,
+        )
+
+    def _believed(self, group: _Group) -> _Known:
+        believed = group.believed
+        owners = {
+            tp: member if self._coordinated else f"{member}-{stream}"
+            for (member, stream), owned in sorted(group.beliefs.items())
+            for tp in owned
+        }
+        return _Known(owners, believed.offsets, believed.members)
+
+    def _row(self, tp: TopicPartition, known: _Known) -> PartitionRow:
+        owner = known.owners.get(tp, "")
+        return PartitionRow(
+            partition=tp,
+            current=known.offsets.get(tp),
+            end=self._ends.get(tp),
+            owner=owner,
+            client=self._processes.get(owner, ""),
+        )
+
+    def _member(self, member: str, known: _Known) -> MemberRow:
+        owned = tuple(sorted(tp for tp, owner in known.owners.items() if self._member_of(owner) == member))
+        return MemberRow(member=member, client=self._processes.get(member, ""), owned=owned)
+
+    def _member_of(self, owner: str) -> str:
+        """In ZooKeeper a thread of the member owns."""
+        return owner if self._coordinated else owner.rpartition("-")[0]
+
+
+def _partition(event: Mapping[str, Any]) -> TopicPartition:
+    return TopicPartition(event["topic"], event["partition"])
