@@ -64,7 +64,8 @@ def _conversation(history: GroupHistory, round_: Round, moments: Mapping[int, in
     messages = tuple(_messages(lines[:MESSAGES_MAX], moments or {}))
     ends = dict.fromkeys(name for each in messages for name in (each.sender, each.receiver) if name)
     members = [name for name in (_short(member.name) for member in history.members) if name in ends]
-    others = sorted(ends.keys() - set(members), key=lambda name: (name != ZOOKEEPER, name))
+    coordinators = {_broker(line.broker) for line in lines if line.kind in ("asks", "answer", "state")}
+    others = sorted(ends.keys() - set(members), key=lambda name: (name not in coordinators, name != ZOOKEEPER, name))
     generations = {number for each in round_.rebalances if (number := each.generation()) is not None}
     return Conversation(
         number=round_.number,

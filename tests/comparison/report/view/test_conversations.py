@@ -81,6 +81,10 @@ def test_request_that_waits_at_the_coordinator_is_sent_once_and_answered_later()
     assert told.generations
 
 
+def test_coordinator_is_between_its_members_and_zookeeper() -> None:
+    assert _of("coordinated/join-server")[-1].actors == ("m1", "m2", "m3", "broker 1", "ZooKeeper", "a broker")
+
+
 def test_long_conversation_says_how_much_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMBERS_MAX", 1)
     monkeypatch.setattr(module, "MESSAGES_MAX", 3)
