@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
+import pytest
+
+from comparison.scenarios.testbed.link import Way
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
@@ -13,8 +17,6 @@ from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    import pytest
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -129,6 +131,140 @@ def test_another_cut_frees_the_connections_that_it_does_not_pick() -> None:
             assert await silent(second)
             proxy.heal()
             assert await asyncio.wait_for(second[0].readexactly(1), 20) == b"2"
+
+    asyncio.run(scenario())
+
+
+def test_proxy_delays_both_directions_and_keeps_the_order() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as client:
+            assert await answered(client, b"1") == b"1"
+            proxy.delay(100)
+            begun = time.monotonic()
+            assert await answered(client, b"2") == b"2"
+            assert time.monotonic() - begun >= 0.2
+            client[1].write(b"3")
+            await client[1].drain()
+            proxy.delay(50)
+            client[1].write(b"4")
+            proxy.heal()
+            client[1].write(b"5")
+            assert await asyncio.wait_for(client[0].readexactly(3), 20) == b"345"
+
+    asyncio.run(scenario())
+
+
+@contextlib.asynccontextmanager
+async def listening() -> AsyncIterator[tuple[TcpProxy, asyncio.Queue[bytes]]]:
+    """A proxy in front of a server that echoes, and what the server has received."""
+    received = asyncio.Queue[bytes]()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1024):
+            await received.put(data)
+            writer.write(data)
+        writer.close()
+
+    server = await asyncio.start_server(listen, LOOPBACK, 0)
+    proxy = TcpProxy("link", SilentTracer())
+    await proxy.start(server.sockets[0].getsockname()[1])
+    try:
+        yield proxy, received
+    finally:
+        await proxy.stop()
+        server.close()
+
+
+def test_delayed_chunks_do_not_wait_for_each_other() -> None:
+    """A delay is not a bandwidth: what was sent together arrives about together."""
+
+    async def scenario() -> None:
+        async with listening() as (proxy, received), connected(proxy.port) as client:
+            assert await answered(client, b"0") == b"0"
+            assert await received.get() == b"0"
+            proxy.delay(300, ways=frozenset({Way.TO_CLIENT}))
+            begun = time.monotonic()
+            for _ in range(10):
+                client[1].write(b"x")
+                assert await asyncio.wait_for(received.get(), 20) == b"x"
+            assert await asyncio.wait_for(client[0].readexactly(10), 20) == b"x" * 10
+            assert 0.3 <= time.monotonic() - begun < 10 * 0.3
+
+    asyncio.run(scenario())
+
+
+def test_cut_of_one_direction_lets_the_other_one_through() -> None:
+    async def scenario() -> None:
+        async with listening() as (proxy, received), connected(proxy.port) as client:
+            assert await answered(client, b"1") == b"1"
+            assert await received.get() == b"1"
+            proxy.cut(ways=frozenset({Way.TO_CLIENT}))
+            client[1].write(b"2")
+            assert await asyncio.wait_for(received.get(), 20) == b"2"
+            assert await silent(client)
+            proxy.heal()
+            assert await asyncio.wait_for(client[0].readexactly(1), 20) == b"2"
+
+    asyncio.run(scenario())
+
+
+def test_close_resets_connections_and_refuses_new_ones_until_the_heal() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as client, connected(proxy.port) as other:
+            assert await answered(client, b"1") == b"1"
+            assert await answered(other, b"1") == b"1"
+            port = client[1].get_extra_info("sockname")[1]
+            proxy.close(lambda ports: set(ports) - {other[1].get_extra_info("sockname")[1]})
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(client[0].read(1), 20) == b""
+            assert await answered(other, b"2") == b"2"
+            async with connected(proxy.port) as refused:
+                with contextlib.suppress(ConnectionResetError):
+                    assert await asyncio.wait_for(refused[0].read(1), 20) == b""
+            proxy.heal()
+            async with connected(proxy.port) as again:
+                assert again[1].get_extra_info("sockname")[1] != port
+                assert await answered(again, b"3") == b"3"
+
+    asyncio.run(scenario())
+
+
+def test_half_open_connection_is_reset_at_the_upstream_and_noticed_by_the_client_at_the_heal() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as client:
+            assert await answered(client, b"1") == b"1"
+            proxy.half_open()
+            client[1].write(b"swallowed")
+            assert await silent(client)
+            async with connected(proxy.port) as new:
+                assert await answered(new, b"2") == b"2"
+            proxy.heal()
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(client[0].read(1), 20) == b""
+            await until(lambda: not proxy.links, 5, "the link to be closed")
+
+    asyncio.run(scenario())
+
+
+def test_stop_ends_a_half_open_connection() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as client:
+            assert await answered(client, b"1") == b"1"
+            proxy.half_open()
+            await proxy.stop()
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(client[0].read(1), 20) == b""
+            assert not proxy.links
+
+    asyncio.run(scenario())
+
+
+def test_link_has_one_fault_at_a_time() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy:
+            proxy.delay(10)
+            with pytest.raises(AssertionError, match="link has a fault already"):
+                proxy.close()
 
     asyncio.run(scenario())
 
