@@ -174,7 +174,9 @@ class Roster:
         self._ownership.close_member(at_ms, str(event["process"]), str(event.get("member") or ""))
 
     def member_failed(self, at_ms: float, event: Event) -> None:
-        self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), str(event["error"])))
+        error = str(event["error"])
+        if not error.startswith("RebalanceFailed"):  # of the last attempt, which is told
+            self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), error))
 
     def owned(self, at_ms: float, event: Event) -> None:
         process, stream = str(event["process"]), event.get("stream")

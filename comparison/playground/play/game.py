@@ -162,7 +162,6 @@ class LabGame:
         finally:
             self._halt.set()
             await asyncio.gather(*runs, return_exceptions=True)
-            await asyncio.gather(*(watched.close() for watched in self._watched.values()))
             await fork_server.stop()
 
     async def _analyse(self, analyse: Analyse, interrupted: asyncio.Event) -> None:

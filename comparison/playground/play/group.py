@@ -41,8 +41,9 @@ class PlayedGroup:
     def __init__(self, request: RunRequest, limits: Limits) -> None:
         self.request = request
         self.design = DESIGNS[request.design]
-        #: Called when the group takes commands, and with each new rate.
+        #: Called before the first member joins, when the game is over, and with each new rate.
         self.on_ready: Callable[[Changes], Awaitable[None]]
+        self.on_over: Callable[[], Awaitable[None]]
         self.on_rate: Callable[[int], None] = lambda _: None
         self.is_ready = False  #: it takes commands
         self._limits = limits
@@ -80,8 +81,8 @@ class PlayedGroup:
     async def play(self, changes: Changes) -> None:
         """Let the first members join, then take commands until `stop`. Raises what breaks the group."""
         self._changes, self._links = changes, MemberLinks(changes.testbed)
-        await self.on_ready(changes)
         try:
+            await self.on_ready(changes)
             async with self._one_at_a_time:
                 await self._join(self.request.parameters.members)
                 changes.enter_stage("steady")
@@ -98,6 +99,7 @@ class PlayedGroup:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.on_over()
 
     def stop(self) -> None:
         self._stopping.set()

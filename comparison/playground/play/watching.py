@@ -42,7 +42,7 @@ class WatchedGroup:
         self._reading: asyncio.Task[None] | None = None
         self._observed: tuple[TopicPartition, ...] = ()
         self._changes: Changes | None = None
-        played.on_ready = self._begin
+        played.on_ready, played.on_over = self._begin, self._end
         played.on_rate = lambda rate: self._add("rate_set", {"rate": rate})
 
     def now_ms(self) -> int:
@@ -61,7 +61,9 @@ class WatchedGroup:
             self._observer = LiveObserver(zookeeper, group, self._observed, _Emitted(self))
             await self._observer.start()
 
-    async def close(self) -> None:
+    async def _end(self) -> None:
+        """Watch ZooKeeper no more, before it is stopped."""
+        self._changes = None
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)

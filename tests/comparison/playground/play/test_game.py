@@ -1,0 +1,173 @@
+"""Games with real processes: what is played happens, is shown as it happens, and ends without leftovers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import psutil
+import pytest
+
+from comparison.pipeline.analysis import analyze
+from comparison.playground import commands as c
+from comparison.playground import messages as m
+from comparison.run_folder import run_dirs_in
+from tests.support.played_game import Player, play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.faults
+
+
+def outcomes(folder: Path) -> dict[str, tuple[str, str]]:
+    found = {}
+    for run_dir in run_dirs_in(folder):
+        written = json.loads((run_dir / "run.json").read_text())
+        found[run_dir.name] = (written["outcome"], written["error"])
+    return found
+
+
+def test_a_split_brain_is_played_in_two_designs_and_only_one_of_them_has_two_consumers(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    async def script(player: Player) -> None:
+        assert "starting" in await player.act("kill", "m1")
+        await player.running()
+        await player.settled()
+        assert await player.act("heal", "m2") == "zookeeper: m2 is not cut off; eager: m2 is not cut off"
+        assert await player.act("cut", "m2") == ""
+        assert "heal it first" in await player.act("freeze", "m2")
+        await player.until(
+            lambda: any("two consumers deliver" in text for text in player.told("zookeeper")), "two to deliver"
+        )
+        await player.until(lambda: "m2" not in player.group("eager").coordinator.members, "eager to do without m2")
+        assert player.member("zookeeper", "m2").state is m.MemberState.CUT
+        assert await player.act("heal", "m2") == ""
+        await player.settled()
+        assert player.group("zookeeper").counters.two_delivering_ms > 0
+        assert player.group("eager").counters.two_delivering_ms < 100
+        znodes = [node.path for node in player.group("zookeeper").znodes]
+        assert sum("/owners/orders/" in path for path in znodes) == 4
+        assert await player.send(c.Stop()) == ""
+
+    player = play(tmp_path, ["zookeeper", "eager"], script, members=2, partitions=4)
+    assert player.game.snapshot().status is m.Status.ENDED
+    assert outcomes(player.bundle) == {"zookeeper": ("complete", ""), "eager": ("complete", "")}
+    played = [json.loads(line) for line in (player.bundle / "played.jsonl").read_text().splitlines()]
+    assert [each["command"]["type"] for each in played] == ["member"] * 5 + ["stop"]
+    result = analyze(spark, run_dirs_in(player.bundle), output=player.bundle)
+    assert result["verdict"] == "as expected"
+    for run in result["runs"]:
+        counters = player.group(run["design"]).counters
+        assert counters.duplicates == run["metrics"]["duplicates"]
+        assert counters.notifications == run["metrics"]["notifications"]
+        assert counters.moved_back == run["metrics"]["moved_back"]
+
+
+def test_members_and_partitions_come_and_go(tmp_path: Path) -> None:
+    async def script(player: Player) -> None:
+        await player.running()
+        await player.settled()
+        assert await player.send(c.AddMembers(count=2)) == ""
+        assert await player.send(c.AddPartitions(count=1)) == ""
+        assert await player.send(c.SetRate(per_second=200)) == ""
+        await player.until(lambda: len(player.group("cooperative").partitions) == 4, "the new partition")
+        await player.settled()
+        assert await player.send(c.SetRate(per_second=5000)) == "1000 records a second are the most"
+        assert await player.act("kill", "m1") == ""
+        assert await player.act("kill", "m1") == "m1 has ended: start it first"
+        assert await player.act("leave", "m3") == ""
+        assert await player.act("freeze", "m9") == "there is no member m9"
+        assert await player.act("slow", "m2", delay_ms=20) == ""
+        await player.until(lambda: player.member("cooperative", "m3").ended == "left", "m3 to leave")
+        assert await player.act("start", "m1") == ""
+        await player.until(lambda: player.member("cooperative", "m1").state is m.MemberState.RUNNING, "m1 to be back")
+        assert player.member("cooperative", "m1").process == "m1.2"
+        assert player.member("cooperative", "m2").delay_ms == 20
+        assert await player.act("freeze", "m2") == ""
+        await player.until(lambda: player.member("cooperative", "m2").state is m.MemberState.FROZEN, "m2 to freeze")
+        psutil.Process(_pid(player, "m4")).kill()
+        await player.until(lambda: player.member("cooperative", "m4").ended == "ended by itself", "m4 to be missed")
+        assert await player.send(c.Stop()) == ""
+
+    player = play(tmp_path, ["cooperative"], script, members=2, partitions=3)
+    assert player.game.snapshot().reason == "stopped on the page"
+    assert outcomes(player.bundle) == {"cooperative": ("complete", "")}
+
+
+def _pid(player: Player, name: str) -> int:
+    (trace,) = player.bundle.glob("playground/*/trace/runner.jsonl")
+    events = [msgspec.json.decode(line) for line in trace.read_bytes().splitlines()]
+    return next(e["child_pid"] for e in events if e.get("kind") == "process_started" and e["target"] == name)
+
+
+def test_a_member_goes_through_a_rebalance_step_by_step(tmp_path: Path) -> None:
+    async def script(player: Player) -> None:
+        def waiting() -> tuple[m.Waiting, ...]:
+            return player.group("zookeeper").waiting
+
+        await player.running()
+        await player.settled()
+        assert await player.send(c.LetGo(member="m1")) == "m1 does not go step by step"
+        assert await player.send(c.SetStepping(member="m1", on=True)) == ""
+        assert await player.send(c.AddMembers(count=1)) == ""
+        rows = []
+        table = player.group("zookeeper").table
+        while "R11" not in {table[row].step for row in rows}:
+            await player.until(waiting, "an operation to wait")
+            rows += waiting()[0].rows
+            before = waiting()
+            assert await player.send(c.LetGo(member="m1")) == ""
+            await player.until(lambda before=before: waiting() != before, "the operation to go")
+        steps = dict.fromkeys(table[row].step for row in rows)
+        assert list(steps)[:3] == ["R1", "R2", "R3"]
+        assert player.member("zookeeper", "m1").stepping
+        assert await player.send(c.SetStepping(member="m1", on=False)) == ""
+        # By now the other one may have given up: at the end somebody comes, so that everything is delivered.
+        await player.until(lambda: not waiting(), "m1 to go on")
+        assert await player.send(c.Stop()) == ""
+
+    player = play(tmp_path, ["zookeeper"], script, members=1, partitions=2)
+    assert outcomes(player.bundle) == {"zookeeper": ("complete", "")}
+
+
+def test_a_game_that_nobody_watches_stops_by_itself(tmp_path: Path) -> None:
+    async def script(_: Player) -> None:
+        return
+
+    player = play(tmp_path, ["eager"], script, idle_s=0.5, members=1, partitions=1)
+    assert player.game.snapshot().status is m.Status.ENDED
+    assert player.game.snapshot().reason.startswith("nobody has watched for")
+    assert outcomes(player.bundle) == {"eager": ("complete", "")}
+
+
+def test_a_broker_that_dies_fails_the_game_and_ends_the_other_design(tmp_path: Path) -> None:
+    async def script(player: Player) -> None:
+        await player.running()
+        (trace,) = player.bundle.glob("playground/eager/trace/broker-1.jsonl")
+        header = msgspec.json.decode(trace.read_bytes().splitlines()[0])
+        psutil.Process(header["header"]["pid"]).kill()
+
+    player = play(tmp_path, ["zookeeper", "eager"], script, members=1, partitions=1)
+    last = player.game.snapshot()
+    assert last.status is m.Status.FAILED
+    assert "broker-1" in last.reason
+    found = outcomes(player.bundle)
+    assert (found["eager"][0], found["zookeeper"][0]) == ("failed", "interrupted")
+
+
+def test_an_interrupted_game_keeps_its_traces(tmp_path: Path) -> None:
+    async def script(player: Player) -> None:
+        await player.running()
+        assert await player.send(c.AddPartitions(count=6)) == "there are 20 partitions, and 24 at most"
+        assert await player.act("freeze", "m1") == ""
+        player.interrupted.set()
+
+    player = play(tmp_path, ["zookeeper"], script, members=2, partitions=20)
+    assert player.game.snapshot().status is m.Status.FAILED
+    assert player.game.snapshot().reason == "interrupted: the traces are kept"
+    assert outcomes(player.bundle) == {"zookeeper": ("interrupted", "")}
