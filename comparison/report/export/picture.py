@@ -225,6 +225,11 @@ class _Picture:
         track.track("ZooKeeper requests").count(recorded.t_ns, 1)
         instant(track.track("ZooKeeper"), recorded, f"{event['op']} {event['path']}{refused}")
 
+    def _waited(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
+        failed = f": {event.get('error') or 'failed'}" if not event["ok"] else ""
+        name = f"{event['op']} took {event['latency_ns'] / 1e6:.1f} ms{failed}"
+        instant(self._process(event["process"]).track("ZooKeeper"), recorded, name)
+
     def _request(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
         refused = f": {event['error']}" if event["error"] else ""
         instant(self._process(event["process"]).track("brokers"), recorded, f"{event['api']}{refused}")
@@ -279,6 +284,7 @@ _DRAWN_BY: Mapping[str, Callable[[_Picture, Recorded, Mapping[str, Any]], None]]
         "member_closed": _Picture._closed,
         "records_delivered": _Picture._records,
         "zk_op": _Picture._operation,
+        "bystander_op": _Picture._waited,
         "request_answered": _Picture._request,
         "zk_notified": _Picture._notified,
         "commit_answered": _Picture._answered,

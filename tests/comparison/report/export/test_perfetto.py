@@ -13,6 +13,7 @@ from comparison.report.export.perfetto import write_perfetto
 from comparison.report.export.stream import stream_of
 from kernel.trace.reader import read_trace
 from tests.support.seen_runs import write_cut, write_hostile
+from tests.support.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,3 +134,13 @@ def test_names_of_a_hostile_trace_are_printable(tmp_path: Path) -> None:
     names = [*seen.slices, *seen.instants, *seen.values, *(n for found in seen.slices.values() for n, _, _ in found)]
     assert any("</script>" in name for name in names)
     assert all(name.isprintable() for name in names)
+
+
+def test_bystanders_operations_say_how_long_they_took(tmp_path: Path) -> None:
+    events = [
+        e(10, "bystander", "bystander_op", op="getData", ok=True, latency_ns=1_500_000),
+        e(20, "bystander", "bystander_op", op="setData", ok=False, latency_ns=9_000_000, error="ConnectionLost"),
+    ]
+    seen = Seen(write_run(tmp_path / "herd", [e(0, "runner", "run_started", parameters={}), *events]))
+    (found,) = [names for track, names in seen.instants.items() if track.endswith("ZooKeeper")]
+    assert found == ["getData took 1.5 ms", "setData took 9.0 ms: ConnectionLost"]
