@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: What the bystander's operations are called in words.
 OPERATIONS: Mapping[str, str] = {"getData": "get", "setData": "set"}
 HEADINGS = ("change", "design", "before: p50", "p99", "max", "n", "during: p50", "p99", "max", "n", "failed")
+#: So many pairs fit beside another chart.
+PAIRS_MAX = 8
 _STAGES = ("before", "during")
 #: With fewer answers the 99th percentile is the largest of them.
 ANSWERS_MIN = 100
@@ -28,6 +30,7 @@ class Latencies(NamedTuple):
     op: str
     title: str
     picture: Markup | None
+    is_wide: bool  #: the picture, by its number of changes
     remark: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -55,6 +58,7 @@ def _latencies(op: str, runs: Sequence[Run]) -> Latencies | None:
         op=name,
         title=title,
         picture=latency_chart(f"{title}: median and 99th percentile, ms", columns) if known else None,
+        is_wide=sum(len(column.pairs) for column in columns) > PAIRS_MAX,
         remark=f"Of fewer than {ANSWERS_MIN} answers the 99th percentile is the largest: so in {len(few)} of "
         f"{len(answered)} stages."
         if few
