@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,9 +17,12 @@ from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 REPORT, COMMAND = "report.html", "command.json"
+#: Of a page of more commands than these, the first are shown.
+COMMANDS_MAX = 10
+#: How far above a run its command is: runs/<command>/<scenario>/<design>/seed-<n>.
+_LEVELS = 3
 
 
 def write_report(result: Mapping[str, Any], folder: Path) -> Path:
@@ -33,10 +37,23 @@ def write_page(results: Sequence[tuple[Mapping[str, Any], Path]], output: Path) 
     Raises TablesMissing, and OSError when the file cannot be written.
     """
     views = [view for result, folder in results for view in read_views(result, folder)]
-    about = About(_command(results[0][1]), catalogue())
+    command, *others = _commands(results)
+    about = About(command, catalogue(), others)
     shown = page(together([result for result, _ in results]), views, about)
     with whole_file(output) as file:
         file.write_text(shown, encoding="utf-8")
+
+
+def _commands(results: Sequence[tuple[Mapping[str, Any], Path]]) -> list[Mapping[str, Any]]:
+    """The commands that made the runs, each once: those beside the results, and above the runs of other folders."""
+    homes: dict[Path, None] = {}
+    for result, folder in results:
+        homes[folder] = None
+        for run in result["runs"]:
+            above = (each for each in Path(run["path"]).parents[:_LEVELS] if (each / COMMAND).is_file())
+            homes |= dict.fromkeys(each.resolve() for each in above)
+    known = [command for folder in homes if (command := _command(folder))]
+    return known[:COMMANDS_MAX] or [{}]
 
 
 def _command(folder: Path) -> Mapping[str, Any]:

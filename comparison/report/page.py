@@ -95,7 +95,7 @@ def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = Non
     """
     check_version(result)
     result, about = printable_all(result), about or About()
-    about = About(printable_all(about.command), about.catalogue)
+    about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
     by_path = {run["path"]: view for run, view in zip(result["runs"], views or (), strict=False)}
     shown = [columns_of(scenario, result) for scenario in result["scenarios"]]
     marks_max = marks_for(sum(map(len, shown)))

@@ -12,8 +12,10 @@ from comparison.report.figures import number
 from comparison.report.repeats import seeds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+#: Of more commands than these, the first and the last date are shown.
+DATES_MAX = 3
 _STAMP = re.compile(r"(\d{8}T\d{6})Z")
 #: Parameters that are named beside the settings, or say nothing of what was run.
 _NOT_SETTINGS = ("seed", "preset", "settings", "time_limit_s")
@@ -29,20 +31,20 @@ class About:
 
     command: Mapping[str, Any] = field(default_factory=dict)
     catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: Sequence[Mapping[str, Any]] = ()  #: further commands, of a page of several results
 
 
 def conditions(result: Mapping[str, Any], about: About) -> list[tuple[str, str]]:
     """Everything that a reader needs to run it again, as label and text."""
     runs = result["runs"]
-    command = about.command
+    commands = [about.command, *about.others]
     seeds = sorted({seed for run in runs for seed in seeds_of(run)})
     repeats = max((run["repeat"] for run in runs), default=1)
-    machine = command.get("machine", {})
     found = [
-        ("command", shlex.join(map(str, command.get("command", ())))),
-        ("date", _date(command, runs)),
-        ("versions", ", ".join(f"{name} {version}" for name, version in command.get("versions", {}).items())),
-        ("machine", ", ".join(f"{value} cores" if name == "cores" else str(value) for name, value in machine.items())),
+        *(("command", text) for text in _each(shlex.join(map(str, each.get("command", ()))) for each in commands)),
+        ("date", _dates(runs)),
+        *(("versions", text) for text in _each(map(_versions, commands))),
+        *(("machine", text) for text in _each(map(_machine, commands))),
         ("seed", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))),
         ("repeats", str(repeats)),
         ("preset", ", ".join(sorted({str(run["parameters"].get("preset", "")) for run in runs} - {""}))),
@@ -51,13 +53,27 @@ def conditions(result: Mapping[str, Any], about: About) -> list[tuple[str, str]]
     return [(label, text) for label, text in found if text]
 
 
-def _date(command: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    """When the command was started, from its folder's name where nothing else says it."""
-    stamps = [match[1] for run in runs for match in [_STAMP.search(f"{run['run_id']} {run['path']}")] if match]
-    if not stamps:
-        return ""
-    at = datetime.datetime.strptime(min(stamps), "%Y%m%dT%H%M%S").replace(tzinfo=datetime.UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+def _each(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _versions(command: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in command.get("versions", {}).items())
+
+
+def _machine(command: Mapping[str, Any]) -> str:
+    machine = command.get("machine", {})
+    return ", ".join(f"{value} cores" if name == "cores" else str(value) for name, value in machine.items())
+
+
+def _dates(runs: Sequence[Mapping[str, Any]]) -> str:
+    """When the commands were started, from their folders' names where nothing else says it."""
+    stamps = {match[1] for run in runs for match in [_STAMP.search(f"{run['run_id']} {run['path']}")] if match}
+    dates = [
+        f"{datetime.datetime.strptime(each, '%Y%m%dT%H%M%S').replace(tzinfo=datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+        for each in sorted(stamps)
+    ]
+    return ", ".join(dates) if len(dates) <= DATES_MAX else f"{dates[0]} to {dates[-1]}"
 
 
 def _settings(runs: Sequence[Mapping[str, Any]], about: About) -> Iterator[str]:

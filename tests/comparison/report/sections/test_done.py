@@ -51,3 +51,15 @@ def test_copied_text_runs_the_command_and_keeps_the_rest_as_comments() -> None:
 def test_nothing_is_claimed_without_a_record_of_the_command() -> None:
     result = as_mapping(compose([run("crash", "eager", path="/elsewhere")]))
     assert {label for label, _ in conditions(result, About())} == {"seed", "repeats"}
+
+
+def test_page_of_several_results_has_the_command_of_each_and_what_they_share_once() -> None:
+    other = {**COMMAND, "command": ["rebalance-lab", "run", "pause"], "machine": {"system": "Darwin", "cores": 8}}
+    runs = [run("crash", "eager", run_id=f"20261123T11162{n}Z-run/crash/eager", path=f"/{n}") for n in (3, 4)]
+    rows = conditions(as_mapping(compose(runs)), About(COMMAND, {}, [other, COMMAND]))
+    commands = [text for label, text in rows if label == "command"]
+    assert commands == ["rebalance-lab run crash --seed 3 -c 'x=a b'", "rebalance-lab run pause"]
+    assert [text for label, text in rows if label == "machine"] == ["Linux, 2 cores", "Darwin, 8 cores"]
+    assert [text for label, text in rows if label == "versions"] == ["python 3.11.7, pyspark 4.3.0"]
+    assert dict(rows)["date"] == "2026-11-23 11:16:23 UTC, 2026-11-23 11:16:24 UTC"
+    assert as_text(rows).splitlines()[:2] == commands
