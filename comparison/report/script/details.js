@@ -78,3 +78,14 @@ function release() { // close the details, and forget them in the address
   unpin();
   for (const lanes of scenarios) if (lanes.pinned) { lanes.pinned = null; remember(lanes); }
 }
+
+function keepMiddle(lanes, figure) { // for the keyboard: at the middle of the window, in the first lane that is shown
+  const block = lanes.blocks.find((each) => figure.contains(each.element) && each.lanes().size && each.plot.clientWidth
+    && (each.element.classList.contains('partitions') || each.element.classList.contains('members')));
+  const row = block?.rows.find((each) => each.y >= block.top);
+  if (!row) return;
+  const box = block.plot.getBoundingClientRect(), ms = (lanes.from + lanes.until) / 2;
+  const place = { target: block.element, clientX: box.left + box.width / 2, clientY: box.top + row.y - block.top + 1 };
+  keep(lanes, figure, place, ms);
+  pin(lanes, figure, block.element, place.clientY, ms);
+}

@@ -8,6 +8,7 @@ const KEYS = [
   ['s', 'the messages of that rebalance (or a click on it)'],
   ['o', 'next overlap'],
   ['click', 'keep the details of what is under the pointer; Escape closes them'],
+  ['Enter', 'the details at the middle of the first lane shown (choose it by its partition or member)'],
   ['?', 'these keys'],
 ];
 
@@ -44,6 +45,10 @@ document.addEventListener('keydown', (event) => {
     return;
   }
   const arrows = document.activeElement?.classList.contains('figure');
+  if (event.key === 'Enter' && arrows) {
+    keepMiddle(ofScenario(document.activeElement.closest('.scenario').dataset.scenario), document.activeElement);
+    return;
+  }
   const what = BY_KEY[event.key] || (arrows && { ArrowLeft: 'left', ArrowRight: 'right' }[event.key]);
   const lanes = what && !document.querySelector('dialog[open]') && current();
   if (!lanes) return;

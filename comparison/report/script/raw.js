@@ -11,14 +11,14 @@ async function eventsOf(run) { // [milliseconds from the left end, who, partitio
 }
 
 async function addRaw(run, lanes, ms, about, event) {
-  if (!run?.dataset.events) return;
+  if (!run?.dataset.events || !globalThis.DecompressionStream) return;
   const isMember = (who) => !about.member || ['several', 'the group'].includes(about.member)
     || who.split('.')[0] === about.member.split('.')[0]; // m1.2 is m1 restarted
   const isAbout = ([, who, partitions]) => (about.partition && partitions.length
     ? partitions.some((each) => `/${about.partition}`.endsWith(`/${each}`)) : isMember(who));
   const found = (await eventsOf(run)).filter(isAbout);
   if (pinned !== about) return; // closed meanwhile
-  const near = found.toSorted((one, other) => Math.abs(one[0] - ms) - Math.abs(other[0] - ms)).slice(0, RAW_SHOWN);
+  const near = [...found].sort((one, other) => Math.abs(one[0] - ms) - Math.abs(other[0] - ms)).slice(0, RAW_SHOWN);
   const list = made('ol', { class: 'raw' });
   for (const [at, who, , text] of near.sort((one, other) => one[0] - other[0])) {
     const item = made('li');

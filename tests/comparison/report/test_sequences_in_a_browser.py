@@ -126,6 +126,18 @@ def test_pinned_details_are_closed_by_their_button(browser: Any, report: Path) -
         page.wait_for_url(re.compile("#split-brain$"))
 
 
+def test_details_are_pinned_by_a_key_at_the_middle_of_the_chosen_lane(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.locator("select.partition").select_option("t-1")
+        page.locator("#split-brain-zookeeper-lanes .figure").focus()
+        page.keyboard.press("Enter")
+        page.locator("#tip .raw").wait_for()
+        assert page.locator("#tip p").text_content().startswith("t-1: m2\nnamed by ZooKeeper")
+        page.keyboard.press("Escape")
+        assert page.locator("#tip").is_hidden()
+
+
 def test_link_to_pinned_details_shows_their_raw_events(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         events = pinned(seen.page, 0.72, 8)
