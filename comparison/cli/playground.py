@@ -96,8 +96,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
             await asyncio.to_thread(webbrowser.open, served.address)
         last = await game.run(prepared.provenance, lambda: _analysed(bundle), interrupted)
         if last.status is Status.ENDED:
-            click.echo(f"report: {last.report}", err=True)
-            click.echo(f"the page is served for {LINGER_S / 60:g} more minutes; Ctrl-C ends that", err=True)
+            click.echo(f"the page shows it for {LINGER_S / 60:g} more minutes; Ctrl-C ends that", err=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(interrupted.wait(), LINGER_S)
             return Exit.AS_EXPECTED
