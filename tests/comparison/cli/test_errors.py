@@ -227,7 +227,7 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
 ) -> None:
     assert code_of("compare", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
     output = capsys.readouterr()
-    assert output.out.splitlines()[0].startswith("herd · zookeeper: about 20 s")
+    assert output.out.splitlines()[0].startswith("herd · zookeeper: about 25 s")
     assert len(output.out.splitlines()) == 16
     assert output.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: skipped: same run as split-brain"
     assert output.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
