@@ -9,7 +9,7 @@ import pytest
 
 from comparison.cli.report_file import write_report
 from tests.support.browser import running_browser, visit
-from tests.support.seen_runs import analysed_inline, write_cut
+from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,3 +154,17 @@ def test_axe_finds_nothing_in_pinned_details(browser: Any, report: Path) -> None
         pinned(seen.page, 0.72, 8)
         found = axe.Axe().run(seen.page)
         assert [each["id"] for each in found.response["violations"]] == []
+
+
+def test_messages_and_raw_events_of_a_hostile_trace_stay_text(browser: Any, tmp_path: Path) -> None:
+    write_hostile(tmp_path)
+    with visit(browser, write_report(analysed_inline(tmp_path), tmp_path)) as seen:
+        page = seen.page
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        assert page.locator(".seq text", has_text="</script>").count() > 0
+        shown = pinned(page, 0.72, 8)
+        assert "</script>" in " ".join(shown)
+        assert not set(page.content()) & set("\x1b\u202e")
+        assert page.locator("script").count() == 1
+        assert page.locator("img, iframe, object").count() == 0
+        assert page.evaluate("window.attacked") is None
