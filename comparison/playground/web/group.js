@@ -38,9 +38,9 @@ export class GroupColumn {
     this.steps = this.parts.find((each) => each instanceof Steps);
     const title = html("h2", { id: `design-${group.design}`, tabindex: -1 }, group.design);
     this.root = html("section", { class: "group", "data-design": group.design, "aria-label": group.design }, title,
-      this.glance, this.counters, this.lanes.root, this.members.root,
+      this.glance, this.counters, this.lanes.root, html("div", {}, this.members.root, ...(this.steps ? [this.steps.root] : [])),
       html("section", { class: "feed-part", "data-part": "feed" }, html("h3", {}, "What happens"), this.feed),
-      html("div", {}, ...this.parts.slice(2).map((each) => each.root)));
+      html("div", {}, ...this.parts.slice(2).filter((each) => each !== this.steps).map((each) => each.root)));
   }
 
   update(group, now, rowsOf) {
@@ -48,7 +48,7 @@ export class GroupColumn {
     this.count(group);
     this.tell(group);
     this.lanes.update(group, now, rowsOf);
-    this.members.update(group, now.limits);
+    this.members.update(group, now);
     for (const each of this.parts.slice(2)) each.update(group, now);
   }
 
@@ -78,16 +78,14 @@ export class GroupColumn {
     });
   }
 
+  // The newest first. Some are only known to have happened when others were said already.
   tell(group) {
-    const known = this.told ?? -1;
-    const fresh = group.feed.filter((each) => each.id > known);
-    for (const each of fresh) {
+    const newest = [...group.feed].sort((one, other) => other.at_ms - one.at_ms || other.id - one.id);
+    keyed(this.feed, newest, (each) => each.id, (each) => {
       const [sign, word] = SIGNS[each.severity] ?? SIGNS.info;
-      this.feed.prepend(html("p", { class: each.severity },
+      return html("p", { class: each.severity },
         html("span", { class: "when" }, clock(each.at_ms)), html("span", { class: "sign", "aria-hidden": "true" }, sign),
-        html("span", {}, html("span", { class: "spoken" }, word), each.text)));
-    }
-    if (fresh.length) this.told = fresh.at(-1).id;
-    while (this.feed.children.length > group.feed.length) this.feed.lastChild.remove();
+        html("span", {}, html("span", { class: "spoken" }, word), each.text));
+    });
   }
 }

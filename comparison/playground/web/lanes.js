@@ -6,6 +6,7 @@ import { stretches } from "./model.js";
 
 const TOP = 16, BAR = 10, SECOND = 9, STRIP = 13, GAP = 7, PHASE = 12, AXIS = 16;
 const ROWS_MAX = 3, LETTER = 6.2, LONGEST_MS = 8000;
+const ENDS = { cut: "heal", freeze: "continue", slow: "full speed", step: "last step" };
 const MANY = 12;  // partitions; above, lanes stand closer
 
 // The partitions with an overlap in some design: their lanes are higher in all, so that designs stay side by side.
@@ -149,7 +150,7 @@ export class Lanes {
       const band = this.bar(each, TOP - 2, bottom - TOP + 2, "band", "", `${each.member}: ${each.label}`);
       this.moving.prepend(band);
       this.mark(each.from_ms, "begin", bottom, `${each.label} ${each.member}`);
-      if (each.to_ms !== null) this.mark(each.to_ms, "heal", bottom, `${each.member} ends`);
+      if (each.to_ms !== null) this.mark(each.to_ms, "heal", bottom, `${ENDS[each.label] ?? `no more ${each.label}`} ${each.member}`);
     }
   }
 
@@ -159,7 +160,8 @@ export class Lanes {
     this.moving.append(node);
     const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean) };
     if (item.labels.length) {
-      item.text = svg("text", { class: style === "both" ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
+      item.isRed = style === "both";
+      item.text = svg("text", { class: item.isRed ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
       this.moving.append(item.text);
     }
     this.items.push(item);
@@ -205,8 +207,21 @@ export class Lanes {
     if (!item.text) return;
     const seenFrom = Math.max(item.from_ms, left), seenTo = Math.min(item.to_ms ?? Infinity, nowMs);
     const room = (seenTo - seenFrom) * scale - 5;
-    say(item.text, item.labels.find((label) => printable(label).length * LETTER <= room) ?? "");
-    put(item.text, "x", (seenFrom * scale + 3).toFixed(1));
+    const label = item.labels.find((each) => printable(each).length * LETTER <= room);
+    if (item.isRed) this.placeRed(item, label, seenFrom * scale, seenTo * scale, nowMs * scale);
+    else {
+      say(item.text, label ?? "");
+      put(item.text, "x", (seenFrom * scale + 3).toFixed(1));
+    }
+  }
+
+  // Who delivers at once is always said: beside the bar if it does not fit into it.
+  placeRed(item, label, from, to, now) {
+    const shown = label ?? item.labels.at(-1), isRight = to + shown.length * LETTER < now;
+    say(item.text, to < now - this.width ? "" : shown);
+    put(item.text, "class", label ? "on-red" : "by-red");
+    put(item.text, "text-anchor", label || isRight ? "start" : "end");
+    put(item.text, "x", (label ? from + 3 : isRight ? to + 3 : from - 3).toFixed(1));
   }
 
   writeAxis(scale, left, nowMs) {

@@ -11,7 +11,7 @@ const BUTTONS = [
   { kill: "Kill" },
   { freeze: "Freeze", continue: "Continue" },
   { cut: "Cut off", heal: "Heal" },
-  { slow: "Slow down" },
+  { slow: "Slow" },
 ];
 // As in comparison/playground/commands.py; a test compares them.
 export const POSSIBLE = {
@@ -43,7 +43,7 @@ export class Members {
   }
 
   button(label, does) {
-    return html("button", { type: "button", onclick: does, "data-does": label }, label);
+    return html("button", { type: "button", onclick: () => this.isOpen && does(), "data-does": label }, label);
   }
 
   change(direction) {
@@ -52,12 +52,15 @@ export class Members {
     if (next !== undefined) this.give({ type: "rate", per_second: next }, `produce ${next} records a second`);
   }
 
-  update(group, limits) {
+  update(group, game) {
     this.now = group;
-    this.limits = limits;
+    this.limits = game.limits;
+    this.isOpen = ["starting", "running"].includes(game.status);
     say(this.rate, `${several(group.rate, "record")}/s`);
-    for (const button of this.all.querySelectorAll("button"))
+    for (const button of this.all.querySelectorAll("button")) {
       put(button, "aria-label", `${button.dataset.does} in ${this.toWhom(this.design)}`);
+      put(button, "aria-disabled", String(!this.isOpen));
+    }
     keyed(this.cards, group.members, (each) => each.name, (each) => this.card(each), (card, each) => this.show(card, each));
   }
 
@@ -67,7 +70,7 @@ export class Members {
       html("p", { class: "about" }), html("p", { class: "faint id" }));
     const buttons = html("div", { class: "buttons" });
     for (const _ of BUTTONS) buttons.append(html("button", { type: "button", onclick: (event) => this.act(name, event.currentTarget) }));
-    if (this.hasSteps) buttons.append(html("button", { type: "button", class: "step-by-step", onclick: () => this.step(name) }, "Step by step"));
+    if (this.hasSteps) buttons.append(html("button", { type: "button", class: "step-by-step", onclick: () => this.step(name) }, "Step"));
     card.append(buttons);
     return card;
   }
@@ -84,13 +87,15 @@ export class Members {
     if (card.dataset.state && card.dataset.state !== member.state) light(card);
     card.dataset.state = member.state;
     say(card.querySelector(".about"), this.about(member));
-    say(card.querySelector(".id"), member.id || "no id yet");
+    const id = card.querySelector(".id");
+    say(id, member.id || "no id yet");
+    put(id, "title", member.id);
     const buttons = [...card.querySelectorAll(".buttons button")];
     BUTTONS.forEach((each, place) => this.showButton(buttons[place], each, member));
     if (this.hasSteps) {
       put(buttons.at(-1), "aria-pressed", String(member.stepping));
       put(buttons.at(-1), "aria-label", `Step by step: ${member.name} in ${this.design}`);
-      put(buttons.at(-1), "aria-disabled", String(!STEPPABLE.includes(member.state)));
+      put(buttons.at(-1), "aria-disabled", String(!this.canStep(member)));
     }
   }
 
@@ -102,13 +107,17 @@ export class Members {
   }
 
   showButton(button, labels, member) {
-    const can = POSSIBLE[member.state], actions = Object.keys(labels);
+    const can = this.isOpen ? POSSIBLE[member.state] : [], actions = Object.keys(labels);
     const action = actions.find((each) => can.includes(each)) ?? actions.find((each) => each !== "start") ?? actions[0];
     const label = action === "slow" && member.delay_ms ? "Full speed" : labels[action];
     say(button, label);
     button.dataset.action = action;
     put(button, "aria-disabled", String(!can.includes(action)));
     put(button, "aria-label", `${label} ${member.name} in ${this.toWhom(this.design)}`);
+  }
+
+  canStep(member) {
+    return this.isOpen && STEPPABLE.includes(member.state);
   }
 
   act(name, button) {
@@ -120,7 +129,7 @@ export class Members {
 
   step(name) {
     const member = this.member(name);
-    if (!STEPPABLE.includes(member.state)) return;
+    if (!this.canStep(member)) return;
     this.give({ type: "stepping", member: name, on: !member.stepping }, `step ${name}`, true);
   }
 }

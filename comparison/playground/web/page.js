@@ -9,6 +9,7 @@ import { Tours } from "./tours.js";
 const BEHIND_MS = 250;    // the picture is a little late, so that bars end where they end, not before
 const AHEAD_MS = 1500;    // how far it goes on without news
 const TICK_MS = 250;
+const SAID_MS = 12_000;
 const STATUS = {
   starting: "ZooKeeper, brokers and members are starting", running: "Running", analysing: "Ended; what was played is being analysed",
   ended: "Ended", failed: "The game has failed",
@@ -16,7 +17,7 @@ const STATUS = {
 const part = (name) => document.getElementById(name);
 const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
 const columns = new Map();
-let game = null, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true;
+let game = null, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting;
 
 // -- commands -----------------------------------------------------------------------------------------------------------
 
@@ -28,6 +29,8 @@ async function give(command, label = "") {
   const what = label || command.type;
   say(part("said"), answer.accepted ? `Sent: ${what}${answer.reason ? `. ${answer.reason}` : ""}` : `Refused: ${what}. ${answer.reason}`);
   part("said").classList.toggle("bad", !answer.accepted);
+  clearTimeout(forgetting);
+  forgetting = setTimeout(() => say(part("said"), ""), SAID_MS);
   return answer;
 }
 
@@ -100,7 +103,7 @@ function hold() {
 
 // -- beginning ----------------------------------------------------------------------------------------------------------
 
-const tours = new Tours(part("tour"), (command) => give(command));
+const tours = new Tours(part("tour"), (command, label) => give(command, label));
 const connection = new Connection((now) => {
   game = now;
   receivedAt = performance.now();

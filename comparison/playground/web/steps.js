@@ -7,7 +7,7 @@ export class Steps {
     this.design = group.design;
     this.give = give;
     this.waiting = html("ul", { class: "waiting" });
-    this.empty = html("p", { class: "faint" }, "Press “Step by step” at a member: it then waits before each of its ZooKeeper operations, until you let it go.");
+    this.empty = html("p", { class: "faint" }, "Press “Step” at a member: it then waits before each of its ZooKeeper operations, until you let it go.");
     this.rows = html("tbody");
     this.root = html("section", { class: "steps", "data-part": "steps" }, html("h3", {}, "Step by step"), this.empty, this.waiting,
       html("details", {}, html("summary", {}, "The table of a rebalance"), html("div", { class: "scroll", tabindex: 0, role: "region",
@@ -38,6 +38,15 @@ export class Steps {
       if (who.length) row.setAttribute("aria-current", "step");
       else row.removeAttribute("aria-current");
     });
+    this.show(this.rows.querySelector("[aria-current]"));
+  }
+
+  // Brings a row into sight without moving the page.
+  show(row) {
+    if (!row || row === this.shown) return;
+    this.shown = row;
+    const box = row.closest(".scroll");
+    box.scrollTop = row.offsetTop - box.clientHeight / 2;
   }
 
   item({ member }) {

@@ -2,6 +2,7 @@
 
 import { html, printable, say, seconds } from "./elements.js";
 
+const ENDED_MS = 10_000, POLL_MS = 50;
 const tours = fetch("tours.json").then((answer) => answer.json());
 
 export class Tours {
@@ -55,8 +56,8 @@ export class Tours {
     if (number > 0) tools.append(this.button("Back", () => this.go(number - 1)));
     tools.append(isLast ? this.button("All tours", () => this.choose()) : this.button("Next", () => this.go(number + 1)));
     tools.append(this.button("Close", () => this.close()));
-    this.fill(`${this.tour.title}: ${number + 1} of ${this.tour.steps.length}`, html("p", {}, step.say),
-      html("p", { class: "look" }, html("strong", {}, "Look: "), step.look), this.seen, tools);
+    this.fill(`${this.tour.title}: ${number + 1} of ${this.tour.steps.length}`, html("p", {}, ...marked(step.say)),
+      html("p", { class: "look" }, html("strong", {}, "Look: "), ...marked(step.look)), this.seen, tools);
     this.point(step.part);
     this.update(this.game);
   }
@@ -76,13 +77,22 @@ export class Tours {
   async perform(step) {
     const before = { at_ms: this.game.at_ms, counters: this.countersOf(this.game) }, number = this.number;
     for (const command of step.do) {
-      const answer = await this.give(command);
+      if (command.action === "start" && !(await this.ended(command.member))) return;
+      const answer = await this.give(command, step.label);
       if (!answer.accepted) return;
     }
     if (this.number !== number || !this.tour) return;
     this.done = before;
     this.found = new Map();
     this.update(this.game);
+  }
+
+  // Waits until a member has ended in all designs: only then it can be started again.
+  async ended(member) {
+    const tour = this.tour, isEnded = () => this.game.groups.every((group) =>
+      group.members.every((each) => each.name !== member || each.state === "ended"));
+    for (let at = 0; !isEnded() && at < ENDED_MS; at += POLL_MS) await new Promise((done) => setTimeout(done, POLL_MS));
+    return isEnded() && this.tour === tour;
   }
 
   countersOf(game) {
@@ -109,4 +119,6 @@ export class Tours {
   }
 }
 
+// Commands stand in backquotes.
+const marked = (text) => text.split("`").map((each, place) => (place % 2 ? html("code", {}, each) : each));
 export const commandLine = (tour) => printable(`rebalance-lab playground --design ${tour.designs.join(",")}`);

@@ -37,9 +37,9 @@ export class Tree {
     if (!node) return;
     const [, data, who] = row.children;
     const text = node.gone_ms ? "deleted" : (node.ephemeral ? "⚡ " : "") + node.data;
-    say(data, text.length > 60 ? `${text.slice(0, 60)}…` : text);
+    say(data, text.length > 36 ? `${text.slice(0, 36)}…` : text);
     say(who, node.gone_ms ? "" : this.memberOf(node));
-    put(row, "title", `${node.path}, version ${node.version}`);
+    put(row, "title", `${node.path}, version ${node.version}: ${node.data}`);
     const stamp = `${node.version}:${node.changed_ms}:${node.data}:${node.gone_ms ?? ""}`;
     if (row.stamp !== stamp && !this.isFirst) light(row);
     row.stamp = stamp;

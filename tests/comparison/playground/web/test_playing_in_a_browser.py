@@ -12,7 +12,18 @@ from comparison.playground import messages as m
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
 from tests.support.browser import running_browser
-from tests.support.playground_page import CUT, HEALED, RUNNING, TWO_DELIVER, WAITING, card, column, example_at, opened
+from tests.support.playground_page import (
+    CUT,
+    ENDED,
+    HEALED,
+    RUNNING,
+    TWO_DELIVER,
+    WAITING,
+    card,
+    column,
+    example_at,
+    opened,
+)
 from tests.support.staged_game import served_game
 
 if TYPE_CHECKING:
@@ -37,7 +48,7 @@ LABELS = {
     Action.CONTINUE: "Continue",
     Action.CUT: "Cut off",
     Action.HEAL: "Heal",
-    Action.SLOW: "Slow down",
+    Action.SLOW: "Slow",
 }
 
 
@@ -117,6 +128,14 @@ def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any, how:
         sent(game, c.ActOnMember(action=Action.KILL, member="m2", designs=("eager",)))
 
 
+def test_nothing_can_be_done_after_the_end(browser: Any) -> None:
+    with served_game(example_at(ENDED)) as game, opened(browser, game.address) as page:
+        assert page.locator('.members button:not([aria-disabled="true"])').count() == 0
+        for button in column(page, "zookeeper").locator(".members button").all():
+            button.click(force=True)
+        assert game.game.commands == []
+
+
 # -- the group -----------------------------------------------------------------------------------------------------
 
 
@@ -177,8 +196,8 @@ def test_game_that_is_gone_is_said_to_be(browser: Any) -> None:
 
 def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        assert card(page, "eager", "m3").get_by_role("button", name="Step by step").count() == 0
-        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step").click()
+        assert card(page, "eager", "m3").get_by_role("button", name="Step by step: m3").count() == 0
+        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step: m3").click()
         sent(game, c.SetStepping(member="m3", on=True, designs=("zookeeper",)))
         stepped = m.Member(name="m3", process="m3", state=State.RUNNING, stepping=True)
         waiting = example_at(WAITING).groups[0].waiting
@@ -196,7 +215,7 @@ def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> 
         game.change(m.WaitingChanged(design="zookeeper"))
         wait_until(lambda: steps.locator("[aria-current]").count() == 0, 10, "no row to be marked")
         page.keyboard.press("n")
-        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step", pressed=True).click()
+        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step: m3", pressed=True).click()
         sent(game, c.SetStepping(member="m3", on=False, designs=("zookeeper",)))
 
 
@@ -239,6 +258,23 @@ def test_tour_does_says_where_to_look_and_ticks_what_is_seen(browser: Any) -> No
         tour.get_by_role("button", name="Close").click()
         assert tour.count() == 0
         assert page.locator(".looked-at").count() == 0
+
+
+def test_restart_in_a_tour_starts_the_member_when_it_has_ended_everywhere(browser: Any) -> None:
+    now = example_at(RUNNING)
+    groups = tuple(replace(now.groups[1], design=design) for design in ("eager", "static"))
+    with served_game(replace(now, groups=groups)) as game, opened(browser, game.address) as page:
+        page.keyboard.press("t")
+        page.get_by_role("button", name="Begin: A static restart").click()
+        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Restart m2").click()
+        sent(game, c.ActOnMember(action=Action.LEAVE, member="m2"))
+        for design in ("eager", "static"):
+            assert game.game.commands == []
+            ended = m.Member(name="m2", process="m2", state=State.ENDED, ended="left")
+            game.change(m.MemberChanged(design=design, member=ended))
+            card(page, design, "m2").get_by_role("button", name="Start m2").wait_for()
+        sent(game, c.ActOnMember(action=Action.START, member="m2"))
 
 
 def test_tour_of_designs_that_do_not_run_says_what_to_start(browser: Any) -> None:
