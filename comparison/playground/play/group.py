@@ -333,7 +333,9 @@ class PlayedGroup:
     async def _join(self, count: int) -> None:
         first = len(self._members.places) + 1
         added = [f"m{number}" for number in range(first, first + count)]
-        self._begin("join", self._members.present + count, targets=added)
+        # One that joins is measured beside the model; the first ones, and several at once, are not.
+        change = "form" if first == 1 else "join" if count == 1 else "grow"
+        self._begin(change, self._members.present + count, targets=added)
         await self._members.add(count)
 
     async def _add_partitions(self, command: c.AddPartitions) -> None:

@@ -80,11 +80,11 @@ def _has_faults(runs: Sequence[Run]) -> bool:
 
 
 def _of_fault(run: Run) -> str:
-    """` of a cut of 10 s`, of the longest fault."""
+    """How long the fault lasted, if there was only one: of several it may be any."""
     healed = [(change["healed_ms"], change["change"]) for change in run["changes"] if change["healed_ms"]]
-    if not healed:
+    if len(healed) != 1:
         return ""
-    length_ms, name = max(healed)
+    length_ms, name = healed[0]
     return f" (the {name} lasted {length_ms / 1000:.1f} s)"
 
 
