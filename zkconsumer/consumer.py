@@ -28,6 +28,7 @@ from kernel.consumer import Capabilities, MemberPlace, SilentListener
 from kernel.errors import RebalanceLabError, StreamsExist, UserError
 from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.session import ZooKeeperSession
+from zkconsumer.member import log_lines
 from zkconsumer.member.executor import Executor, Parts
 from zkconsumer.member.membership import Membership
 from zkconsumer.member.registration import new_consumer_id
@@ -74,6 +75,7 @@ class ZooKeeperConsumer:
         self._process = process
         self._gate = gate  #: in front of all its ZooKeeper operations
         self._consumer_id = new_consumer_id(config.group_id, config.consumer_id)
+        self._log_prefix = log_lines.prefix(self._consumer_id)
         self._membership: Membership | None = None
         self._streams: tuple[Stream, ...] = ()
         self._iterators: tuple[StreamIterator, ...] = ()
@@ -115,6 +117,7 @@ class ZooKeeperConsumer:
         """Connect. Raises `Unavailable` without ZooKeeper, `UserError` if the consumer is closed."""
         self._refuse_closed()
         config = self._config
+        log.info(log_lines.CONNECTING, self._log_prefix, config.zookeeper_connect)
         session = await ZooKeeperSession.open(
             config.zookeeper_connect,
             session_timeout_ms=config.session_timeout_ms,
@@ -138,6 +141,7 @@ class ZooKeeperConsumer:
         self._fetchers = FetcherManager(self._watcher, config, self._tracer, self._consumer_id, self._spawn)
         await self._offsets.open()
         if config.auto_commit_enable:
+            log.info(log_lines.AUTO_COMMITTER, self._log_prefix, config.auto_commit_interval_ms)
             self._tasks["auto-commit"] = self._spawn(self._auto_commit())
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
@@ -253,6 +257,7 @@ class ZooKeeperConsumer:
             demand=lambda trigger, cause: self._or_crash(executor.demand(trigger, cause)),
         )
         self._tasks["executor"] = self._spawn(executor.run())
+        log.info(log_lines.EXECUTOR_STARTED, self._log_prefix, self._consumer_id)
         if config.fixes.stop_on_disconnect:
             self._tasks["connection"] = self._spawn(membership.forward_connection_changes())
         await membership.remember_topics()
@@ -269,6 +274,7 @@ class ZooKeeperConsumer:
 
     async def _register(self, membership: Membership) -> None:
         """Register in a separate task, which a close cancels: it may wait forever for another session to end."""
+        log.info(log_lines.REGISTERING, self._log_prefix, self._consumer_id)
         registering = self._tasks["registering"] = asyncio.create_task(membership.register())
         try:
             await asyncio.wait({registering})
@@ -278,6 +284,7 @@ class ZooKeeperConsumer:
             raise SessionClosed("the consumer was closed before it was registered")
         registering.result()
         self._registered = True
+        log.info(log_lines.REGISTERED, self._log_prefix, self._consumer_id)
 
     def _new_executor(self, by_thread: Streams, listener: RebalanceListener) -> Executor:
         assert self._watcher is not None
@@ -353,6 +360,8 @@ class ZooKeeperConsumer:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _close(self) -> None:
+        log.info(log_lines.SHUTTING_DOWN, self._log_prefix)
+        began_s = asyncio.get_running_loop().time()
         if self._executor is not None and not self._tasks["executor"].done():
             self._executor.post(CloseDemanded())
             await self._wait_closed(self._tasks["executor"])
@@ -370,6 +379,7 @@ class ZooKeeperConsumer:
         if self._offsets is not None:
             await self._offsets.close()
         self._filled.set()
+        log.info(log_lines.SHUT_DOWN, self._log_prefix, (asyncio.get_running_loop().time() - began_s) * 1000)
 
     async def _wait_closed(self, executor: asyncio.Task[None]) -> None:
         """Wait for the executor as long as ZooKeeper answers, and at most one session timeout without it."""

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from comparison.cli.interrupts import raise_interrupts
+from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
+from comparison.logs import set_inherited_level
 from comparison.printable import printable
 from kernel.errors import RebalanceLabError, UserError
 from kernel.lean_imports import leave_out_hypothesis
@@ -65,7 +67,7 @@ class Commands(click.Group):
         command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
         assert isinstance(command, click.Command)
         raise_interrupts()
-        return command
+        return with_log_options(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -103,10 +105,14 @@ def cli() -> None:
     """
 
 
+with_log_options(cli)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Always ends in SystemExit."""
     leave_out_hypothesis()
     sys.excepthook = _internal_error
+    set_inherited_level()
     raise SystemExit(_exit_code(arguments))
 
 

@@ -12,8 +12,10 @@ has polled again, so nothing is committed that it may not have processed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
+from coordinator.consumer import log_lines
 from coordinator.consumer.calls import GroupCalls
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.polling import PollingConsumer, raise_first
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
+
+log = logging.getLogger(__name__)
 
 CAPABILITIES = Capabilities(
     streams=False,
@@ -49,6 +53,7 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         self._subscription: Subscription | None = None
         self._watcher = TopicWatcher(self._client, config, self._clock, self._streams, self._changed.set)
         self._context = self._new_context()
+        self._log_prefix = log_lines.prefix(config.client_id, config.group_id, config.group_instance_id)
 
     def _new_context(self) -> ConsumerContext:
         config = self._config
@@ -89,6 +94,7 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         when no broker answers.
         """
         await self._subscribe(by_name(topics), listener)
+        log.info(log_lines.SUBSCRIBED, self._log_prefix, ", ".join(sorted(topics)))
 
     async def subscribe_pattern(
         self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
@@ -100,6 +106,7 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         """
         exclude_internal = self._config.exclude_internal_topics
         await self._subscribe(by_pattern(pattern, streams, exclude_internal=exclude_internal), listener)
+        log.info(log_lines.SUBSCRIBED_BY_PATTERN, self._log_prefix, pattern)
 
     async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
         self._check_open()

@@ -7,8 +7,10 @@ request on its connection.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Protocol
 
+from coordinator.consumer import log_lines
 from coordinator.consumer.calls import find_coordinator
 from coordinator.consumer.errors import GroupRefused
 from coordinator.membership.events import CoordinatorFound, CoordinatorUnknown
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from coordinator.consumer.context import ConsumerContext
     from kernel.client.client import ClusterClient
     from kernel.trace.writer import Tracer
+
+log = logging.getLogger(__name__)
 
 #: Errors of FindCoordinator that a retry does not fix.
 _FINAL = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "INVALID_REQUEST", "UNSUPPORTED_VERSION"})
@@ -62,6 +66,7 @@ class CoordinatorFinder:
 
     def __init__(self, context: LinkContext, stream: int) -> None:
         self.connection: BrokerConnection | None = None
+        self.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id)
         self._context = context
         self._stream = stream
         self._member: str | None = None
@@ -84,7 +89,9 @@ class CoordinatorFinder:
             found = await find_coordinator(broker, config.group_id, timeout_ms=timeout_ms)
             if found.error in _FINAL:
                 raise GroupRefused("FindCoordinator", found.error, config.group_id)
+            log.debug(log_lines.FIND_COORDINATOR_ANSWERED, self.log_prefix, found)
             if found.error:
+                log.debug(log_lines.LOOKUP_FAILED, self.log_prefix, found.error)
                 return CoordinatorUnknown(found.error)
             opened = await self._open(found.host, found.port, found.node_id)
         except UnsupportedByBroker as error:
@@ -93,6 +100,7 @@ class CoordinatorFinder:
             return CoordinatorUnknown(str(error))
         self.abandon()
         self.connection = opened
+        log.info(log_lines.DISCOVERED, self.log_prefix, log_lines.node(found.host, found.port, found.node_id))
         return CoordinatorFound(found.node_id)
 
     async def _open(self, host: str, port: int, node_id: int) -> BrokerConnection:

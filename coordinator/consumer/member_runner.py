@@ -12,10 +12,12 @@ protocol, and how to revoke, take over and lose partitions (`MemberRunner._perfo
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from coordinator.consumer import log_lines
 from coordinator.consumer.commits import CommitContext, CommitRequest, CommitSettings, CommittingMember, commit
 from coordinator.consumer.errors import GroupRefused
 from coordinator.consumer.link import CoordinatorFinder, LinkContext, LinkSettings
@@ -26,7 +28,7 @@ from kernel.clock import NS_PER_MS
 from kernel.consumer import MemberPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from enum import Enum
     from typing import Any
 
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from kernel.client.connection import BrokerConnection
     from kernel.consumer import RebalanceListener
     from kernel.values import CommitOutcome, TopicPartition
+
+log = logging.getLogger(__name__)
 
 #: How long a close waits for the last commit, and again for the leave request; the group notices a death anyway.
 LEAVE_TIMEOUT_MS = 2_000
@@ -234,6 +238,8 @@ class MemberRunner(ABC, Generic[M, L, X]):
     def _perform(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Emit():
+                if effect.kind == "rebalance_triggered":
+                    self._log(log_lines.WANTS_TO_JOIN, log_lines.reason(str(effect.fields["trigger"])))
                 self._context.tracer.emit(
                     effect.kind,
                     member=effect.member_id or None,
@@ -294,9 +300,19 @@ class MemberRunner(ABC, Generic[M, L, X]):
             self.feed(events.Refused(stamp=self.member.stamp, api=api, error=error, sent_ns=sent_ns))
             self.feed(events.CoordinatorUnknown(error))
 
+    # -- log lines ----------------------------------------------------------------------------------------------------
+
+    def _log(self, line: str, *arguments: object, level: int = logging.INFO) -> None:
+        log.log(level, line, self._link.log_prefix, *arguments)
+
+    def _log_partitions(self, line: str, partitions: Iterable[TopicPartition]) -> None:
+        if log.isEnabledFor(logging.INFO):
+            self._log(line, log_lines.listed(partitions))
+
     # -- queued tasks -------------------------------------------------------------------------------------------------
 
     async def _notify_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self._log_partitions(log_lines.LOST, partitions)
         async with self._context.listening:
             await self._context.listener.on_lost(self.number, partitions)
 

@@ -7,10 +7,12 @@ delivers the partitions that it keeps.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coordinator.consumer import log_lines
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.errors import unanswered
 from coordinator.consumer.group_leader import GroupLeader
@@ -25,12 +27,16 @@ from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
 from coordinator.membership.effects import CommitPositions, Effect, Lose, Revoke
 from coordinator.membership.events import Refused, Resumed, Stopped
-from coordinator.protocol.consumer_protocol import MalformedMetadata
+from coordinator.protocol.consumer_protocol import MalformedMetadata, decode_assignment, subscription_of
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from kernel.values import TopicPartition
+
+log = logging.getLogger(__name__)
 
 #: The state machine of a classic member, which also leaves when it unsubscribes.
 _LOGIC = MemberLogic(
@@ -55,6 +61,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         settings = replace(context.config.member, instance_id=instance_id)
         member = Member(settings=settings, topics=frozenset(topics))
         super().__init__(number, member, _LOGIC, CoordinatorLink(context, number), context)
+        self._link.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id, instance_id)
         self._join_metadata = JoinMetadata(context.config.partition_assignment_strategy)
         self.group_leader = GroupLeader(context)
 
@@ -119,6 +126,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
             case effects.SendHeartbeat():
                 self._spawn(self._heartbeat(effect), "heartbeat")
             case effects.SendLeave():
+                self._log(log_lines.LEAVING, effect.member_id, self._coordinator, self._why_it_leaves())
                 parked = any(task.get_name() in ("join", "sync") for task in self._tasks)
                 self._spawn(self._link.leave(effect.member_id, bypass_parked=parked), "leave")
             case _:
@@ -129,6 +137,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     async def _join(self, effect: effects.SendJoin) -> None:
         connection, sent_ns = self._link.connection, self._now()
         assert connection is not None, self.member
+        self._log(log_lines.JOINING)
         protocols = self._join_metadata.protocols(self.topics, self.member.generation, self.member.owned)
         try:
             answer = await self._context.calls.join(connection, effect.member_id, protocols)
@@ -136,23 +145,39 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
             self.refused("JoinGroup", unanswered(error), stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         if answer.error == "MEMBER_ID_REQUIRED":
+            self._log(log_lines.WANTS_TO_JOIN, log_lines.GIVEN_AN_ID % answer.member_id)
             self.feed(events.MemberIdGiven(effect.stamp, answer.member_id))
         elif answer.error:
+            self._log(log_lines.JOIN_FAILED, answer.error)
             self.refused("JoinGroup", answer.error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
         else:
             self.leader = answer.leader
+            self._log(log_lines.JOIN_ANSWERED, answer, level=logging.DEBUG)
+            joined = log_lines.generation(answer.generation, answer.member_id, answer.protocol)
+            self._log(log_lines.JOINED, joined)
             self.feed(answer.as_event(effect.stamp))
 
     async def _decide(self, effect: effects.RunAssignor) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            topics = {member.member_id: subscription_of(member.metadata).topics for member in effect.members}
+            self._log(log_lines.ASSIGNING, effect.protocol, log_lines.subscriptions(topics), level=logging.DEBUG)
+        generation = self.member.generation
         assignments = await self.group_leader.decide(
-            effect, self.member.generation, wanted=lambda: self.member.stamp == effect.stamp
+            effect, generation, wanted=lambda: self.member.stamp == effect.stamp
         )
+        if log.isEnabledFor(logging.INFO):
+            decided = {member: decode_assignment(data).partitions for member, data in assignments.items()}
+            self._log(log_lines.ASSIGNED, generation, log_lines.assignments(decided))
         self.feed(events.Decided(effect.stamp, assignments))
 
     async def _sync(self, effect: effects.SendSync) -> None:
         connection, sent_ns = self._link.connection, self._now()
         if connection is None:
             return  # the event that closed it moves the member on
+        joined = log_lines.generation(effect.identity.generation, effect.identity.member_id, effect.protocol)
+        is_leader = self.leader == effect.identity.member_id
+        line = log_lines.SENDING_LEADERS_SYNC if is_leader else log_lines.SENDING_FOLLOWERS_SYNC
+        self._log(line, self._coordinator, joined, len(effect.assignments), level=logging.DEBUG)
         try:
             error, data = await self._context.calls.sync(
                 connection, effect.identity, effect.protocol, effect.assignments
@@ -168,6 +193,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         except MalformedMetadata as malformed:
             self.feed(Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns))
             return
+        self._log(log_lines.SYNCED, joined)
         self.feed(synced)
 
     async def _heartbeat(self, effect: effects.SendHeartbeat) -> None:
@@ -189,6 +215,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     async def _revoke(self, effect: Revoke) -> None:
         try:
             if effect.partitions:
+                self._log_partitions(log_lines.REVOKING, effect.partitions)
                 async with self._context.listening:
                     await self._context.listener.on_revoked(self.number, effect.partitions)
         finally:
@@ -196,11 +223,42 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
             self.feed(Stopped())
 
     async def _assign(self, effect: effects.Assign) -> None:
+        member = self.member
+        self._log(log_lines.JOIN_COMPLETE, member.generation, member.member_id, level=logging.DEBUG)
+        if log.isEnabledFor(logging.INFO):
+            self._log(log_lines.NOTIFYING, log_lines.assignment(member.owned))
+        self._log_partitions(log_lines.ADDING, effect.partitions)
         try:
             async with self._context.listening:
                 await self._context.listener.on_assigned(self.number, effect.partitions)
         finally:
             positions = await committed(self, effect, self._context)
             if positions is not None:
+                self._log_positions(positions)
                 self._context.fetcher.begin(self.number, self.member.member_id, positions)
                 self.feed(Resumed(effect.stamp))
+
+    # -- log lines ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _coordinator(self) -> str:
+        connection = self._link.connection
+        return "null" if connection is None else log_lines.node(connection.host, connection.port, connection.node_id)
+
+    def _why_it_leaves(self) -> str:
+        """In Kafka's words, but for a failed member."""
+        if self.member.state is MemberState.FAILED:
+            return "an assignment that it cannot read"
+        if self.member.topics is None:
+            return "the consumer unsubscribed from all topics"
+        if self.member.state is MemberState.LEFT:
+            return "the consumer is being closed"
+        return "consumer poll timeout has expired."
+
+    def _log_positions(self, positions: Mapping[TopicPartition, int | None]) -> None:
+        if log.isEnabledFor(logging.INFO):
+            for tp, offset in sorted(positions.items()):
+                if offset is None:
+                    self._log(log_lines.NO_OFFSET_FOUND, tp)
+                else:
+                    self._log(log_lines.OFFSET_FOUND, tp, offset)

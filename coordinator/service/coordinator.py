@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import logging
 from typing import TYPE_CHECKING
 
 from coordinator.groups.machine import Machine
 from coordinator.groups.server.strategies import assignment_settings
-from coordinator.service.led_partition import LedPartition
+from coordinator.service.led_partition import GROUP_LOG, LedPartition
 from coordinator.service.led_partitions import LedPartitions
 from coordinator.service.limits import limits_of
 from coordinator.service.peers import Peers
@@ -33,7 +34,11 @@ class Coordinator:
         self._peers = Peers()
         self.markers = TransactionMarkers(services, self.partitions, self._peers)
         self.verifier = TransactionVerifier(services, self.partitions, self._peers)
-        self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
+        # The log lines are made from the events of traces.
+        traced = not isinstance(services.tracer, SilentTracer) or logging.getLogger(GROUP_LOG).isEnabledFor(
+            logging.INFO
+        )
+        self._limits = limits_of(services.config, traced=traced)
         self._settings = assignment_settings(services.config)
         self._watcher = Watcher(services, self.partitions.every_led)
         self._strategy_runner = StrategyRunner(self._settings)

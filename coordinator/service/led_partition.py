@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from coordinator.groups.effects import NOTHING, Moment, SetTimer, Write
 from coordinator.groups.errors import Error
 from coordinator.service.loading import in_pieces
+from coordinator.service.log_lines import line_of
 from coordinator.service.record_codec import decode_all, encode, encode_ahead
 from coordinator.service.reply_queue import ReplyQueue
 from coordinator.service.timers import Timers
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from kernel.broker.services import BrokerServices
     from kernel.broker.storage.logs import KeyValueLog
 
-log = logging.getLogger(__name__)
+#: The name of the logger of groups.
+GROUP_LOG = __name__
+log = logging.getLogger(GROUP_LOG)
 
 #: Records applied between clock checks.
 CHANGES_PER_PIECE = 10
@@ -86,6 +89,7 @@ class LedPartition:
         self._clock = services.clock
         self._moment = Moment(-1, 0)
         self._tracer = services.tracer
+        self._node_id = services.node_id
         self._timers = Timers(services.clock, self._timer_fired)
         self._reply_queue = ReplyQueue(services.turns)
         self._writes: deque[Write] = deque()
@@ -243,6 +247,10 @@ class LedPartition:
     def _emit(self, event: TraceEvent) -> None:
         fields: dict[str, Any] = dict(event.fields)  # none is named member or stream
         self._tracer.emit(event.kind, cause=event.cause, **fields)
+        if log.isEnabledFor(logging.INFO):
+            line = line_of(event, self._node_id, self._log.topic_partition)
+            if line is not None:
+                log.info("%s", line)
 
     async def _write_all(self) -> None:
         """Write until the queue is empty; the next write starts a new task."""

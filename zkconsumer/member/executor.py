@@ -18,6 +18,7 @@ from kernel.trace.writer import partitions_field
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
+from zkconsumer.member import log_lines
 from zkconsumer.rebalance import effects
 from zkconsumer.rebalance.effects import (
     Answered,
@@ -130,6 +131,7 @@ class Executor:
             # Instant effects belong to this moment: the registry, for one, is emptied now and not after the batch.
             for effect in wanted:
                 assert isinstance(effect, effects.INSTANT), f"{event} started a second batch"
+                self._say(effect)
                 self._at_once[type(effect)](effect)
         else:
             self._batches.put_nowait(wanted)
@@ -167,6 +169,7 @@ class Executor:
         outcome: Event = Performed()
         for effect in batch:
             outcome = Performed()
+            self._say(effect)
             try:
                 if isinstance(effect, Ask):
                     outcome = Answered(await self._ask(effect))
@@ -190,7 +193,16 @@ class Executor:
                 if isinstance(response, BaseException):
                     raise response
             return tuple(response for response in responses if isinstance(response, Response))
-        return tuple([await self._request(request, ask.step) for request in ask.requests])
+        return tuple([await self._claimed(request, ask.step) for request in ask.requests])
+
+    async def _claimed(self, request: Request, number: str) -> Response:
+        """Perform a request that may claim a partition."""
+        response = await self._request(request, number)
+        if log.isEnabledFor(logging.INFO):
+            line = log_lines.answered(request, response, self.machine.config.consumer_id)
+            if line is not None:
+                log.info("%s", line)
+        return response
 
     async def _request(self, request: Request, number: str) -> Response:
         session, path, cause = self._parts.session, request.path, self.machine.cause
@@ -264,6 +276,12 @@ class Executor:
         if self._freezing is not None:
             await self._freezing
             self._freezing = None
+
+    def _say(self, effect: Effect) -> None:
+        """Log what is about to be done in a rebalance."""
+        if log.isEnabledFor(logging.INFO) and self.machine.state is not RebalanceState.CLOSING:
+            for line in log_lines.before(effect, self.machine.config.consumer_id):
+                log.info("%s", line)
 
     # -- the other effects -------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
 from comparison.scenarios.processes.child_trace import ChildTrace
 from comparison.scenarios.processes.lines import lines_of_stdin, write_event
@@ -79,6 +80,7 @@ async def run() -> int:
 
 
 def main() -> None:
+    set_inherited_level()
     raise SystemExit(measured_loop.run(run()))
 
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.logs import set_inherited_level
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.processes.child_trace import ChildTrace
 from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
@@ -276,6 +277,7 @@ async def run() -> None:
 
 
 def main() -> None:
+    set_inherited_level()
     asyncio.run(run())
 
 

@@ -10,6 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coordinator.consumer import log_lines
 from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.server import registration as registering
 from coordinator.consumer.server.calls import error_name
@@ -200,6 +201,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
 
     async def _revoke(self, effect: Revoke) -> None:
         context = self._context
+        self._log_partitions(log_lines.REVOKING, effect.partitions)
         try:
             async with context.listening:
                 if self.member.identity is None:  # the commit was rejected, or the session expired
@@ -211,6 +213,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
             self.feed(Stopped())
 
     async def _assign(self, effect: effects.StartDelivery) -> None:
+        self._log_partitions(log_lines.ADDING, effect.offsets)
         try:
             async with self._context.listening:
                 await self._context.listener.on_assigned(self.number, frozenset(effect.offsets))

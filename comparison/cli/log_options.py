@@ -1,0 +1,42 @@
+"""`-v` and `--log-level`, on every command."""
+
+from __future__ import annotations
+
+import click
+
+from comparison.logs import LEVEL_VARIABLE, LEVELS, set_level
+
+_LEVEL = "log_level"
+
+
+def with_log_options(command: click.Command) -> click.Command:
+    """Give a command and its subcommands the options, once."""
+    if all(parameter.name != _LEVEL for parameter in command.params):
+        command.params += [_verbose_option(), _level_option()]
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            with_log_options(subcommand)
+    return command
+
+
+def _verbose_option() -> click.Option:
+    def callback(_context: click.Context, _parameter: click.Parameter, count: int) -> None:
+        if count:
+            set_level("INFO" if count == 1 else "DEBUG")
+
+    text = "Log what is decided to standard error, as Kafka's clients do; -vv also what is sent."
+    return click.Option(["-v", "--verbose"], count=True, expose_value=False, callback=callback, help=text)
+
+
+def _level_option() -> click.Option:
+    def callback(_context: click.Context, _parameter: click.Parameter, level: str | None) -> None:
+        if level:
+            set_level(level)
+
+    return click.Option(
+        ["--log-level", _LEVEL],
+        type=click.Choice(LEVELS, case_sensitive=False),
+        expose_value=False,
+        callback=callback,
+        help=f"The level from which on lines are logged.  [env: {LEVEL_VARIABLE}]",
+    )
