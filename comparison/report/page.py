@@ -105,9 +105,11 @@ def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = Non
             for each, runs in zip(result["scenarios"], shown, strict=True)
         ]
         text = _page(result, about, scenarios)
-        if len(text.encode()) <= BYTES_MAX or marks_max <= MARKS_LEAST:
+        over = len(text.encode()) / BYTES_MAX - 1
+        if over <= 0 or marks_max <= MARKS_LEAST:
             return text
-        marks_max //= 2
+        # The more is too much, the fewer: bars are a part of a page, about a quarter of one that has many runs.
+        marks_max = int(marks_max * min(0.85, max(0.5, 1 - 4 * over)))
 
 
 def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario]) -> str:

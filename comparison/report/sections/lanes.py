@@ -9,7 +9,7 @@ from comparison.report.drawing.members import styles
 from comparison.report.drawing.scale import scales
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.raw_events import raw_events
-from comparison.report.sections.sequences import sequences
+from comparison.report.sections.sequences import lines_for, sequences
 from comparison.report.view.naming import natural
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | No
             for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
         ],
         sequences={
-            anchor: sequences(anchor, view, scale, marks_max)
-            for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
+            anchor: sequences(anchor, view, scale, lines)
+            for anchor, view, scale, lines in zip(anchors, drawn, axes, lines_for(len(drawn), marks_max), strict=True)
         },
         events={
             anchor: raw_events(view, scale, marks_max) for anchor, view, scale in zip(anchors, drawn, axes, strict=True)

@@ -15,8 +15,21 @@ if TYPE_CHECKING:
     from comparison.report.drawing.sequences import SequencePicture
     from comparison.report.view.model import Conversation, RunView
 
-#: Of the messages of one run, for so many bars of its lanes; and the least that say something.
-LINES_PER_MARK, LINES_MAX, LINES_MIN = 0.12, 240, 12
+#: Messages for each bar of the lanes, and the most of one run.
+LINES_PER_MARK, LINES_MAX = 0.12, 240
+#: So many tell most of a rebalance; where each run has fewer, those of the first designs are drawn instead.
+LINES_FAIR = 45
+#: The least that say something.
+LINES_MIN = 12
+
+
+def lines_for(runs: int, marks_max: int) -> list[int]:
+    """How many messages are drawn of each of a scenario's runs, which have `marks_max` bars each."""
+    whole = int(runs * marks_max * LINES_PER_MARK)
+    if not runs or whole >= runs * LINES_FAIR:
+        return [min(LINES_MAX, whole // runs)] * runs if runs else []
+    told = whole // LINES_FAIR
+    return [LINES_FAIR] * told + [whole - told * LINES_FAIR] + [0] * (runs - told - 1)
 
 
 class Drawn(NamedTuple):
@@ -41,11 +54,11 @@ class Sequences(NamedTuple):
     headings: Sequence[str] = HEADINGS
 
 
-def sequences(anchor: str, view: RunView, scale: Scale, marks_max: int) -> Sequences | None:
-    """None for a run without rebalances."""
+def sequences(anchor: str, view: RunView, scale: Scale, lines: int) -> Sequences | None:
+    """At most so many `lines`; None for a run without rebalances."""
     if not view.conversations:
         return None
-    left = min(LINES_MAX, int(marks_max * LINES_PER_MARK))
+    left = lines
     drawn: dict[int, Drawn] = {}
     for each in _first_after_the_change(view):
         if each.messages and left >= min(LINES_MIN, len(each.messages)):

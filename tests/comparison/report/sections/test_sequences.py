@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comparison.report.drawing.scale import Scale
-from comparison.report.sections.sequences import LINES_PER_MARK, Sequences, sequences
+from comparison.report.sections.sequences import LINES_FAIR, LINES_MAX, LINES_PER_MARK, Sequences, lines_for, sequences
 from comparison.report.view.model import NOTE, Change, Conversation, Message
 from tests.support.run_views import empty_view
 
@@ -30,7 +30,7 @@ def told(number: int, *, messages: int = 20, **given: object) -> Conversation:
 def seen(*conversations: Conversation, lines: int = 1_000) -> Sequences:
     changes = (Change("kill", 2_000.0),)
     view = empty_view(changes=changes, path="runs/a b/eager", conversations=conversations)
-    found = sequences("crash-eager", view, SCALE, int(lines / LINES_PER_MARK) + 1)
+    found = sequences("crash-eager", view, SCALE, lines)
     assert found is not None
     return found
 
@@ -63,3 +63,13 @@ def test_rebalance_that_is_cut_says_by_how_much_and_how_to_see_it() -> None:
 def test_rebalance_without_messages_is_only_named() -> None:
     found = seen(told(2, messages=0))
     assert (list(found.drawn), found.others[:27]) == ([], "Not drawn here: rebalance 2")
+
+
+def test_few_runs_share_the_room_and_of_many_the_first_are_told() -> None:
+    assert lines_for(2, 4_000) == [LINES_MAX, LINES_MAX]
+    assert lines_for(6, int(50 / LINES_PER_MARK) + 1) == [50] * 6
+    scarce = lines_for(6, int(20 / LINES_PER_MARK) + 1)
+    assert scarce[:2] == [LINES_FAIR, LINES_FAIR]
+    assert scarce[3:] == [0, 0, 0]
+    assert sum(scarce) == 120
+    assert lines_for(0, 100) == []
