@@ -36,9 +36,9 @@ def described(scenario: Scenario) -> dict[str, Any]:
 def in_words(step: Step) -> str:
     """A step's description and parameters, without `change`, which only names the measurement."""
     given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
-    if settings := given.pop("settings", None):
-        given |= settings
-    shown_with = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+    for more in ("settings", "parameters"):
+        given |= given.pop(more, None) or {}
+    shown_with = ", ".join(f"{name} {value}" for name, value in given.items() if value not in (None, ""))
     words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
     return f"{words} [{shown_with}]" if shown_with else words
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
+from comparison.scenarios.plan.faults import FAULTS, check, share_a_link
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
+from comparison.scenarios.plan.vocabulary import Heal, Inject, heals
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
@@ -133,6 +135,35 @@ def _parts_start(case: Case) -> Iterator[str]:
         yield str(error)
 
 
+def _faults(case: Case) -> Iterator[str]:
+    """Each fault fits its target and the design; no link has two at once, and none is healed that was not injected."""
+    present: list[Inject] = []
+    for step in case.scenario.steps:
+        if isinstance(step, Inject):
+            try:
+                check(
+                    step.fault,
+                    step.target,
+                    step.parameters,
+                    design=case.design,
+                    servers=case.scenario.zookeeper_servers,
+                )
+            except ConfigurationError as error:
+                yield str(error)
+                return
+            if any(share_a_link(other.target, step.target) for other in present):
+                yield f"{step.fault} into {step.target!r}: a link has one fault at a time; heal the first one before"
+            if any((other.fault, other.target) == (step.fault, step.target) for other in present):
+                yield f"{step.fault} is in effect in {step.target!r} already; heal it before"
+            if FAULTS[step.fault].heals:
+                present.append(step)
+        elif isinstance(step, Heal):
+            healed = [each for each in present if heals(step, each.fault, each.target)]
+            if not healed:
+                yield f"nothing to heal: {step.fault or 'no fault'} is not in effect in {step.target or 'any target'}"
+            present = [each for each in present if each not in healed]
+
+
 RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _parts_start,
     _replicas,
@@ -142,4 +173,5 @@ RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _broker_session,
     _group_size,
     _automatic_commits,
+    _faults,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import CutEnsemble, KillCoordinator, Played, Undisturbed
+from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, KillCoordinator, Played, Undisturbed
 from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
@@ -43,7 +44,18 @@ class RunRequest:
     @property
     def coordinator_is_proxied(self) -> bool:
         """Whether members can be cut off from the second broker, which coordinates; the first leads all topics."""
-        return self.split_brain or self.played
+        apart = (TargetKind.MEMBER_AUTHORITY, TargetKind.MEMBER_DATA)
+        return self.split_brain or self.played or not self.links.isdisjoint(apart)
+
+    @property
+    def data_is_proxied(self) -> bool:
+        """Whether members can be cut off from the first broker."""
+        return TargetKind.MEMBER_DATA in self.links
+
+    @property
+    def links(self) -> frozenset[TargetKind]:
+        """The kinds of what the scenario's steps inject faults into; those that are links need a proxy."""
+        return frozenset(kind_of(step.target) for step in self.scenario.steps if isinstance(step, Inject))
 
     @property
     def cuts_ensemble(self) -> bool:

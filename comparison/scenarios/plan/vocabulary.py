@@ -148,6 +148,33 @@ class Resubscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Inject:
+    """Inject a fault of `comparison.scenarios.plan.faults` into a target. It lasts until its `Heal`, or to the end."""
+
+    fault: str
+    target: str
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Leave everything as it is for so long: the length of a fault is part of an experiment."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Heal a fault, or all that are in effect, in the reverse order; then, if none is left, wait for the group.
+
+    `target` is the one that `Inject` named.
+    """
+
+    fault: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Played:
     """Let --members members join, do what somebody asks for on a page until they stop, and undo all faults.
 
@@ -170,5 +197,13 @@ Step = (
     | KillCoordinator
     | AddPartitions
     | Resubscribe
+    | Inject
+    | Hold
+    | Heal
     | Played
 )
+
+
+def heals(step: Heal, fault: str, target: str) -> bool:
+    """Whether a step heals this fault of this target."""
+    return step.fault in ("", fault) and step.target in ("", target)

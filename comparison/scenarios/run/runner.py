@@ -132,6 +132,7 @@ class Run:
         await gather_or_cancel(self._members.warm_up(), self._testbed.start())
         for step in self._request.scenario.steps:
             await self._nemesis.perform(step)
+        await self._nemesis.end_faults()
         await self._drain()
         self._enter("final")
         await read_final_offsets(self._testbed, self._tracer)

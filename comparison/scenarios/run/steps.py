@@ -10,6 +10,9 @@ from comparison.scenarios.plan.vocabulary import (
     CutEnsemble,
     Form,
     FreezeOwner,
+    Heal,
+    Hold,
+    Inject,
     JoinOne,
     KillCoordinator,
     KillOwner,
@@ -24,6 +27,7 @@ from comparison.scenarios.plan.vocabulary import (
 from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.run.fault_steps import Faults
 from comparison.scenarios.run.group_steps import GroupSteps
+from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.restart_steps import Restarts
 
 if TYPE_CHECKING:
@@ -41,7 +45,9 @@ async def nobody(_: Changes) -> None:
     """Plays nothing."""
 
 
-def performers(changes: Changes, play: Player = nobody) -> Mapping[type[Step], Callable[[Any], Awaitable[None]]]:
+def performers(
+    changes: Changes, injections: Injections, play: Player = nobody
+) -> Mapping[type[Step], Callable[[Any], Awaitable[None]]]:
     """What performs each kind of step; `play` performs what is asked for by hand."""
     group, faults, restarts = GroupSteps(changes), Faults(changes), Restarts(changes)
 
@@ -63,6 +69,9 @@ def performers(changes: Changes, play: Player = nobody) -> Mapping[type[Step], C
         CutAuthority: faults.cut_authority,
         CutEnsemble: faults.cut_ensemble,
         KillCoordinator: faults.kill_coordinator,
+        Inject: injections.inject,
+        Hold: injections.hold,
+        Heal: injections.heal,
         Played: played,
     }
 
@@ -80,7 +89,8 @@ class Nemesis:
         self, testbed: Testbed, members: GroupMembers, enter_stage: Callable[[str], None], play: Player = nobody
     ) -> None:
         self._changes = Changes(testbed, members, enter_stage)
-        self._performers = performers(self._changes, play)
+        self._injections = Injections(self._changes)
+        self._performers = performers(self._changes, self._injections, play)
         self._before: Step | None = None
 
     async def perform(self, step: Step) -> None:
@@ -90,6 +100,11 @@ class Nemesis:
         self._before = step
         await self._performers[type(step)](step)
 
+    async def end_faults(self) -> None:
+        """After the last step, heal the faults that steps have injected and not healed. Raises `WaitTimeout`."""
+        await self._injections.end()
+
     def heal(self) -> None:
         """Undo the faults that are still in effect, also after an interrupt."""
         self._changes.heal()
+        self._changes.testbed.heal_links()

@@ -48,6 +48,8 @@ class GroupMembers:
         self._children: dict[str, ChildProcess] = {}
         self._configured: set[str] = set()
         self._gone: set[str] = set()
+        #: process -> the ZooKeeper sessions of its members, by member
+        self.sessions: dict[str, dict[str, int]] = {}
         #: Called when a member that is stepped waits before a ZooKeeper operation, and when it no longer does.
         self.on_waiting: Callable[[Mapping[str, object]], None] = lambda _: None
         self.joined = 0  #: members started so far, including those that have left
@@ -75,6 +77,9 @@ class GroupMembers:
         if event.get("kind") == WAITING:
             self.on_waiting(event)
         else:
+            if event.get("kind") == "session_changed" and event.get("state") == "connected":
+                of_process = self.sessions.setdefault(str(event["process"]), {})
+                of_process[str(event.get("member") or "")] = int(str(event["session"]), 16)
             self.view.apply(event)
 
     def join(self, count: int, settings: Mapping[str, str] | None = None) -> None:
@@ -146,6 +151,10 @@ class GroupMembers:
 
     def child(self, name: str) -> ChildProcess:
         return self._children[name]
+
+    def place_of(self, name: str) -> str:
+        """The place of a process."""
+        return name.partition(".")[0]
 
     def process_at(self, place: str) -> str:
         """The name of the current process at a place."""

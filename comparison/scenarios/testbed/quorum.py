@@ -50,7 +50,7 @@ class QuorumProxies:
 
     def cut(self, server: int) -> None:
         """Cut `server` off from the others."""
-        for proxy in self._of(server):
+        for proxy, _ in self.of(server):
             proxy.cut()
 
     def heal(self) -> None:
@@ -66,6 +66,7 @@ class QuorumProxies:
     def _all(self) -> list[TcpProxy]:
         return [*self._quorum.values(), *self._election.values()]
 
-    def _of(self, server: int) -> list[TcpProxy]:
+    def of(self, server: int) -> list[tuple[TcpProxy, bool]]:
+        """The links of a server, and whether it makes their connections."""
         both = (*self._quorum.items(), *self._election.items())
-        return [proxy for pair, proxy in both if server in pair]
+        return [(proxy, pair[0] == server) for pair, proxy in both if server in pair]

@@ -14,7 +14,7 @@ from comparison.scenarios.testbed.load import Load
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.designs import DESIGNS
-from kernel.errors import Unavailable
+from kernel.errors import Unavailable, UserError
 from kernel.ports import free_ports
 from kernel.trace.events import Role
 from kernel.values import TopicPartition
@@ -43,7 +43,13 @@ class BrokerChild:
         self.port = 0
         self.error = ""
         self.killed = False
+        self.lives = 1
         self.child: ChildProcess | None = None
+
+    @property
+    def life(self) -> str:
+        """The name of its present process: the broker's, with a number from the second one on."""
+        return self.name if self.lives == 1 else f"{self.name}.{self.lives}"
 
     def heard(self, event: Mapping[str, object]) -> None:
         if event.get("event") == "ready":
@@ -84,6 +90,8 @@ class Testbed:
         self.coordinator_proxy: TcpProxy | None = (
             TcpProxy("coordinating-broker", proxy_tracer) if request.coordinator_is_proxied else None
         )
+        #: The same in front of the first broker, which then leads every topic.
+        self.data_proxy: TcpProxy | None = TcpProxy("data", proxy_tracer) if request.data_is_proxied else None
         #: Only in runs that measure what others notice.
         self.bystander: BystanderChild | None = (
             BystanderChild(request, fork_server, tracer, record) if request.has_bystander else None
@@ -109,7 +117,11 @@ class Testbed:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers if not self._proxied(broker))
+        """The brokers that are not behind a proxy; the first one if all are."""
+        direct = [broker.port for broker in self.brokers if self._proxy_of(broker) is None]
+        if not direct and self.data_proxy is not None:
+            direct = [self.data_proxy.port]
+        return ",".join(f"{LOOPBACK}:{port}" for port in direct)
 
     async def start(self) -> None:
         """Start everything, the load last. Raises a `RebalanceLabError` when a part does not start."""
@@ -146,7 +158,31 @@ class Testbed:
         assert broker.child is not None
         broker.killed = True
         code = await broker.child.kill()
-        self.tracer.emit("process_ended", target=broker.name, how="kill", code=code)
+        self.tracer.emit("process_ended", target=broker.life, how="kill", code=code)
+
+    async def stop_broker(self, broker: BrokerChild) -> None:
+        """Shut a broker down cleanly."""
+        broker.killed = True
+        assert broker.child is not None
+        code = await broker.child.stop()
+        self.tracer.emit("process_ended", target=broker.life, how="stop", code=code)
+
+    async def start_again(self, broker: BrokerChild) -> None:
+        """Start a new process for a broker that has ended, with its data and its port, and wait until it serves."""
+        broker.lives += 1
+        port, broker.port = broker.port, 0
+        await self._spawn(broker)
+        broker.killed = False
+        await self._configure(broker, port)
+        await self._until_served([broker])
+
+    def broker(self, target: str) -> BrokerChild:
+        """The broker that a fault names: `coordinator` or `broker-<n>`."""
+        name = self.coordinating_broker.name if target == "coordinator" else target
+        found = next((broker for broker in self.brokers if broker.name == name), None)
+        if found is None:
+            raise UserError(f"there is no {name} to inject a fault into")
+        return found
 
     async def grow_topic(self, topic: str, partitions: int) -> list[TopicPartition]:
         """Grow a topic to `partitions` partitions; the new ones, which the load uses at once."""
@@ -176,11 +212,19 @@ class Testbed:
         if self._access is not None:
             await self._access.close()
         await gather_all(*(self._stop(broker, at_once=at_once) for broker in self.brokers))
-        if self.coordinator_proxy is not None:
-            await self.coordinator_proxy.stop()
+        for proxy in (self.coordinator_proxy, self.data_proxy):
+            if proxy is not None:
+                await proxy.stop()
 
-    def _proxied(self, broker: BrokerChild) -> bool:
-        return self.coordinator_proxy is not None and broker.node_id == COORDINATING_BROKER
+    def heal_links(self) -> None:
+        """Heal the links to the brokers, whatever was done to them."""
+        for proxy in (self.coordinator_proxy, self.data_proxy):
+            if proxy is not None:
+                proxy.heal()
+
+    def _proxy_of(self, broker: BrokerChild) -> TcpProxy | None:
+        proxies = {COORDINATING_BROKER: self.coordinator_proxy, 1: self.data_proxy}
+        return proxies.get(broker.node_id)
 
     def _uses_cut_server(self, broker: BrokerChild) -> bool:
         """Whether this broker uses the server that is cut off: the coordinating one, in split-brain-ensemble."""
@@ -188,21 +232,24 @@ class Testbed:
         return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
 
     async def _spawn(self, broker: BrokerChild) -> None:
-        log = self.request.run_dir / f"{broker.name}.log"
-        broker.child = await ChildProcess.spawn(self._fork_server, BROKER_MODULE, broker.name, log, broker.heard)
-        self.tracer.emit("process_started", target=broker.name, child_pid=broker.child.pid)
+        log = self.request.run_dir / f"{broker.life}.log"
+        broker.child = await ChildProcess.spawn(self._fork_server, BROKER_MODULE, broker.life, log, broker.heard)
+        self.tracer.emit("process_started", target=broker.life, child_pid=broker.child.pid)
 
-    async def _configure(self, broker: BrokerChild) -> None:
+    async def _configure(self, broker: BrokerChild, port: int = 0) -> None:
+        """`port`: the one that the broker's last process had; 0 chooses a free one."""
         assert broker.child is not None
-        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": "0"}
-        if self.coordinator_proxy is not None and self._proxied(broker):
-            real = free_ports(1)[0]
-            port = await self.coordinator_proxy.start(real)
-            settings |= {"port": str(real), "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}"}
-        self.record.add_traces(Role.BROKER, [broker.name])
+        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": str(port)}
+        proxy = self._proxy_of(broker)
+        if proxy is not None:
+            real = proxy.upstream_port or free_ports(1)[0]
+            if not proxy.port:
+                await proxy.start(real)
+            settings |= {"port": str(real), "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{proxy.port}"}
+        self.record.add_traces(Role.BROKER, [broker.life])
         broker.child.send(
             {
-                **self.request.identity(broker.name),
+                **self.request.identity(broker.life),
                 "zookeeper": self.zookeeper.connect_for_broker(on_cut_server=self._uses_cut_server(broker)),
                 "data_dir": str(self.request.run_dir / "data"),
                 "settings": settings,
@@ -238,4 +285,4 @@ class Testbed:
     async def _stop(self, broker: BrokerChild, *, at_once: bool) -> None:
         if broker.child is not None and not broker.killed:
             code = await broker.child.stop(at_once=at_once)
-            self.tracer.emit("process_ended", target=broker.name, how="stop", code=code)
+            self.tracer.emit("process_ended", target=broker.life, how="stop", code=code)

@@ -7,7 +7,9 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from comparison.scenarios.plan.faults import TargetKind
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
+from comparison.scenarios.plan.vocabulary import Hold
 from comparison.scenarios.processes.bystander_process import NAMESPACE as BYSTANDERS
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.testbed.live_observer import LiveObserver
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 #: A server that is cut off waits this much longer than the cut before it notices: a split brain requires that.
 _UNNOTICED_MS = 2000
+_CLIENTS = frozenset({TargetKind.MEMBER_AUTHORITY, TargetKind.BROKER_ZOOKEEPER})
 #: The chroot's name is the namespace of the server's own counters.
 _EMBEDDED = "embedded"
 
@@ -54,6 +57,10 @@ class ZooKeeperBed:
         self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
         #: Only in a game: the proxy between the members and the server.
         self.member_proxy: TcpProxy | None = TcpProxy("zookeeper", proxy_tracer) if request.played else None
+        #: Only in front of the servers of a run with faults of its clients' links: by server.
+        self.client_proxies: dict[int, TcpProxy] = {}
+        self._proxy_tracer = proxy_tracer
+        self._ensemble: ZooKeeperEnsemble | None = None
         self._opened = contextlib.ExitStack()
         self._opening: asyncio.Future[Any] | None = None
         self._given_up = threading.Event()
@@ -61,7 +68,6 @@ class ZooKeeperBed:
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
         self.cut_server: ServerProcess | None = None  #: the follower that a split-brain run cuts off
-        self._cut = False
         self._observer: LiveObserver | None = None
         self._observer_trace: TraceWriter | None = None
 
@@ -76,6 +82,7 @@ class ZooKeeperBed:
                 self._addresses = handle.addresses
                 if self.member_proxy is not None:
                     await self.member_proxy.start(self.servers[0].client_port)
+                await self._start_client_proxies()
             else:
                 # Not ours: a chroot of our own, and no counters, which include other clients.
                 self.connect_string = await make_chroot(handle.connect_string, chroot_name(self._request.run))
@@ -97,7 +104,20 @@ class ZooKeeperBed:
         await self._open(ensemble)
         self.servers, self.connect_string = ensemble.servers, ensemble.connect_string
         self._addresses = tuple((LOOPBACK, server.client_port) for server in ensemble.servers)
+        self._ensemble = ensemble
+        await self._start_client_proxies()
         self.cut_server = (await asyncio.to_thread(ensemble.followers))[0]
+
+    async def _start_client_proxies(self) -> None:
+        if _CLIENTS.isdisjoint(self._request.links):
+            return
+        for server in self.servers:
+            proxy = self.client_proxies[server.number] = TcpProxy(f"clients->{server.number}", self._proxy_tracer)
+            await proxy.start(server.client_port)
+
+    def _address(self, server: ServerProcess) -> str:
+        proxy = self.client_proxies.get(server.number)
+        return server.address if proxy is None else f"{LOOPBACK}:{proxy.port}"
 
     async def _open(self, zookeeper: AbstractContextManager[Opened]) -> Opened:
         """Start it on a thread: starting blocks, and the proxies between the servers run on this loop.
@@ -112,36 +132,61 @@ class ZooKeeperBed:
     @property
     def cut_ms(self) -> int:
         """The length of this scenario's cut."""
-        overs = [getattr(step, "over_ms", 0) for step in self._request.scenario.steps]
-        return self._request.configuration.session_ms + self._request.configuration.delay_ms + max(overs)
+        steps = self._request.scenario.steps
+        overs = [getattr(step, "over_ms", 0) for step in steps]
+        held_ms = sum(step.ms for step in steps if isinstance(step, Hold))
+        made = self._request.configuration
+        return max(made.session_ms + made.delay_ms + max(overs), held_ms)
 
     def connect_for_member(self, *, victim: bool) -> str:
         """A member's connect string: for the victim only the server that is cut off, for others only the majority."""
         if self.member_proxy is not None:
             return f"{LOOPBACK}:{self.member_proxy.port}"
         if self.cut_server is None:
-            return self.connect_string
-        return self.cut_server.address if victim and self._request.victim_on_cut_server else self._majority()
+            return self._all_servers()
+        return self._address(self.cut_server) if victim and self._request.victim_on_cut_server else self._majority()
 
     def connect_for_broker(self, *, on_cut_server: bool) -> str:
         """A broker's connect string: one that uses the server that is cut off knows only that one."""
         if self.cut_server is None:
+            return self._all_servers()
+        return self._address(self.cut_server) if on_cut_server else self._majority()
+
+    def _all_servers(self) -> str:
+        if not self.client_proxies:
             return self.connect_string
-        return self.cut_server.address if on_cut_server else self._majority()
+        return ",".join(self._address(server) for server in self.servers)
 
     def _majority(self) -> str:
-        return ",".join(server.address for server in self.servers if server is not self.cut_server)
+        return ",".join(self._address(server) for server in self.servers if server is not self.cut_server)
+
+    def server(self, target: str) -> ServerProcess:
+        """The server that a fault names: `leader`, `follower` (the one to be cut off) or `zookeeper-<n>`. May block."""
+        if target == "leader":
+            return self.servers[0] if self._ensemble is None else self._ensemble.leader()
+        if target == "follower":
+            assert self.cut_server is not None
+            return self.cut_server
+        number = int(target.removeprefix("zookeeper-"))
+        found = next((server for server in self.servers if server.number == number), None)
+        if found is None:
+            raise UserError(f"there is no ZooKeeper server {number} to inject a fault into")
+        return found
+
+    def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:
+        """The links between a server and the others, and whether the server made the connection."""
+        return [] if self._proxies is None else self._proxies.of(server)
 
     def cut(self) -> None:
         assert self._proxies is not None
         assert self.cut_server is not None
         self._proxies.cut(self.cut_server.number)
-        self._cut = True
 
     def heal(self) -> None:
-        if self._proxies is not None and self._cut:
+        for proxy in self.client_proxies.values():
+            proxy.heal()
+        if self._proxies is not None:
             self._proxies.heal()
-            self._cut = False
 
     async def observe(self, group: str, partitions: Sequence[TopicPartition]) -> None:
         """Start observing a group in a ZooKeeper whose transaction log cannot be read."""
@@ -198,7 +243,7 @@ class ZooKeeperBed:
             with contextlib.suppress(RebalanceLabError):  # if ZooKeeper is gone, the chroot stays
                 await remove_chroot(self.connect_string)
         await asyncio.to_thread(self._opened.close)
-        for proxies in (self._proxies, self.member_proxy):
+        for proxies in (self._proxies, self.member_proxy, *self.client_proxies.values()):
             if proxies is not None:
                 await proxies.stop()
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 from comparison.scenarios.plan.vocabulary import FreezeOwner, RestartEach, Step
+from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.steps import performers
 
 
@@ -14,7 +15,7 @@ def table() -> dict[Any, Any]:
     changes: Any = SimpleNamespace(
         members=None, tracer=None, configuration=None, testbed=SimpleNamespace(request=request)
     )
-    return dict(performers(changes))
+    return dict(performers(changes, Injections(changes)))
 
 
 def test_every_kind_of_step_has_its_own_method() -> None:

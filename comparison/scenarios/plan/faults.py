@@ -1,0 +1,273 @@
+"""The faults that a scenario can be composed of, as one table: what each does, to what, and with which parameters.
+
+A step `Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"})` names a fault and a target; `check` refuses
+what makes no sense before anything starts. `comparison.scenarios.run.injections` has what performs each of them.
+
+Not in the table, and why:
+
+- A full disk: a limit on the size of files (RLIMIT_FSIZE) needs no root but stops the process's trace as well, and a
+  process without its trace ends; a small file system needs root. `tests/faults/test_full_disk.py` shows the former.
+- A step of one process's clock: that needs root or a preloaded library. All timers of members, brokers and the runner
+  read the monotonic clock, which no step of the wall clock changes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kernel.designs import DESIGN_NAMES, SERVER, ZOOKEEPER
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Given = int | str
+
+
+class TargetKind(Enum):
+    """What a fault can be injected into, and how such a target is written."""
+
+    MEMBER = "a member: owner (one that owns partitions), or its place, such as m1"
+    MEMBERS = "all members: members"
+    BROKER = "a broker: coordinator, or broker-1"
+    SERVER = "a ZooKeeper server: leader, follower, or zookeeper-1"
+    ENSEMBLE = "the ZooKeeper ensemble: ensemble"
+    PARTITION = "a partition of the first topic: partition-0"
+    MEMBER_AUTHORITY = "a member's link to the authority: owner->authority, m1->authority"
+    MEMBER_DATA = "a member's link to the broker that it reads from: owner->data, m1->data"
+    BROKER_ZOOKEEPER = "a broker's link to ZooKeeper: coordinator->zookeeper, broker-1->zookeeper"
+    SERVERS = "a ZooKeeper server's links to the others: follower->ensemble, leader->ensemble, zookeeper-1->ensemble"
+
+
+K = TargetKind
+PROCESSES = (K.MEMBER, K.BROKER, K.SERVER)
+LINKS = (K.MEMBER_AUTHORITY, K.MEMBER_DATA, K.BROKER_ZOOKEEPER, K.SERVERS)
+
+_MEMBER, _BROKER, _SERVER = (
+    "(owner|m[1-9][0-9]*)",
+    "(coordinator|broker-[1-9][0-9]*)",
+    "(leader|follower|zookeeper-[123])",
+)
+_WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
+    {
+        K.MEMBER: re.compile(_MEMBER),
+        K.MEMBERS: re.compile("members"),
+        K.BROKER: re.compile(_BROKER),
+        K.SERVER: re.compile(_SERVER),
+        K.ENSEMBLE: re.compile("ensemble"),
+        K.PARTITION: re.compile("partition-[0-9]+"),
+        K.MEMBER_AUTHORITY: re.compile(f"{_MEMBER}->authority"),
+        K.MEMBER_DATA: re.compile(f"{_MEMBER}->data"),
+        K.BROKER_ZOOKEEPER: re.compile(f"{_BROKER}->zookeeper"),
+        K.SERVERS: re.compile(f"{_SERVER}->ensemble"),
+    }
+)
+#: Both are links of clients of ZooKeeper, whose faults the same proxies make.
+_OF_CLIENTS = frozenset({K.MEMBER_AUTHORITY, K.BROKER_ZOOKEEPER})
+#: Targets that only an ensemble of three servers has.
+_IN_AN_ENSEMBLE = (K.ENSEMBLE, K.SERVERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number, whose name ends with its unit."""
+
+    name: str
+    default: int
+    least: int
+    most: int
+
+    def complaint(self, value: Given) -> str:
+        if isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most:
+            return ""
+        return f"{self.name}={value!r}: a whole number from {self.least} to {self.most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some words."""
+
+    name: str
+    default: str
+    words: tuple[str, ...]
+
+    def complaint(self, value: Given) -> str:
+        return "" if value in self.words else f"{self.name}={value!r}: one of {', '.join(self.words)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One row: a fault that can be injected, and healed unless it is over at once."""
+
+    name: str
+    does: str
+    heals: str  #: what its heal does; '' if there is nothing to heal
+    targets: tuple[TargetKind, ...]
+    parameters: tuple[Number | Choice, ...] = ()
+    designs: tuple[str, ...] = DESIGN_NAMES
+
+    def values(self, given: Mapping[str, Given]) -> dict[str, Given]:
+        """Every parameter with its value. Raises `ConfigurationError` for an unknown or impossible one."""
+        known = {each.name: each for each in self.parameters}
+        for name, value in given.items():
+            if name not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise ConfigurationError(f"{self.name} has no parameter {name!r}: {has}")
+            if complaint := known[name].complaint(value):
+                raise ConfigurationError(f"{self.name}: {complaint}")
+        return {each.name: given.get(each.name, each.default) for each in self.parameters}
+
+
+#: As seen from the end that is named first.
+_WAYS = Choice("ways", "both", ("both", "out", "in"))
+_AWAY = Number("away_ms", 1000, 0, 600_000)
+_LASTING_MS = 3_600_000
+
+_ROWS = (
+    Fault(
+        name="kill",
+        does="Kills the process (SIGKILL); the operating system closes its sockets.",
+        heals="Starts it again.",
+        targets=PROCESSES,
+    ),
+    Fault(
+        name="freeze",
+        does="Stops the process (SIGSTOP): its connections stay open, and nothing answers on them.",
+        heals="Lets it go on (SIGCONT).",
+        targets=PROCESSES,
+    ),
+    Fault(
+        name="restart",
+        does="Shuts the process down cleanly, and starts it again after away_ms.",
+        heals="",
+        targets=PROCESSES,
+        parameters=(_AWAY,),
+    ),
+    Fault(
+        name="slow-start",
+        does="Kills the process; the one that takes its place needs away_ms until it joins.",
+        heals="",
+        targets=(K.MEMBER,),
+        parameters=(_AWAY,),
+    ),
+    Fault(
+        name="flap",
+        does="Kills the process and starts it again, `times` times, each life and each absence every_ms long.",
+        heals="",
+        targets=(K.MEMBER,),
+        parameters=(Number("times", 3, 1, 100), Number("every_ms", 500, 1, 60_000)),
+    ),
+    Fault(
+        name="cut",
+        does="Holds all bytes of the link, or those of one direction; neither end gets an error.",
+        heals="Delivers what was held.",
+        targets=LINKS,
+        parameters=(_WAYS,),
+    ),
+    Fault(
+        name="delay",
+        does="Delivers all bytes of the link, or those of one direction, by_ms later.",
+        heals="Ends the delay.",
+        targets=LINKS,
+        parameters=(Number("by_ms", 500, 1, 60_000), _WAYS),
+    ),
+    Fault(
+        name="growing-delay",
+        does="Delays the link by more and more, up to to_ms, in ten equal steps during within_ms.",
+        heals="Ends the delay.",
+        targets=LINKS,
+        parameters=(Number("to_ms", 1000, 10, 60_000), Number("within_ms", 2000, 10, 600_000), _WAYS),
+    ),
+    Fault(
+        name="half-open",
+        does="Resets the link's connections at the far end only: what the near end sends is swallowed.",
+        heals="Resets them at the near end as well.",
+        targets=LINKS,
+    ),
+    Fault(
+        name="close",
+        does="Resets the link's connections, and refuses new ones.",
+        heals="Lets connections be made again.",
+        targets=LINKS,
+    ),
+    Fault(
+        name="quorum-loss",
+        does="Kills two of the three ZooKeeper servers, the leader among them.",
+        heals="Starts both again.",
+        targets=(K.ENSEMBLE,),
+    ),
+    Fault(
+        name="expire",
+        does="Ends the ZooKeeper session of the member, or of all: another client takes it over and closes it.",
+        heals="",
+        targets=(K.MEMBER, K.MEMBERS),
+        designs=(ZOOKEEPER, SERVER),
+    ),
+    Fault(
+        name="set-data",
+        does="Writes another owner into the partition's owner znode, as by hand; the znode stays its session's.",
+        heals="",
+        targets=(K.PARTITION,),
+        designs=(ZOOKEEPER,),
+    ),
+    Fault(
+        name="slow",
+        does="The application stops polling, while its client's background work goes on.",
+        heals="It polls again.",
+        targets=(K.MEMBER,),
+    ),
+    Fault(
+        name="slow-record",
+        does="The application spends per_record_ms on each record.",
+        heals="It processes at full speed.",
+        targets=(K.MEMBER,),
+        parameters=(Number("per_record_ms", 50, 1, _LASTING_MS),),
+    ),
+    Fault(
+        name="stuck-record",
+        does="The application is stuck in one record.",
+        heals="It gets past it.",
+        targets=(K.MEMBER,),
+    ),
+)
+
+FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _ROWS})
+
+
+def fault_named(name: str) -> Fault:
+    """Raises `ConfigurationError` with the names of the faults."""
+    fault = FAULTS.get(name)
+    if fault is None:
+        raise ConfigurationError(f"unknown fault {name!r}: use one of {', '.join(FAULTS)}")
+    return fault
+
+
+def kind_of(target: str) -> TargetKind:
+    """Raises `ConfigurationError` for a text that names no target."""
+    for kind, written in _WRITTEN.items():
+        if written.fullmatch(target):
+            return kind
+    raise ConfigurationError(f"{target!r} is no target of a fault: use {'; '.join(kind.value for kind in TargetKind)}")
+
+
+def share_a_link(first: str, second: str) -> bool:
+    """Whether faults of these two targets cannot be in effect at the same time."""
+    kinds = {kind_of(first), kind_of(second)}
+    return (len(kinds) == 1 and kinds <= set(LINKS)) or kinds == _OF_CLIENTS
+
+
+def check(name: str, target: str, given: Mapping[str, Given], *, design: str, servers: int) -> None:
+    """Raises `ConfigurationError` if the fault cannot be injected there, in this design or with so many servers."""
+    fault, kind = fault_named(name), kind_of(target)
+    if kind not in fault.targets:
+        possible = "; ".join(each.value for each in fault.targets)
+        raise ConfigurationError(f"{name} cannot be injected into {target!r}: use {possible}")
+    if design not in fault.designs:
+        raise ConfigurationError(f"{name} does not exist in {design}: choose {' or '.join(fault.designs)}")
+    if servers < 3 and (kind in _IN_AN_ENSEMBLE or target == "follower"):
+        raise ConfigurationError(f"{name} into {target!r} needs an ensemble of three ZooKeeper servers")
+    fault.values(given)

@@ -1,0 +1,111 @@
+"""Faults of links: what a network does to the connections of a member, a broker or a ZooKeeper server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.run.performer import Performer, of_process
+from comparison.scenarios.testbed.link import BOTH_WAYS, Way
+from kernel.designs import DESIGNS
+
+if TYPE_CHECKING:
+    from comparison.scenarios.testbed.proxy import Picks, TcpProxy
+
+_STEPS = 10
+
+
+class Cable(NamedTuple):
+    """Some connections at one proxy, as seen from the end that the fault names."""
+
+    proxy: TcpProxy
+    picks: Picks
+    connects: bool  #: whether that end made them
+
+    def ways(self, named: str) -> frozenset[Way]:
+        """The directions in which bytes go: `out` of the named end, `in` to it, or `both`."""
+        if named == "both":
+            return BOTH_WAYS
+        out = (named == "out") == self.connects
+        return frozenset({Way.TO_UPSTREAM if out else Way.TO_CLIENT})
+
+
+class _OfLink(Performer):
+    async def setup(self) -> None:
+        kind, (end, _, other) = kind_of(self.target), self.target.partition("->")
+        self._cables = await self._found(kind, end)
+        self.target = f"{self._end}->{other}"
+
+    async def _found(self, kind: TargetKind, end: str) -> list[Cable]:
+        zookeeper = self.testbed.zookeeper
+        if kind is TargetKind.SERVERS:
+            server = await asyncio.to_thread(zookeeper.server, end)
+            self._end = f"zookeeper-{server.number}"
+            return [Cable(proxy, frozenset, connects) for proxy, connects in zookeeper.links_of(server.number)]
+        if kind is TargetKind.BROKER_ZOOKEEPER:
+            broker = self.testbed.broker(end)
+            self._end = broker.life
+            assert broker.child is not None
+            return [Cable(proxy, of_process(broker.child.pid), True) for proxy in zookeeper.client_proxies.values()]
+        self._end = self.member(end)
+        picks = of_process(self.members.child(self._end).pid)
+        if kind is TargetKind.MEMBER_DATA:
+            proxies = [self.testbed.data_proxy]
+        else:
+            design = DESIGNS[self.testbed.request.design]
+            proxies = [
+                *(zookeeper.client_proxies.values() if design.zookeeper_sessions else ()),
+                self.testbed.coordinator_proxy if design.coordinator else None,
+            ]
+        return [Cable(proxy, picks, True) for proxy in proxies if proxy is not None]
+
+    async def inject(self) -> None:
+        for cable in self._cables:
+            self.break_(cable)
+
+    def break_(self, cable: Cable) -> None:
+        """Make the fault begin in some connections."""
+
+    async def heal(self) -> None:
+        for cable in self._cables:
+            cable.proxy.heal()
+
+
+class Cut(_OfLink):
+    def break_(self, cable: Cable) -> None:
+        cable.proxy.cut(cable.picks, cable.ways(str(self.values["ways"])))
+
+
+class Delay(_OfLink):
+    def break_(self, cable: Cable) -> None:
+        cable.proxy.delay(self.number("by_ms"), cable.picks, cable.ways(str(self.values["ways"])))
+
+
+class GrowingDelay(_OfLink):
+    async def inject(self) -> None:
+        self._growing = asyncio.create_task(self._grow(), name="growing delay")
+
+    async def _grow(self) -> None:
+        for step in range(1, _STEPS + 1):
+            for cable in self._cables:
+                by_ms = self.number("to_ms") * step // _STEPS
+                cable.proxy.delay(by_ms, cable.picks, cable.ways(str(self.values["ways"])))
+            await asyncio.sleep(self.number("within_ms") / _STEPS / 1000)
+
+    async def heal(self) -> None:
+        self._growing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._growing
+        await super().heal()
+
+
+class HalfOpen(_OfLink):
+    def break_(self, cable: Cable) -> None:
+        cable.proxy.half_open(cable.picks)
+
+
+class Close(_OfLink):
+    def break_(self, cable: Cable) -> None:
+        cable.proxy.close(cable.picks)

@@ -1,0 +1,75 @@
+"""Faults of a member's session and of its application, and of an owner znode that somebody writes by hand."""
+
+from __future__ import annotations
+
+from comparison.scenarios.run.performer import Performer
+from comparison.scenarios.testbed.sessions import expire
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
+
+_TIMEOUT_MS = 10_000
+_BY_HAND = b"by-hand"
+_FOR_GOOD_MS = 3_600_000
+
+
+class Expire(Performer):
+    """End the sessions of a member's process, or of all of them."""
+
+    async def setup(self) -> None:
+        if self.target != "members":
+            self.target = self.member(self.target)
+
+    async def inject(self) -> None:
+        known = self.members.sessions
+        names = (
+            [name for name in known if not self.members.is_gone(name)] if self.target == "members" else [self.target]
+        )
+        addresses = self.testbed.zookeeper.connect_for_member(victim=False)
+        for name in names:
+            for session in known.get(name, {}).values():
+                await expire(addresses, session)
+
+
+class SetData(Performer):
+    async def inject(self) -> None:
+        number = int(self.target.removeprefix("partition-"))
+        topic = self.testbed.request.parameters.topic_names[0]
+        session = await ZooKeeperSession.open(
+            self.testbed.zookeeper.connect_for_member(victim=False),
+            session_timeout_ms=_TIMEOUT_MS,
+            connection_timeout_ms=_TIMEOUT_MS,
+            tracer=SilentTracer(),
+            name="by-hand",
+        )
+        async with session:
+            await session.set(paths.owner(self.testbed.group, topic, number), _BY_HAND)
+
+
+class _OfApplication(Performer):
+    async def setup(self) -> None:
+        self.target = self.member(self.target)
+
+
+class Slow(_OfApplication):
+    async def inject(self) -> None:
+        self.members.slow_down(self.target)
+
+    async def heal(self) -> None:
+        self.members.speed_up(self.target)
+
+
+class SlowRecord(_OfApplication):
+    async def inject(self) -> None:
+        self.members.delay(self.target, self.number("per_record_ms"))
+
+    async def heal(self) -> None:
+        self.members.delay(self.target, 0)
+
+
+class StuckRecord(_OfApplication):
+    async def inject(self) -> None:
+        self.members.delay(self.target, _FOR_GOOD_MS)
+
+    async def heal(self) -> None:
+        self.members.delay(self.target, 0)

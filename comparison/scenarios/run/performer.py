@@ -1,0 +1,51 @@
+"""What performs a fault: one class for each kind, with setup, inject and heal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.testbed.link_ownership import ports_of_process
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from comparison.scenarios.plan.faults import Given
+    from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.testbed.proxy import Picks
+
+
+class Performer:
+    """One fault in one target; `values` has all its parameters."""
+
+    def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
+        self.changes = changes
+        self.members = changes.members
+        self.testbed = changes.testbed
+        self.values = values
+        #: As the trace names it: a process, or a link's two ends.
+        self.target = target
+
+    def number(self, name: str) -> int:
+        return int(self.values[name])
+
+    async def setup(self) -> None:
+        """Find the target, before the fault is traced. By default it is what it was named."""
+
+    async def inject(self) -> None:
+        """Make the fault begin; one that has nothing to heal is over when this returns."""
+
+    async def heal(self) -> None:
+        """Undo it."""
+
+    def member(self, named: str) -> str:
+        """The process of a member: `owner`, or a place."""
+        return self.members.choose_owner() if named == "owner" else self.members.process_at(named)
+
+
+def of_process(pid: int) -> Picks:
+    """Picks the connections of a process at a proxy."""
+
+    def picks(ports: Collection[int]) -> Collection[int]:
+        return ports_of_process(pid).intersection(ports)
+
+    return picks

@@ -1,0 +1,147 @@
+"""Faults of processes: members, brokers and ZooKeeper servers that are killed, frozen or restarted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.processes.children import ended_within
+from comparison.scenarios.run.performer import Performer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.plan.faults import Given
+    from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.testbed.testbed import BrokerChild
+    from kernel.zookeeper.server import ServerProcess
+
+_START_S = 20.0
+
+
+class _OfProcess(Performer):
+    """A fault of one process, whichever part of the run it is."""
+
+    def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
+        super().__init__(changes, target, values)
+        self._kind = kind_of(target)
+        self._server: ServerProcess | None = None
+        self._broker: BrokerChild | None = None
+
+    @property
+    def server(self) -> ServerProcess:
+        assert self._server is not None, "set up first"
+        return self._server
+
+    @property
+    def broker(self) -> BrokerChild:
+        assert self._broker is not None, "set up first"
+        return self._broker
+
+    async def setup(self) -> None:
+        if self._kind is TargetKind.SERVER:
+            self._server = await asyncio.to_thread(self.testbed.zookeeper.server, self.target)
+            self.target = f"zookeeper-{self._server.number}"
+        elif self._kind is TargetKind.BROKER:
+            self._broker = self.testbed.broker(self.target)
+            self.target = self._broker.life
+        else:
+            self.target = self.member(self.target)
+
+    async def begin_again(self) -> None:
+        """Start what was killed or stopped."""
+        if self._kind is TargetKind.SERVER:
+            await asyncio.to_thread(self.server.restart, timeout_s=_START_S)
+        elif self._kind is TargetKind.BROKER:
+            await self.testbed.start_again(self.broker)
+        else:
+            await self.members.come_back(self.members.place_of(self.target))
+
+    async def kill(self) -> None:
+        if self._kind is TargetKind.SERVER:
+            await asyncio.to_thread(self.server.kill)
+        elif self._kind is TargetKind.BROKER:
+            await self.testbed.kill_broker(self.broker)
+        else:
+            await self.members.kill(self.target)
+
+
+class Kill(_OfProcess):
+    async def inject(self) -> None:
+        await self.kill()
+
+    async def heal(self) -> None:
+        await self.begin_again()
+
+
+class Freeze(_OfProcess):
+    async def inject(self) -> None:
+        if self._kind is TargetKind.SERVER:
+            await asyncio.to_thread(self.server.pause)
+        elif self._kind is TargetKind.BROKER:
+            assert self.broker.child is not None
+            self.broker.child.freeze()
+        else:
+            self.members.child(self.target).freeze()
+            self.members.view.leave_out(self.target)
+
+    async def heal(self) -> None:
+        if self._kind is TargetKind.SERVER:
+            self.server.resume()
+        elif self._kind is TargetKind.BROKER:
+            assert self.broker.child is not None
+            self.broker.child.thaw()
+        else:
+            self.members.child(self.target).thaw()
+            self.members.view.take_back(self.target)
+
+
+class Restart(_OfProcess):
+    async def inject(self) -> None:
+        if self._kind is TargetKind.SERVER:
+            await asyncio.to_thread(self.server.stop)
+        elif self._kind is TargetKind.BROKER:
+            await self.testbed.stop_broker(self.broker)
+        else:
+            self.members.leave(self.target)
+            await ended_within(self.members.child(self.target), self.changes.takeover_s)
+        await asyncio.sleep(self.number("away_ms") / 1000)
+        await self.begin_again()
+
+
+class SlowStart(_OfProcess):
+    async def inject(self) -> None:
+        await self.kill()
+        await asyncio.sleep(self.number("away_ms") / 1000)
+        await self.begin_again()
+
+
+class Flap(_OfProcess):
+    async def inject(self) -> None:
+        place = self.members.place_of(self.target)
+        for time_ in range(self.number("times")):
+            if time_:
+                await asyncio.sleep(self.number("every_ms") / 1000)
+            await self.members.kill(self.members.process_at(place))
+            await asyncio.sleep(self.number("every_ms") / 1000)
+            await self.members.come_back(place)
+
+
+class QuorumLoss(Performer):
+    """Two of three servers die, the leader among them."""
+
+    async def setup(self) -> None:
+        servers = self.testbed.zookeeper.servers
+        leader = await asyncio.to_thread(self.testbed.zookeeper.server, "leader")
+        self._dead = [leader, next(server for server in servers if server is not leader)]
+
+    async def inject(self) -> None:
+        for server in self._dead:
+            await asyncio.to_thread(server.kill)
+
+    async def heal(self) -> None:
+        for server in self._dead:
+            await asyncio.to_thread(server.launch)
+        for server in self._dead:
+            await asyncio.to_thread(server.wait_ready, _START_S)
