@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test classes test-faults test-originals test-long lint bench draw names clean
+.PHONY: help setup compare test classes test-faults test-originals test-long lint bench draw pictures names clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ bench: classes  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARG
 
 draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 	$(BIN)/python -m docs.draw $(ARGS)
+
+pictures: setup  ## take the README's pictures again, of new runs (needs Chromium)
+	$(BIN)/python -m docs.pictures $(ARGS)
 
 names: setup  ## rewrite the pages that are made from the code: tests of Kafka's coordinator, trace files, tables
 	$(BIN)/python -m docs.name_tests

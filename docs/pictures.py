@@ -1,0 +1,130 @@
+"""Take the pictures that the README shows, of pages of fresh runs: `make pictures` (needs Chromium).
+
+Three of them: the ownership lanes of a split brain in two designs, how a join's cost grows with the group, and the
+playground while a member is cut off. Each run differs a little from the last one; a test looks at what they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import sync_playwright
+
+from comparison.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+PICTURES = Path(__file__).parent / "pictures"
+COMMAND = Path(sys.executable).with_name("rebalance-lab")
+SPLIT_BRAIN = ("run", "split-brain", "--design", "zookeeper,eager", "--partitions", "6", "--seed", "1")
+HERD = ("run", "herd", "--design", "zookeeper,eager", "--seed", "1")
+GAME = ("playground", "--design", "zookeeper,eager", "--members", "3", "--partitions", "4", "--seed", "1")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+#: Wide enough for two designs beside each other, narrow enough to be read in a README.
+_VIEW = {"width": 1100, "height": 800}
+_NOT_SHOWN = ".lanes > input, .lanes > label, #tip { display: none !important }"
+_START_MS, _OVERLAP_MS = 180_000, 120_000
+#: How long two members deliver one partition before the picture is taken.
+_SEEN_MS = 6_000
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Take the pictures of the README.")
+    parser.add_argument("only", nargs="*", help="which pictures  [default: all]")
+    asked = parser.parse_args(arguments)
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, _browser() as browser:
+        for name in asked.only or TAKEN:
+            TAKEN[name](browser, Path(folder))
+
+
+def take_split_brain(browser: Any, folder: Path) -> None:
+    page = browser.new_page(viewport=_VIEW)
+    page.goto((_performed(folder, SPLIT_BRAIN) / "report.html").as_uri())
+    lanes = page.locator('section[data-scenario="split-brain"] .lanes')
+    lanes.locator('[data-do="overlap"]').click()
+    for _ in range(3):
+        lanes.locator('[data-do="out"]').click()
+    page.evaluate("document.activeElement.blur()")
+    # Only what tells the story: no tools, no tables, no messages.
+    page.add_style_tag(content=_NOT_SHOWN)
+    page.evaluate("for (const each of document.querySelectorAll('.lanes > .tools, .twin, .sequences')) each.remove()")
+    lanes.screenshot(path=PICTURES / "split-brain.png")
+    page.close()
+
+
+def take_herd(browser: Any, folder: Path) -> None:
+    page = browser.new_page(viewport=_VIEW)
+    page.goto((_performed(folder, HERD) / "report.html").as_uri())
+    page.locator('section[data-scenario="herd"] .grown').first.screenshot(path=PICTURES / "herd.png")
+    page.close()
+
+
+def take_playground(browser: Any, folder: Path) -> None:
+    """Cut the first owner off in both designs, and take the page once two members have delivered for a while."""
+    with _game(folder) as address:
+        page = browser.new_page(viewport={**_VIEW, "width": 1300, "height": 820})
+        page.goto(address)
+        page.locator("#window").select_option("30000")
+        cards = page.locator(".card", has=page.locator("h4", has_text="m1"))
+        cut = cards.first.get_by_role("button", name="Cut off")
+        page.locator(".glance", has_text="is delivered by one member").nth(1).wait_for(timeout=_START_MS)
+        page.wait_for_timeout(_SEEN_MS)
+        cut.click()
+        page.wait_for_selector(".both", state="attached", timeout=_OVERLAP_MS)
+        page.wait_for_timeout(_SEEN_MS)
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=PICTURES / "playground.png")
+        page.close()
+
+
+TAKEN: Mapping[str, Callable[[Any, Path], None]] = {
+    "split-brain": take_split_brain,
+    "herd": take_herd,
+    "playground": take_playground,
+}
+
+
+def _performed(folder: Path, command: Sequence[str]) -> Path:
+    """The folder of a finished run of this command."""
+    done = subprocess.run([COMMAND, *command, "--output", folder], check=False, stdout=subprocess.DEVNULL)
+    if done.returncode not in (Exit.AS_EXPECTED, Exit.NOT_AS_EXPECTED, Exit.UNKNOWN):
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}, see above")
+    return (folder / "latest").resolve()
+
+
+@contextmanager
+def _game(folder: Path) -> Iterator[str]:
+    """A game for the duration of the block: the address of its page."""
+    child = subprocess.Popen([COMMAND, *GAME, "--output", folder / "games"], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    try:
+        yield child.stdout.readline().strip()
+    finally:
+        child.terminate()
+        child.communicate(timeout=60)
+
+
+@contextmanager
+def _browser() -> Iterator[Any]:
+    path = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        raise SystemExit("no Chromium on this machine: install the package chromium")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, chromium_sandbox=False)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()
