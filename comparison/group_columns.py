@@ -88,12 +88,16 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     widths: Sequence[int]  #: the least ones, as Kafka's tools have them
 
-    def lines(self) -> list[str]:
-        """The headings and the rows as lines of text."""
+    def lines(self, room: int | None = None) -> list[str]:
+        """The headings and the rows as lines of text; columns are no wider than needed if `room` is too small."""
+        lines = self._lines(self.widths)
+        if room is not None and max(map(len, lines)) > room:
+            lines = self._lines([min(least, 1) for least in self.widths])
+        return lines
+
+    def _lines(self, least: Sequence[int]) -> list[str]:
         every = [self.headings, *self.rows]
-        widths = [
-            max(least, *(len(row[place]) for row in every)) if least else 0 for place, least in enumerate(self.widths)
-        ]
+        widths = [max(width, *(len(row[place]) for row in every)) if width else 0 for place, width in enumerate(least)]
         return [" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in every]
 
 

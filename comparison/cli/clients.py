@@ -144,7 +144,8 @@ Examples:
 \b
 After each rebalance a line says how long it took and its phases, in seconds, with the member's id and, in designs that
 have them, the generation, the leader and the coordinator.
-Several consumers, and `broker --trace`, may trace into the same folder, which is then a run like any other:
+Several consumers, `broker --trace` and (for zookeeper) `watch --trace` may trace into the same folder, which is then a
+run like any other:
   rebalance-lab analyze runs/mine; rebalance-lab report runs/mine; rebalance-lab diagram runs/mine
 \b
 The default servers are those started by `zookeeper start` and `broker`. Ctrl-C leaves the group."""

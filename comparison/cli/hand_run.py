@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SCENARIO = "by-hand"
 #: The name of a process, by its role; a number follows.
-_PREFIXES = {Role.MEMBER: "m", Role.BROKER: "broker-"}
+_PREFIXES = {Role.MEMBER: "m", Role.BROKER: "broker-", Role.OBSERVER: "observer-"}
 
 
 class HandTrace(TraceWriter):
@@ -44,7 +44,16 @@ class HandTrace(TraceWriter):
 
 
 def trace_in(folder: Path, role: Role, *, design: str = "") -> TraceWriter:
-    """A new trace file in the folder, which is created when it does not exist; the caller closes it.
+    """A new trace file in the folder; the caller closes it. Raises as `new_trace`."""
+    path, identity = new_trace(folder, role, design=design)
+    try:
+        return HandTrace(path, identity)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def new_trace(folder: Path, role: Role, *, design: str = "") -> tuple[Path, TraceIdentity]:
+    """List a trace file that the caller opens next, in the folder, which is created if it does not exist.
 
     A broker knows no design. Raises `ConfigurationError` for a folder with another run, or another design.
     """
@@ -55,14 +64,11 @@ def trace_in(folder: Path, role: Role, *, design: str = "") -> TraceWriter:
             about = _about(folder, design)
             process = _free_name(about["traces"], _PREFIXES[role])
             about["traces"].append({"file": f"{process}.jsonl", "process": process, "role": str(role)})
-            identity = TraceIdentity(
-                run=about["run"], scenario=SCENARIO, design=about["design"], role=role, process=process
-            )
-            writer = HandTrace(folder / "trace" / f"{process}.jsonl", identity)
             write_json(folder / RUN_FILE, about)
     except OSError as error:
         raise unwritable(folder, error) from error
-    return writer
+    identity = TraceIdentity(run=about["run"], scenario=SCENARIO, design=about["design"], role=role, process=process)
+    return folder / "trace" / f"{process}.jsonl", identity
 
 
 def _about(folder: Path, design: str) -> dict[str, Any]:

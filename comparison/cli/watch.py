@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
+from comparison.cli.hand_observer import HandObserver
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
 from comparison.exits import Exit
@@ -24,7 +26,7 @@ from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
-from kernel.errors import Unavailable
+from kernel.errors import ConfigurationError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -49,13 +51,14 @@ Examples:
   rebalance-lab watch --group g --zookeeper 127.0.0.1:2181           of the originals, too
   rebalance-lab watch --group g --bootstrap-server broker:9092      of a real Kafka, 0.9 to 4.1
   rebalance-lab watch --group g --once --format json
+  rebalance-lab watch --group g --trace runs/mine                   end it after the consumers
 
 \b
 Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in ZooKeeper (Pid is a partition's number), and
 kafka-consumer-groups' for a group with a coordinator. A group of the server design has its ids in ZooKeeper and its
 offsets with the coordinator. On a terminal the tables are redrawn, with what has changed in bold; elsewhere they are
 printed whenever something has changed. Ctrl-C ends it.
-It watches nothing in ZooKeeper and is no member: docs/by-hand.md says what it reads."""
+It is no member, and sets no watch without --trace: docs/by-hand.md says what it reads."""
 )
 @click.option("--group", required=True, help="The group to watch.")
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] of a group in ZooKeeper.")
@@ -71,6 +74,12 @@ It watches nothing in ZooKeeper and is no member: docs/by-hand.md says what it r
     help="Seconds between two readings.",
 )
 @click.option(
+    "--trace",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Trace what ZooKeeper says into this run folder, as `consume --trace` does what members believe.",
+)
+@click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
 )
 @state_option
@@ -80,6 +89,7 @@ def watch(
     bootstrap: str | None,
     once: bool,
     interval_s: float,
+    trace: Path | None,
     form: str,
     **parts: bool,
 ) -> int:
@@ -95,7 +105,12 @@ def watch(
         zookeeper_at(connect) if connect else "", addresses(bootstrap_of(bootstrap)) if bootstrap else [], group
     )
     view = _View(form, chosen_parts(parts))
-    return asyncio.run(_watch(where, view, None if once else interval_s))
+    if trace is not None and (once or not connect):
+        raise ConfigurationError(
+            "--trace is for a group in ZooKeeper (--zookeeper), for as long as it is watched (without --once); a "
+            "coordinator traces itself: `broker --trace`"
+        )
+    return asyncio.run(_watch(where, view, None if once else interval_s, trace))
 
 
 class _Where:
@@ -105,6 +120,7 @@ class _Where:
         self._zookeeper, self._bootstrap, self._group = zookeeper, bootstrap, group
         self._stack = contextlib.AsyncExitStack()
         self._reads: list[Read] = []
+        self._observer: HandObserver | None = None
         self.is_partial = False  #: one of the readers found its server unavailable, the last time
 
     async def open(self) -> None:
@@ -117,6 +133,12 @@ class _Where:
             client = await open_client(self._bootstrap)
             self._stack.push_async_callback(client.close)
             self._reads.append(CoordinatorReader(client, self._group).read)
+
+    async def trace(self, folder: Path) -> None:
+        """Observe the group into a run folder until the end. Raises `ConfigurationError`, `Unavailable`."""
+        self._observer = HandObserver(self._zookeeper, self._group, folder)
+        await self._observer.open()
+        self._stack.push_async_callback(self._observer.close)
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -139,6 +161,8 @@ class _Where:
             seen = [
                 replace(each, problem="; ".join(filter(None, [each.problem, *map(str, problems)]))) for each in seen
             ]
+        if self._observer is not None:
+            self._observer.follow(seen)
         coordinated = any(each.members for each in seen if each.keeper is Keeper.COORDINATOR)
         in_zookeeper = any(each.keeper is Keeper.ZOOKEEPER for each in seen)
         return [each for each in seen if not _is_shown_by_the_other(each, coordinated, in_zookeeper)]
@@ -157,10 +181,12 @@ def _is_shown_by_the_other(seen: GroupSeen, coordinated: bool, in_zookeeper: boo
     return in_zookeeper and not seen.members
 
 
-async def _watch(where: _Where, view: _View, interval_s: float | None) -> int:
+async def _watch(where: _Where, view: _View, interval_s: float | None, trace: Path | None) -> int:
     stopping = stop_on_signal()
     try:
         await where.open()
+        if trace is not None:
+            await where.trace(trace)
         if interval_s is None:
             seen = await _read_once(where)
             view.show(seen)
@@ -241,11 +267,11 @@ class _View:
         before, self._before = self._before, {tuple(row) for table in drawn for row in table.rows}
         texts = [Text(time.strftime("%H:%M:%S"), style="dim")]
         for table in drawn:
-            heading, *lines = table.lines()
-            texts += [Text(""), Text(heading, style="bold", no_wrap=True, overflow="ellipsis")]
+            heading, *lines = table.lines(self._console.width)
+            texts += [Text(""), Text(heading, style="bold", overflow="fold")]
             for row, line in zip(table.rows, lines, strict=True):
                 is_new = before is not None and tuple(row) not in before
-                texts.append(Text(line, style=_CHANGED if is_new else "", no_wrap=True, overflow="ellipsis"))
+                texts.append(Text(line, style=_CHANGED if is_new else "", overflow="fold"))
         texts += [Text(note, style="yellow") for note in notes]
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")

@@ -68,6 +68,17 @@ def test_state_has_the_coordinator_and_the_strategy() -> None:
     ]
 
 
+def test_columns_are_narrower_where_there_is_little_room() -> None:
+    (table,) = tables(
+        seen(Keeper.ZOOKEEPER, partitions=(PartitionRow(partition=ORDERS[0], owner="a-0"),)), [Part.OFFSETS]
+    )
+    assert table.lines(120) == table.lines()
+    assert table.lines(80) == [
+        "Group Topic  Pid Offset  logSize Lag     Owner",
+        "zg    orders 0   unknown unknown unknown a-0",
+    ]
+
+
 def test_assignment_names_each_topic_once() -> None:
     assert assignment_text([TopicPartition("b", 2), *ORDERS, TopicPartition("b", 0)]) == "b(0,2), orders(0,1)"
 

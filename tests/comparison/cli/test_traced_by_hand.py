@@ -67,3 +67,35 @@ def test_what_was_played_by_hand_is_analysed_drawn_and_shown(terminals: Terminal
     assert reported.returncode == 0, reported.stderr
     assert "by-hand" in (folder / "report.html").read_text()
     assert json.loads((folder / "run.json").read_text())["traces"][0]["process"] == "broker-1"
+
+
+def test_watch_adds_what_zookeeper_says(terminals: Terminals, tmp_path: Path) -> None:
+    assert terminals.run("produce", "--topic", "t", "--count", "8", "--rate", "1000").returncode == 0
+    watching, seen = terminals.open("watch", "--group", "z", "--trace", "old", "--interval", "0.1")
+    consuming, output = terminals.open(
+        *("consume", "--design", "zookeeper", "--group", "z", "--topic", "t", "--trace", "old"),
+        *("--set", "auto.offset.reset=smallest", "--set", "auto.commit.interval.ms=200"),
+    )
+
+    def is_committed() -> bool:
+        owned = [line.split() for line in seen.read_text().rsplit("\n\n", 1)[-1].splitlines()]
+        return [row[3:6] for row in owned if row and row[0] == "z"] == [["2", "2", "0"]] * 4
+
+    wait_until(is_committed, 60, lambda: f"all offsets: {seen.read_text()}{output.read_text()}")
+    for child in (consuming, watching):
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 0
+    assert "warning" not in seen.read_text()
+
+    (run,) = analysed_inline(tmp_path / "old")["runs"]
+    assert (run["design"], run["problems"]) == ("zookeeper", [])
+    assert run["metrics"]["unowned_authority_partition_s"] is not None
+    assert run["metrics"]["commits"] >= 4
+    assert run["metrics"]["stale_writes"] == 0
+    described = terminals.run("describe", "old", "--offsets")
+    rows = [line.split() for line in described.stdout.splitlines() if line.startswith("z ")]
+    assert [row[3] for row in rows] == ["2"] * 4
+    assert all(row[6].startswith("z_") for row in rows)
+    assert "note" not in described.stdout
+    refused = terminals.run("watch", "--group", "z", "--once", "--trace", "old")
+    assert refused.returncode == Exit.USAGE
