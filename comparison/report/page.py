@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from comparison.printable import printable_all
-from comparison.report import restarts
 from comparison.report.drawing.members import COLOURS
 from comparison.report.figures import (
     CHANGE_COLUMNS,
@@ -44,7 +43,6 @@ from comparison.report.sections.glossary import COUNTED, glossary, of_changes, o
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
-from comparison.report.throughput import SLOW, chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,8 +59,6 @@ _FOLDER = Path(__file__).parent
 #: The parts of the page's script in order. What is declared in one is known in all.
 SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "raw", "sequences", "links", "keys", "tables", "start")
 _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICABLE: "faint"}
-#: Scenarios whose chart of records is always open, because they are about it.
-_CHART_OPEN = (SLOW, restarts.SCENARIO, "scale-out", "coordinator-failover")
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
@@ -83,8 +79,6 @@ class _Scenario(NamedTuple):
     lanes: Lanes | None
     growth: Grown | None
     waited: Sequence[Latencies]
-    chart: Markup | None
-    chart_open: bool
     tables: Tables
 
 
@@ -164,8 +158,6 @@ def _scenario(
         lanes=lanes(name, list(by_design.values()), marks_max),
         growth=grown(name, result),
         waited=waited(runs),
-        chart=chart(runs),
-        chart_open=name in _CHART_OPEN,
         tables=tables(runs),
     )
 

@@ -2,6 +2,7 @@
 
 - `names`: beside the lanes, never stretched.
 - `under` and `over`: shapes at shares of the width, with text that keeps its form.
+- `curves`: paths in milliseconds and values, stretched both ways (`drawing/curves.py`).
 - `bars`: paths in milliseconds and pixels, stretched as a whole: thousands of bars in a few elements. A page finds a
   bar's lane by its height (`rows`).
 
@@ -19,10 +20,11 @@ from comparison.report.markup import Shape
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from comparison.report.drawing.curves import Curves
     from comparison.report.drawing.scale import Scale
 
-#: Shares of the width below which the stretches that are too many are joined.
-_JOINED = 1 / 400
+#: Shares of the width below which the stretches that are too many are joined, and those where few are drawn.
+_JOINED, _JOINED_OF_FEW, _FEW = 1 / 400, 1 / 150, 100
 #: About the width of a letter, and of the plot on a desktop: what fits is decided for it.
 LETTER, USUAL_WIDTH = 6.4, 900
 #: The height of a tick.
@@ -33,6 +35,7 @@ NARROW_WIDTH = 380
 
 #: What a bar of a row means, for the page's script.
 NAMED, DELIVERS, COMMITS, REBALANCES, PHASE = "n", "d", "c", "r", "p"
+WAITS, IDLE = "w", "i"
 
 
 #: Between the labels of a path's bars.
@@ -64,10 +67,17 @@ class Block:
     rows: list[Row] = field(default_factory=list)
     edges: list[int] = field(default_factory=list)  #: where lanes end
     ticks: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  #: upright strokes of `bars`, by class
+    curves: list[Curves] = field(default_factory=list)
 
     def data(self) -> str:
-        """The rows for the page's script, as text without markup: see script/block.js."""
-        return "\n".join(f"{row.y}\t{row.height}\t{row.what}\t{plain(row.lane)}" for row in self.rows)
+        """The rows for the page's script, without markup; a lane is named in its first one (script/block.js)."""
+        lines: list[str] = []
+        lane = None
+        for row in self.rows:
+            named = f"\t{plain(row.lane)}" if row.lane != lane else ""
+            lines.append(f"{row.y}\t{row.height}\t{row.what}{named}")
+            lane = row.lane
+        return "\n".join(lines)
 
     def strokes(self, length_ms: int) -> list[Shape]:
         """The edges of lanes, and all ticks of a class as one path."""
@@ -126,7 +136,8 @@ class Bars:
             attributes = {"class": classes, "data-n": _together(labels), "d": self._path(bars)}
             block.bars.append(Shape("path", attributes, hint=labels[0] if len(set(labels)) == 1 else ""))
         if joined:
-            grey = self._path(_joined(joined, max(1, round(self._scale.length_ms * _JOINED))))
+            distance = round(self._scale.length_ms * (_JOINED if most > _FEW else _JOINED_OF_FEW))
+            grey = self._path(_joined(joined, max(1, distance)))
             block.bars.append(Shape("path", {"class": "many", "data-n": "several", "d": grey}, hint="several"))
         for bar in kept:
             self._label(bar, block)

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from comparison.report.drawing.blocks import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Row
 from comparison.report.drawing.panel import MOMENT_MS, disturbances
+from comparison.report.drawing.scale import percent
 from comparison.report.markup import Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from comparison.report.drawing.panel import Panel
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import RunView
@@ -100,8 +103,11 @@ def axis(panel: Panel) -> Block:
     block.name("s", 13)
     length = panel.scale.length_ms
     for at, text in panel.scale.ticks():
-        x = f"{100 * at / length:.3f}%"
-        block.under.append(Shape("line", {"class": "tick", "x1": x, "x2": x, "y2": 4}))
         classes = "at first" if at < 0.02 * length else "at last" if at > 0.98 * length else "at"
-        block.over.append(Shape("text", {"class": classes, "x": x, "y": 14}, text))
+        block.over.append(Shape("text", {"class": classes, "x": percent(at / length), "y": 14}, text))
+    block.bars.append(axis_ticks(at for at, _ in panel.scale.ticks()))
     return block
+
+
+def axis_ticks(places: Iterable[int]) -> Shape:
+    return Shape("path", {"class": "tick", "d": "".join(f"M{at} 0v4" for at in places)})

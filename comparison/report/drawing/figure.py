@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import PartitionView, RunView, Stretch
 
-#: Entries of a cell of the table; a run with more of them is in the analysis's tables.
-CELL_MAX = 40
+#: Entries of a cell of the table, fewer where fewer bars are drawn; all of them are in the analysis's tables.
+CELL_MIN, CELL_MAX, MARKS_AN_ENTRY = 8, 40, 6
 HEADINGS = ("partition", "named", "delivers", "two deliver", "owned by nobody", "commits")
 
 
@@ -46,7 +46,7 @@ def figure(view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: in
         seed=view.seed,
         scale=scale,
         blocks=[block for block in blocks if block.height],
-        rows=[_row(lane, scale) for lane in view.partitions],
+        rows=[_row(lane, scale, max(CELL_MIN, min(CELL_MAX, marks_max // MARKS_AN_ENTRY))) for lane in view.partitions],
         remarks=list(_remarks(view, joined, joined_phases)),
     )
 
@@ -64,7 +64,8 @@ def _remarks(view: RunView, joined: int, joined_phases: int) -> Iterable[str]:
         yield f"names shortened: {names}"
 
 
-def _row(lane: PartitionView, scale: Scale) -> list[str]:
+def _row(lane: PartitionView, scale: Scale, most: int) -> list[str]:
+    """`most` entries at most in a cell."""
     accepted = sum(each.is_accepted for each in lane.commits)
     commits = [f"{accepted} accepted"] if accepted else []
     for each in lane.commits:
@@ -75,11 +76,11 @@ def _row(lane: PartitionView, scale: Scale) -> list[str]:
             commits.append(f"{what}: moved back by {each.moved_back_by}")
     return [
         lane.name,
-        _cell(f"{each.member} {_span(each, scale)}" for each in lane.named),
-        _cell(f"{each.member} {_span(each, scale)}" for each in lane.delivering),
-        _cell(f"{' and '.join(each.members)} {_span(each, scale)}" for each in lane.overlaps),
-        _cell(_span(each, scale) for each in lane.unclaimed),
-        _cell(commits),
+        _cell((f"{each.member} {_span(each, scale)}" for each in lane.named), most),
+        _cell((f"{each.member} {_span(each, scale)}" for each in lane.delivering), most),
+        _cell((f"{' and '.join(each.members)} {_span(each, scale)}" for each in lane.overlaps), most),
+        _cell((_span(each, scale) for each in lane.unclaimed), most),
+        _cell(commits, most),
     ]
 
 
@@ -87,7 +88,7 @@ def _span(stretch: Stretch, scale: Scale) -> str:
     return f"{scale.seconds(stretch.from_ms):.2f}…{scale.seconds(stretch.until_ms):.2f}"
 
 
-def _cell(entries: Iterable[str]) -> str:
+def _cell(entries: Iterable[str], most: int) -> str:
     entries = list(entries)
-    more = [f"and {len(entries) - CELL_MAX} more"] if len(entries) > CELL_MAX else []
-    return "; ".join(entries[:CELL_MAX] + more)
+    more = [f"and {len(entries) - most} more"] if len(entries) > most else []
+    return "; ".join(entries[:most] + more)

@@ -50,9 +50,12 @@ def partition_lanes(panel: Panel, *, names_cut: bool = True) -> tuple[Block, int
         "The table below says the same."
     )
     block, bars = Block("partitions", title, under=list(disturbances(panel))), Bars(scale)
+    short: list[tuple[int, int, int, int]] = []
     bar = 11 if len(view.partitions) <= _MANY else 9
     for lane in view.partitions:
-        _Lane(panel, lane, bar).draw(block, bars, names_cut=names_cut)
+        _Lane(panel, lane, bar).draw(block, bars, short, names_cut=names_cut)
+    if short:
+        block.bars.append(Shape("path", {"class": "gapped", "d": path_of(short)}))
     return block, bars.drawn_into(block, panel.marks_max)
 
 
@@ -62,8 +65,8 @@ class _Lane:
     def __init__(self, panel: Panel, lane: PartitionView, bar: int) -> None:
         self._panel, self._scale, self._lane, self._bar = panel, panel.scale, lane, bar
 
-    def draw(self, block: Block, bars: Bars, *, names_cut: bool) -> None:
-        """Add the lane at the block's foot."""
+    def draw(self, block: Block, bars: Bars, short: list[tuple[int, int, int, int]], *, names_cut: bool) -> None:
+        """Add the lane at the block's foot; `short` collects those without an owner that are drawn with the bars."""
         lane, height, top = self._lane, self._bar, block.height + 2
         named = Row(top, height, lane.name, NAMED)
         y = top + height + 1
@@ -72,8 +75,8 @@ class _Lane:
         delivers = [Row(y + (height - 1) * n, height - (count > 1), lane.name, DELIVERS) for n in range(count)]
         ends = delivers[-1].y + delivers[-1].height
         block.rows += [named, *delivers]
-        _hatch(block, self._scale, lane.unnamed, named, "named by nobody")
-        _hatch(block, self._scale, lane.unclaimed, Row(y, ends - y, lane.name, DELIVERS), "owned by nobody")
+        short += _hatch(block, self._scale, lane.unnamed, named, "named by nobody")
+        short += _hatch(block, self._scale, lane.unclaimed, Row(y, ends - y, lane.name, DELIVERS), "owned by nobody")
         for each in lane.named:
             bars.add(each.from_ms, each.until_ms, named, self._panel.classes(each.member), each.member)
         for each, row in zip(lane.delivering, rows, strict=True):
@@ -102,9 +105,10 @@ def _share(one: Stretch, other: Stretch) -> float:
     return common / other.length_ms if other.length_ms else 0.0
 
 
-def _hatch(block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, what: str) -> None:
-    """Stretches without an owner; those too short for hatching are drawn stretched, with the bars."""
-    short = []
+def _hatch(
+    block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, what: str
+) -> Iterator[tuple[int, int, int, int]]:
+    """Stretches without an owner; yields those too short for hatching, which are drawn stretched, with the bars."""
     for each in stretches:
         from_, until = scale.unit(each.from_ms), scale.unit(each.until_ms)
         if until - from_ > HATCHED_MIN * scale.length_ms:
@@ -112,9 +116,7 @@ def _hatch(block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, w
             hint = f"{what} for {each.length_ms / 1000:.2f} s"
             block.under.append(Shape("rect", {"class": "gap", **place, "y": row.y, "height": row.height}, hint=hint))
         elif until > from_:
-            short.append((from_, row.y, until - from_, row.height))
-    if short:
-        block.bars.append(Shape("path", {"class": "gapped", "d": path_of(short)}))
+            yield from_, row.y, until - from_, row.height
 
 
 def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, lane: str) -> Iterator[Shape]:

@@ -13,9 +13,12 @@ class Block {
     this.over = element.querySelector('.over');
     this.height = Number(this.plot.getAttribute('height'));
     const authority = element.closest('.run').dataset.authority;
-    const meanings = { n: `named by ${authority}`, d: 'delivers', c: 'commits', r: 'rebalances', p: 'phase' };
+    const meanings = { n: `named by ${authority}`, d: 'delivers', c: 'commits', r: 'rebalances', p: 'phase',
+      w: 'at the barrier', i: 'the whole group' };
+    let name = '';
     this.rows = element.dataset.rows.split('\n').filter(Boolean).map((line) => {
-      const [y, height, what, lane] = line.split('\t');
+      const [y, height, what, lane = name] = line.split('\t');
+      name = lane;
       return { y: Number(y), height: Number(height), what: meanings[what], lane };
     });
     this.top = 0;
@@ -38,6 +41,33 @@ class Block {
       }
     }
     return this.found;
+  }
+
+  get curves() { // of each its place, its name and its steps, from the path's moves: in milliseconds and in values
+    this.steps ??= all('.curves path[data-v]', this.win).map((path) => {
+      const box = path.closest('svg');
+      const top = box.viewBox.baseVal.height + Number(path.dataset.base || 0);
+      const steps = [];
+      let [x, y] = [0, 0];
+      for (const [, command, one, other] of path.getAttribute('d').matchAll(/([Mvh])(-?\d+)(?: (-?\d+))?/g)) {
+        if (command === 'M') [x, y] = [+one, +other];
+        else if (command === 'v') y += +one;
+        else {
+          steps.push({ from: x, until: x + +one, value: top - y });
+          x += +one;
+        }
+      }
+      const [above, height] = ['y', 'height'].map((each) => Number(box.getAttribute(each)));
+      return { name: `${box.dataset.l}: ${path.dataset.v}`, steps, above, below: above + height };
+    });
+    return this.steps;
+  }
+
+  values(ms, at) { // what the curves at a height say at a moment
+    return this.curves.filter(({ above, below }) => above <= at && at <= below).flatMap(({ name, steps }) => {
+      const step = steps.find((each) => each.from <= ms && ms < each.until);
+      return step ? [`${name} ${step.value.toLocaleString('en')}`] : [];
+    });
   }
 
   overlaps() {

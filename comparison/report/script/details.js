@@ -35,13 +35,14 @@ function point(lanes, event, ms) { // the details of what is under the pointer; 
   const bar = row && block.bars.filter((each) => each.y === row.y && each.from <= ms && each.until >= ms)
     .sort((one, other) => one.until - one.from - (other.until - other.from))[0];
   const hint = event.target.querySelector?.(':scope > title')?.textContent;
-  const text = [`${seconds(ms)} s`];
+  const values = block.values(ms, y);
+  const text = [...values, `${seconds(ms)} s`];
   if (bar) {
     text.unshift(`${row.lane}: ${bar.name}`, `${row.what} from ${seconds(bar.from)} to ${seconds(bar.until)} s`,
       `for ${(bar.until - bar.from).toLocaleString('en')} ms`);
   } else if (hint) text.unshift(hint);
-  else if (row) text.unshift(`${row.lane}: ${row.what === 'commits' ? 'commits' : 'nobody'}`);
-  else return null;
+  else if (row && !values.length) text.unshift(`${row.lane}: ${row.what === 'commits' ? 'commits' : 'nobody'}`);
+  else if (!values.length) return null;
   tip.append(made('p', {}, text.join('\n')));
   tip.hidden = false;
   place(event);

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.report.drawing.figure import HEADINGS, figure
 from comparison.report.drawing.members import styles
 from comparison.report.drawing.scale import scales
+from comparison.report.sections.charts import charts
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.raw_events import raw_events
 from comparison.report.sections.sequences import lines_for, sequences
@@ -15,6 +16,7 @@ from comparison.report.view.naming import natural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from comparison.report.drawing.chart import Chart
     from comparison.report.drawing.figure import Figure
     from comparison.report.sections.raw_events import RawEvents
     from comparison.report.sections.sequences import Sequences
@@ -33,6 +35,7 @@ class Lanes(NamedTuple):
     figures: Sequence[tuple[str, Figure]]  #: each with its anchor
     sequences: Mapping[str, Sequences | None]  #: by the same anchor
     events: Mapping[str, RawEvents]
+    charts: Sequence[Chart]
     headings: Sequence[str]
     members: Sequence[tuple[str, str]]
     partitions: Sequence[str]
@@ -64,6 +67,7 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | No
         events={
             anchor: raw_events(view, scale, marks_max) for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
         },
+        charts=charts(drawn, axes, classes, marks_max),
         headings=HEADINGS,
         members=[(place, classes.get(place, _class_of(place, views, classes))) for place in places],
         partitions=sorted({lane.name for view in drawn for lane in view.partitions}, key=natural),

@@ -80,6 +80,34 @@ class Phase(Stretch):
     phase: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rebalance(Stretch):
+    """A member's own rebalance, from its start to its end."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval(Stretch):
+    """What happened in an interval of the run, in records; None: nobody knows how far the logs reached."""
+
+    delivered: int
+    duplicates: int  #: delivered again
+    undelivered: int | None  #: at its end, acknowledged and delivered to nobody yet
+    lag: int | None  #: at its end, acknowledged and not committed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """A member at the barrier of a rebalance; `at_ms` is None if it never joined."""
+
+    number: int  #: of the rebalance
+    member: str
+    at_ms: float | None
+    waited_ms: float
+    is_waited_for: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """One rebalance of the group; None where the run ended before."""
@@ -170,6 +198,9 @@ class RunView:
     path: str = ""  #: of the run's folder
     conversations: tuple[Conversation, ...] = ()
     events: tuple[RawEvent, ...] = ()  #: without those that come by the thousand
+    rebalances: tuple[Rebalance, ...] = ()
+    course: tuple[Interval, ...] = ()
+    joined: tuple[Joined, ...] = ()
 
     @property
     def zero_ms(self) -> float:

@@ -22,6 +22,7 @@ from comparison.report.view.model import (
     Stretch,
 )
 from comparison.report.view.naming import MemberNames, natural, place_of
+from comparison.report.view.over_time import WHOLE, course_of, joined_of, rebalances_of
 from comparison.report.view.raw_events import raw_events
 from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from kernel.designs import ZOOKEEPER
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     Key = tuple[str, str, int]
 
 _NS_PER_MS = 1e6
-#: The pseudo phase that is a whole rebalance; its parts are drawn instead.
-_WHOLE = "rebalance"
 _FORMING = ("form", "grow")
+#: Tables of what lanes show in more detail; their ends are no moments of their own.
+_OVER_TIME = ("course", "waits")
 
 
 def read_views(result: Mapping[str, Any], folder: Path) -> list[RunView | None]:
@@ -71,7 +72,7 @@ def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EV
             printable(row["phase"]),
         )
         for row in tables.rows["phases"]
-        if row["phase"] != _WHOLE
+        if row["phase"] != WHOLE
     )
     members = sorted(names.members, key=natural)
     view = RunView(
@@ -100,6 +101,9 @@ def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EV
         ended_ms=ended_ms,
         left_out=tables.left_out,
         path=printable(run["path"]),
+        rebalances=tuple(rebalances_of(tables.rows["phases"], names)),
+        course=tuple(course_of(tables.rows["course"])),
+        joined=tuple(joined_of(tables.rows["waits"], names)),
     )
     return replace(
         view,
@@ -120,7 +124,8 @@ def _bounds(run: Mapping[str, Any], tables: RunTables) -> tuple[float, float]:
     """The first and the last moment of anything that is drawn."""
     moments = [
         _ms(row[name])
-        for rows in tables.rows.values()
+        for table, rows in tables.rows.items()
+        if table not in _OVER_TIME
         for row in rows
         for name in ("from_ns", "until_ns", "t_ns", "healed_ns", "high")
         if row.get(name) is not None

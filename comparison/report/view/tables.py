@@ -36,6 +36,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "rounds": ("round", "from_ns", "until_ns", "generation"),
         "phases": ("process", "member", "phase", "from_ns", "until_ns"),
         "faults": ("fault", "target", "from_ns", "healed_ns"),
+        "course": ("from_ns", "until_ns", "delivered", "duplicates", "undelivered", "lag"),
+        "waits": ("round", "process", "member", "joined_ns", "waited_ns", "is_waited_for"),
         "events/kind=member_started": ("process", "member", "stream"),
     }
 )

@@ -303,3 +303,42 @@ def test_tables_sort_and_are_copied_as_tsv_and_markdown(browser: Any, report: Pa
         values = [row.split("\t")[1] for row in page.evaluate("window.copied").splitlines()[1:]]
         numbers = [float(value.replace(",", "")) for value in values if value != "-"]
         assert numbers == sorted(numbers)
+
+
+# -- charts over time ------------------------------------------------------------------------------------------------
+
+
+def test_charts_are_whole_without_the_script(browser: Any, report: Path) -> None:
+    with visit(browser, report, java_script_enabled=False) as seen:
+        page = seen.page
+        titles = ["Phases of each rebalance", "Records over time", "Duplicates over time", "Committed offsets of t-0"]
+        assert page.locator(".over-time > summary h4").all_text_contents() == titles
+        page.locator("[data-design=committed] .twin summary").click()
+        assert page.locator("td", has_text="accepted, moved back by 21, not from the owner").is_visible()
+
+
+def test_charts_zoom_with_the_lanes_and_lanes_with_the_charts(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        chart = page.locator(".records .plot")
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 20)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + 20)
+        page.mouse.up()
+        (place,) = widths(page)
+        assert float(place[1].rstrip("%")) == pytest.approx(400, rel=0.02)
+        assert page.locator(".still .win").first.get_attribute("x") is None  # bars of phases have no common time
+
+
+def test_details_of_a_chart_have_its_values(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page, tip = seen.page, seen.page.locator("#tip")
+        chart = page.locator(".records .plot")
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 20)
+        assert re.match(r"zookeeper: delivered a second [\d,]+", tip.text_content())
+        page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + box["height"] - 25)
+        assert tip.text_content().startswith("eager: ")

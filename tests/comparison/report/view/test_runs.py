@@ -11,7 +11,9 @@ import pytest
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_in_files
 from comparison.pipeline.bronze.tables import write_table
+from comparison.pipeline.figures.waits import WAIT_SCHEMA
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA
+from comparison.pipeline.gold.course import COURSE_SCHEMA
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
 from comparison.pipeline.silver.rounds import PHASE_SCHEMA, ROUND_SCHEMA
@@ -34,6 +36,8 @@ SCHEMAS = {
     "rounds": ROUND_SCHEMA,
     "phases": PHASE_SCHEMA,
     "faults": FAULT_SCHEMA,
+    "course": COURSE_SCHEMA,
+    "waits": WAIT_SCHEMA,
     MEMBERS: EVENT_SCHEMAS["member_started"],
 }
 
