@@ -21,19 +21,17 @@ class Members:
     def __init__(self, events: Iterable[Recorded]) -> None:
         rows = [each.event for each in events if each.event["kind"] in _NAMING and each.event["member"] is not None]
         self._names = MemberNames((), rows)
+        self._units = {_unit(row): self._names.of_owner(_owner(row)) for row in rows}
         self._of_process: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        for row in rows:
-            name = self._names.of_owner(_owner(row))
-            self._of_process[row["process"]].setdefault(row["stream"] or 0, name)
-        self._known = {(row["process"], row["member"]) for row in rows}
+        for (process, _, stream), name in self._units.items():
+            self._of_process[process].setdefault(stream, name)
 
     def of(self, event: Mapping[str, Any]) -> str:
         """The member that traced an event; '' if its process has none."""
+        unit = _unit(event)
         mine = self._of_process.get(event["process"], {})
-        if event["member"] is None or (event["process"], event["member"]) not in self._known:
-            # Its member has no id yet, or the event is about the process: the first one's, or the only one's.
-            return mine.get(event["stream"] or 0, "") or next(iter(mine.values()), "")
-        return self._names.of_member(event["member"]) if event["stream"] is None else mine[event["stream"]]
+        # Without an id the member has not joined yet, or the event is about its process: the first member counts.
+        return self._units.get(unit, "") or mine.get(unit[2], "") or next(iter(mine.values()), "")
 
     def of_owner(self, owner: str) -> str:
         """The member that an authority names."""
@@ -42,6 +40,10 @@ class Members:
     def of_id(self, member: str) -> str:
         """The member with an id."""
         return self._names.of_member(member)
+
+
+def _unit(event: Mapping[str, Any]) -> tuple[str, str | None, int]:
+    return event["process"], event["member"], event["stream"] or 0
 
 
 def _owner(row: Mapping[str, Any]) -> str:
