@@ -98,7 +98,10 @@ class Roster:
         how, ended = _ENDS.get(str(event["how"]), ("has ended", "ended"))
         place = place_of(process)
         member = self.members.get(place)
-        if member is None or member.process != process:
+        if member is None:
+            return
+        self._ownership.end_process(at_ms, process, how)
+        if member.process != process:  # another one has been started in its place
             return
         self.members[place] = replace(member, state=m.MemberState.ENDED, ended=ended, delay_ms=0)
         for fault in sorted(self._faults.pop(place, ())):
@@ -107,7 +110,6 @@ class Roster:
         self._lanes.close_all(m.IntervalKind.PHASE, place, at_ms)
         self._phases.pop(process, None)
         self._waiting.pop(place, None)
-        self._ownership.end_process(at_ms, process, how)
         severity = m.Severity.NOTICE if event["how"] == "itself" else m.Severity.ACT
         self._feed.say(int(at_ms), severity, f"{place} {how}", (place,))
 

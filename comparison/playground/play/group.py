@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2
 #: How long a member that was asked to leave may take: its consumer closes its session, or says goodbye.
 _LEAVE_S = 20.0
+#: How long a start waits for the process before it to end.
+_GONE_S = 3.0
 #: At the end: how long a group may take to settle beyond its timers, and how many members may come to its help.
 _SETTLE_S, _HELPERS_MAX = 6.0, 2
 
@@ -238,6 +240,9 @@ class PlayedGroup:
         await self._restart(member)
 
     async def _restart(self, place: str) -> None:
+        """Start a process at a free place; one that is still leaving is waited for, within limits."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._members.child(self._members.process_at(place)).gone(), _GONE_S)
         self._begin("join", self._members.present + 1, targets=[place])
         await self._members.come_back(place)
 

@@ -86,6 +86,13 @@ def test_a_killed_member_is_missed_after_a_second_and_its_start_is_another_proce
     assert scene.at(7100).ended("m2", "kill").drain() == [], "the end of an earlier process changes nothing"
 
 
+def test_a_process_that_ends_after_another_was_started_in_its_place_leaves_nothing_behind() -> None:
+    scene = two_members("static").at(1000).member("m2.2").at(1100).ended("m2", "leave")
+    scene.drain()
+    assert scene.partition(2).deliverers == ()
+    assert scene.shown("m2").state is m.MemberState.RUNNING
+
+
 def test_a_frozen_member_delivers_nothing_and_goes_on_believing() -> None:
     scene = two_members("eager").at(1000).fault("freeze", "m2")
     scene.drain()
