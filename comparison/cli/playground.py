@@ -95,6 +95,9 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         if opens:
             await asyncio.to_thread(webbrowser.open, served.address)
         last = await game.run(prepared.provenance, lambda: _analysed(bundle), interrupted)
+        if last.status is Status.ENDED and game.is_abandoned:
+            click.echo(last.reason, err=True)
+            return Exit.AS_EXPECTED
         if last.status is Status.ENDED:
             click.echo(f"the page shows it for {LINGER_S / 60:g} more minutes; Ctrl-C ends that", err=True)
             with contextlib.suppress(TimeoutError):

@@ -64,6 +64,7 @@ class LabGame:
             group.design: WatchedGroup(self._played[group.design], group, self._begun_ns) for group in groups
         }
         self._why = ""  #: it is being stopped
+        self.is_abandoned = False  #: it stopped because nobody watched
         self._halt = asyncio.Event()
 
     # -- as the page sees it ----------------------------------------------------------------------------------
@@ -193,6 +194,7 @@ class LabGame:
             self._publish()
             if self.snapshot().status is m.Status.RUNNING:
                 if self._broadcast.unwatched_s > self._idle_s:
+                    self.is_abandoned = True
                     self.stop(f"nobody has watched for {self._idle_s / 60:g} minutes")
                 elif self.snapshot().at_ms > (GAME_S_MAX - _STOP_BEFORE_S) * 1000:
                     self.stop("a game takes an hour at most")
