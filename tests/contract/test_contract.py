@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.scenarios.plan.consumers import CONSUMERS
+from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.ports import free_ports
 from kernel.values import TopicPartition
@@ -62,6 +63,24 @@ def test_members_that_join_share_the_partitions(bench: Bench) -> None:
                 assert sorted(len(member.owned) for member in (first, second, third)) == [2, 2, 2]
                 ids = {member_id for member in (first, second, third) for member_id in member.consumer.member_ids}
                 assert len(ids) == 3
+
+    asyncio.run(test())
+
+
+def test_each_stream_knows_its_place_in_the_group(bench: Bench) -> None:
+    design = DESIGNS[bench.design]
+
+    async def test() -> None:
+        await bench.create(4)
+        async with members(bench, {bench.topic: 2}) as (member,):
+            await shared_out([member], partitions_of(bench.topic, 4))
+            places = member.consumer.places()
+            assert set(places) == {0, 1}
+            assert {place.member_id for place in places.values()} == set(member.consumer.member_ids)
+            assert all(bool(place.coordinator) is design.coordinator for place in places.values())
+            assert all((place.generation is not None) is design.coordinator for place in places.values())
+            leaders = {place.leader for place in places.values()}
+            assert leaders <= set(member.consumer.member_ids) if design.classic else leaders == {""}
 
     asyncio.run(test())
 
