@@ -91,6 +91,7 @@ By hand, in several terminals:
   rebalance-lab topic create orders --partitions 6
   rebalance-lab consume --design zookeeper --group g --topic orders
   rebalance-lab produce --topic orders --rate 5
+  rebalance-lab watch --group g
 
 \b
 Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 usage,

@@ -37,6 +37,8 @@ COMMANDS = (
     ["broker", "stop"],
     ["consume"],
     ["produce"],
+    ["describe"],
+    ["watch"],
     ["doctor"],
 )
 
