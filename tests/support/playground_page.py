@@ -29,10 +29,12 @@ def example_at(count: int) -> m.Snapshot:
 
 
 @contextmanager
-def opened(browser: Any, address: str, *, expected: tuple[str, ...] = (), **given: Any) -> Iterator[Any]:
+def opened(
+    browser: Any, address: str, *, expected: tuple[str, ...] = (), timeout_ms: int = 10_000, **given: Any
+) -> Iterator[Any]:
     """The page, once it shows the game. `expected` are parts of errors that the browser may report."""
     context = browser.new_context(**{"viewport": DESKTOP, **given})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(timeout_ms)
     try:
         seen = Visit(context.new_page())
         seen.page.goto(address)

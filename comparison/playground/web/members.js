@@ -55,7 +55,7 @@ export class Members {
   update(group, game) {
     this.now = group;
     this.limits = game.limits;
-    this.isOpen = ["starting", "running"].includes(game.status);
+    this.isOpen = game.status === "running";
     say(this.rate, `${several(group.rate, "record")}/s`);
     for (const button of this.all.querySelectorAll("button")) {
       put(button, "aria-label", `${button.dataset.does} in ${this.toWhom(this.design)}`);

@@ -84,5 +84,7 @@ export function glance(group) {
   const unowned = started.filter((each) => !each.deliverers.length);
   if (twice.length) return { kind: "alarm", twice, unowned };
   if (unowned.length) return { kind: "notice", twice, unowned };
-  return { kind: started.length ? "good" : "idle", twice, unowned };
+  // A group that forms has partitions that nobody has had yet.
+  const isWhole = started.length > 0 && started.length === group.partitions.length;
+  return { kind: isWhole ? "good" : "idle", twice, unowned };
 }

@@ -54,7 +54,7 @@ function draw() {
   const text = STATUS[game.status] + (game.reason ? `: ${game.reason}` : "");
   say(part("status"), text);
   document.body.dataset.status = game.status;
-  part("stop").disabled = !["starting", "running"].includes(game.status);
+  part("stop").disabled = game.status !== "running";
   tours.update(game);
   showEnd();
 }

@@ -188,6 +188,30 @@ def test_split_brain_is_seen_at_a_glance(browser: Any) -> None:
         assert colour == "rgb(179, 38, 30)"
 
 
+@pytest.mark.parametrize(
+    ("deliverers", "kind"),
+    [
+        ([], "idle"),
+        ([None, None], "idle"),
+        ([("m1",), None], "idle"),
+        ([("m1",), ()], "notice"),
+        ([("m1",), ("m2",)], "good"),
+        ([("m1",), ("m1", "m2")], "alarm"),
+        ([(), ("m1", "m2")], "alarm"),
+    ],
+)
+def test_glance_says_the_worst(browser: Any, deliverers: list[Any], kind: str) -> None:
+    """None stands for a partition that nobody has had yet."""
+    partitions = [
+        m.Partition(name=f"t-{number}", deliverers=each or (), delivered=0 if each is None else 9)
+        for number, each in enumerate(deliverers)
+    ]
+    now = example_at(RUNNING)
+    group = replace(now.groups[0], partitions=tuple(partitions), intervals=())
+    with served_game(replace(now, groups=(group,))) as game, opened(browser, game.address) as page:
+        assert page.locator(".glance").get_attribute("data-kind") == kind
+
+
 def test_lanes_of_both_designs_stand_side_by_side(browser: Any) -> None:
     with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
         plots = [each.bounding_box() for each in page.locator(".lane-plot").all()]

@@ -14,7 +14,6 @@ from kernel.waiting import wait_until
 from tests.support.browser import running_browser
 from tests.support.playground_page import (
     CUT,
-    ENDED,
     HEALED,
     RUNNING,
     TWO_DELIVER,
@@ -128,8 +127,10 @@ def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any, how:
         sent(game, c.ActOnMember(action=Action.KILL, member="m2", designs=("eager",)))
 
 
-def test_nothing_can_be_done_after_the_end(browser: Any) -> None:
-    with served_game(example_at(ENDED)) as game, opened(browser, game.address) as page:
+@pytest.mark.parametrize("status", [m.Status.STARTING, m.Status.ENDED])
+def test_nothing_can_be_done_before_the_game_runs_and_after_it(browser: Any, status: m.Status) -> None:
+    now = replace(example_at(RUNNING), status=status)
+    with served_game(now) as game, opened(browser, game.address) as page:
         assert page.locator('.members button:not([aria-disabled="true"])').count() == 0
         for button in column(page, "zookeeper").locator(".members button").all():
             button.click(force=True)

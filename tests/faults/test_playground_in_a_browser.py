@@ -1,0 +1,83 @@
+"""The playground with its page and real groups: a tour does what it says, and a split brain is seen."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.exits import Exit
+from tests.support.browser import running_browser
+from tests.support.playground_page import card, column, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.faults
+#: Of what happens to real processes, on a busy machine.
+WAIT_MS = 120_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as started:
+        yield started
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """A game of two designs, which ends with the test."""
+    options = ["--design", "zookeeper,eager", "--seed", "1", "-o", str(tmp_path)]
+    command = [sys.executable, "-m", "comparison.cli.main", "playground", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as game:
+        assert game.stdout is not None
+        yield game.stdout.readline().strip()
+        game.send_signal(signal.SIGINT)
+        assert game.wait(60) == Exit.INTERRUPTED
+
+
+def test_tour_of_a_split_brain_shows_it_in_zookeeper_and_not_in_eager(browser: Any, address: str) -> None:
+    with opened(browser, address, timeout_ms=WAIT_MS) as page:
+        zookeeper, eager = column(page, "zookeeper"), column(page, "eager")
+        for each in (zookeeper, eager):
+            each.locator('.glance[data-kind="good"]').wait_for()
+        page.locator('body[data-status="running"]').wait_for()
+        page.keyboard.press("t")
+        page.get_by_role("button", name="Begin: Split brain").click()
+        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Cut m2 off").click()
+        zookeeper.locator('.glance[data-kind="alarm"]', has_text="Split brain").wait_for()
+        zookeeper.locator(".both").first.wait_for()
+        for text in ("✓ two members deliver in zookeeper", "✓ eager has moved the partitions of m2"):
+            page.locator(".seen").get_by_text(text).wait_for()
+        assert card(page, "zookeeper", "m2").locator(".state").text_content() == "cut off"
+        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Heal m2").first.click()
+        zookeeper.locator('[data-counter="moved_back"].alarm').wait_for()
+        zookeeper.locator('.glance[data-kind="good"]').wait_for()
+        assert eager.locator('[data-counter="moved_back"] dd').text_content() == "0"
+
+
+def test_member_is_led_through_its_rebalance_by_a_key(browser: Any, address: str) -> None:
+    with opened(browser, address, timeout_ms=WAIT_MS) as page:
+        zookeeper = column(page, "zookeeper")
+        zookeeper.locator('.glance[data-kind="good"]').wait_for()
+        page.locator('body[data-status="running"]').wait_for()
+        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step").click()
+        card(page, "zookeeper", "m3").get_by_role("button", name="Step by step", pressed=True).wait_for()
+        zookeeper.get_by_role("button", name="Add one").click()
+        steps, seen = zookeeper.locator(".steps"), []
+        for _ in range(30):
+            waits = steps.locator(".waiting li")
+            waits.wait_for()
+            seen.append(before := waits.locator("code").text_content())
+            if steps.locator("[aria-current]").count():
+                break
+            page.keyboard.press("n")
+            steps.locator(".waiting code").get_by_text(before, exact=True).wait_for(state="detached")
+        assert steps.locator("[aria-current] th").first.text_content() == "R1", seen
+        assert "/consumers/lab/ids" in " ".join(seen)
