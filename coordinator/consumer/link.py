@@ -66,7 +66,7 @@ class CoordinatorFinder:
 
     def __init__(self, context: LinkContext, stream: int) -> None:
         self.connection: BrokerConnection | None = None
-        self.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id)
+        self.log_prefix = ""  #: of the member's log lines
         self._context = context
         self._stream = stream
         self._member: str | None = None

@@ -119,6 +119,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self.leader = ""  #: the id of the group's leader, in designs that have one
         self._logic = logic
         self._link = link
+        link.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id)
         self._context = context
         self._task_queue = TaskQueue(self._fail, context.changed)
         self._tasks: set[asyncio.Task[None]] = set()
