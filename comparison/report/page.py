@@ -62,7 +62,7 @@ _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICA
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
-BYTES_MAX, MARKS_LEAST = 3_000_000, 40
+BYTES_MAX, MARKS_LEAST = 3_000_000, 20
 
 
 class _Scenario(NamedTuple):

@@ -32,7 +32,7 @@ class FileTable(NamedTuple):
     is_whole: bool
     rows: Sequence[FileRow]
     headings: Sequence[str] = HEADINGS
-    texts: Sequence[int] = (0, 1, 2, 6, 7)  #: the places of columns without numbers
+    texts: Sequence[int] = (0, 1, 2, 6, 7)  #: the places of columns without numbers; page.css knows them too
 
 
 def file_table(run: Run) -> FileTable | None:

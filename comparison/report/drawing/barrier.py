@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from comparison.report.drawing.blocks import WAITS, Bars, Block, Row
-from comparison.report.drawing.chart import ROWS_MAX, Chart, Entry, common_scale
-from comparison.report.drawing.course import axis
+from comparison.report.drawing.chart import Chart, Entry, common_scale, rows_max
+from comparison.report.drawing.course import TICKS_FEW, axis
 from comparison.report.drawing.curves import Curves, marks_behind
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def barrier(panels: Sequence[Panel]) -> Chart | None:
         title="Who waited for whom",
         note="In a rebalance every member waits until the last one has joined. A lane a member.",
         block=block,
-        axis=axis(panels[0]),
+        axis=axis(panels[0], TICKS_FEW),
         legend=[Entry("joined, and waits for the last", "wait", "bar"), Entry("the others wait for it", "late", "bar")],
         headings=("design", "rebalance", "began at s", "waited for", "who waited, in s"),
-        rows=[row for panel in drawn for row in _rows(panel)],
+        rows=[row for panel in drawn for row in _rows(panel, rows_max(panels))],
     )
 
 
@@ -84,9 +84,10 @@ def _add(block: Block, bars: Bars, panel: Panel) -> None:
                 bars.add(from_ms, from_ms + one.waited_ms, row, "wait", f"waits {one.waited_ms / 1000:.1f} s")
 
 
-def _rows(panel: Panel) -> Iterator[list[str]]:
+def _rows(panel: Panel, most: int) -> Iterator[list[str]]:
+    """The rebalances with the longest waits."""
     found = [(each, joined, max(one.waited_ms for one in joined)) for each, joined in _rounds(panel)]
-    longest = sorted(found, key=lambda item: -item[2])[:ROWS_MAX]
+    longest = sorted(found, key=lambda item: -item[2])[:most]
     for each, joined, _ in sorted(longest, key=lambda item: item[0].number):
         last = [
             one.member + ("" if one.at_ms is not None else " (never joined)") for one in joined if one.is_waited_for

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from comparison.report.drawing.blocks import COMMITS, LETTER, USUAL_WIDTH, Block, Row
-from comparison.report.drawing.chart import ROWS_MAX, Chart, Entry, Plot, add_plot
-from comparison.report.drawing.course import axis
+from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, rows_max
+from comparison.report.drawing.course import TICKS_FEW, axis
 from comparison.report.drawing.curves import Step
 from comparison.report.markup import Shape
 
@@ -39,7 +39,7 @@ def committed(panels: Sequence[Panel]) -> Chart | None:
         title=f"Committed offsets of {name}",
         note=f"Partition {name}{why}. {where}",
         block=block,
-        axis=axis(panels[0]),
+        axis=axis(panels[0], TICKS_FEW),
         legend=[
             Entry("committed offset", "line at", "line"),
             Entry("accepted", "ok", "tick"),
@@ -48,7 +48,7 @@ def committed(panels: Sequence[Panel]) -> Chart | None:
             Entry("moved back", "back", "▼"),
         ],
         headings=("design", "seconds", "member", "offset", "answer"),
-        rows=[row for panel, lane in drawn for row in _rows(panel, lane)],
+        rows=[row for panel, lane in drawn for row in _rows(panel, lane, rows_max(panels))],
     )
 
 
@@ -134,12 +134,12 @@ def _signs(panel: Panel, lane: PartitionView, low: int, high: int, top: int) -> 
             yield Shape("text", {**attributes, "class": "mk bad", "text-anchor": "end", "dx": -8}, label)
 
 
-def _rows(panel: Panel, lane: PartitionView) -> Iterator[list[str]]:
+def _rows(panel: Panel, lane: PartitionView, most: int) -> Iterator[list[str]]:
     """The commits that say something, between the first and the last accepted one."""
     accepted = [each for each in lane.commits if each.is_accepted]
     plain = [accepted[0], accepted[-1]] if accepted else []
     some = [each for each in lane.commits if not each.is_accepted or each.moved_back_by or each.is_stale]
-    shown = sorted({id(each): each for each in [*plain, *some[:ROWS_MAX]]}.values(), key=lambda each: each.at_ms)
+    shown = sorted({id(each): each for each in [*plain, *some[:most]]}.values(), key=lambda each: each.at_ms)
     for each in shown:
         answer = each.outcome if not each.is_accepted else "accepted"
         answer += f", moved back by {each.moved_back_by:,}" if each.moved_back_by else ""
@@ -147,4 +147,4 @@ def _rows(panel: Panel, lane: PartitionView) -> Iterator[list[str]]:
         yield [panel.view.design, f"{panel.scale.seconds(each.at_ms):.2f}", each.member, f"{each.offset:,}", answer]
     usual = len(lane.commits) - len(shown)
     if usual:
-        yield [panel.view.design, "", "", "", f"{usual:,} more{', accepted' if len(some) <= ROWS_MAX else ''}"]
+        yield [panel.view.design, "", "", "", f"{usual:,} more{', accepted' if len(some) <= most else ''}"]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from comparison.report.view.model import RunView
 
 _LINE, _STEP, _PHASE, AXIS = 14, 15, 9, 18
+#: Ticks of an axis, and of one without much room: the page's script draws what fits.
+TICKS_MAX, TICKS_FEW = 12, 7
 #: Labels of faults and changes in so many lines; those that find no room keep their line and hint.
 _LINES_MAX = 3
 
@@ -97,15 +99,16 @@ def phases(panel: Panel) -> tuple[Block, int]:
     return block, bars.drawn_into(block, panel.marks_max)
 
 
-def axis(panel: Panel) -> Block:
+def axis(panel: Panel, ticks_max: int = TICKS_MAX) -> Block:
     """Seconds since the first change or fault."""
     block = Block("axis", "Seconds since the first change or fault", height=AXIS)
     block.name("s", 13)
     length = panel.scale.length_ms
-    for at, text in panel.scale.ticks():
+    ticks = panel.scale.ticks(ticks_max)
+    for at, text in ticks:
         classes = "at first" if at < 0.02 * length else "at last" if at > 0.98 * length else "at"
         block.over.append(Shape("text", {"class": classes, "x": percent(at / length), "y": 14}, text))
-    block.bars.append(axis_ticks(at for at, _ in panel.scale.ticks()))
+    block.bars.append(axis_ticks(at for at, _ in ticks))
     return block
 
 

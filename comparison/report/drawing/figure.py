@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.drawing.course import axis, course, phases
+from comparison.report.drawing.course import TICKS_FEW, TICKS_MAX, axis, course, phases
 from comparison.report.drawing.lanes import partition_lanes
 from comparison.report.drawing.member_lanes import member_lanes
 from comparison.report.drawing.panel import Panel
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from comparison.report.view.model import PartitionView, RunView, Stretch
 
 #: Entries of a cell of the table, fewer where fewer bars are drawn; all of them are in the analysis's tables.
-CELL_MIN, CELL_MAX, MARKS_AN_ENTRY = 8, 40, 6
+CELL_MIN, CELL_MAX, MARKS_AN_ENTRY = 6, 40, 6
+_FEW_MARKS = 300
 HEADINGS = ("partition", "named", "delivers", "two deliver", "owned by nobody", "commits")
 
 
@@ -39,7 +40,13 @@ def figure(view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: in
     lanes, joined = partition_lanes(panel)
     members, _ = member_lanes(panel)
     phase_block, joined_phases = phases(panel)
-    blocks = [course(panel), lanes, members, phase_block, axis(panel)]
+    blocks = [
+        course(panel),
+        lanes,
+        members,
+        phase_block,
+        axis(panel, TICKS_MAX if marks_max > _FEW_MARKS else TICKS_FEW),
+    ]
     return Figure(
         design=view.design,
         authority=view.authority,

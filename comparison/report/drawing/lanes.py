@@ -36,6 +36,8 @@ ROWS_MAX = 3
 #: A share of the width.
 HATCHED_MIN = 0.012
 _TICKS, _STRIP, _GAP = 8, 13, 3
+#: With fewer bars than this, ticks are at least such a share of the width apart.
+_FEW_MARKS, _TICKS_APART = 100, 0.005
 #: Lanes become lower when there are more of them than this.
 _MANY = 14
 
@@ -91,7 +93,7 @@ class _Lane:
             y += _STRIP
         if lane.commits:
             block.rows.append(Row(y, _TICKS, lane.name, COMMITS))
-            _ticks(block, self._scale, lane.commits, y + 1)
+            _ticks(block, self._panel, lane.commits, y + 1)
             block.over += _refusals(self._scale, lane.commits, y + _TICKS)
             y += _TICKS
         y += _GAP
@@ -139,12 +141,19 @@ def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, la
             yield Shape("text", {"class": "bo", "x": f"{100 * until:.3f}%", "y": y + height + _STRIP - 3}, who)
 
 
-def _ticks(block: Block, scale: Scale, commits: Iterable[Commit], y: int) -> None:
-    """Accepted commits; those of a member that was not the owner stand out."""
+def _ticks(block: Block, panel: Panel, commits: Iterable[Commit], y: int) -> None:
+    """Accepted commits; those of a member that was not the owner stand out. Where few bars are drawn, of the others
+    that are close together only the first is.
+    """
+    scale = panel.scale
     places: dict[str, dict[int, None]] = {"ok": {}, "stale": {}}
+    near = round(scale.length_ms * _TICKS_APART) if panel.marks_max < _FEW_MARKS else 0
+    last = -near
     for each in commits:
-        if each.is_accepted:
-            places["stale" if each.is_stale else "ok"][scale.unit(each.at_ms)] = None
+        at = scale.unit(each.at_ms)
+        if each.is_accepted and (each.is_stale or at - last >= near):
+            places["stale" if each.is_stale else "ok"][at] = None
+            last = at
     for name, found in places.items():
         block.ticks.setdefault(name, []).extend((x, y) for x in found)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.blocks import IDLE, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
-from comparison.report.drawing.course import axis
+from comparison.report.drawing.course import TICKS_FEW, axis
 from comparison.report.drawing.curves import Step
 from comparison.report.markup import Shape
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from comparison.report.view.model import Interval
 
 #: Steps of a curve: a share of the bars that a block may have.
-STEPS_MIN, STEPS_MAX, MARKS_A_STEP = 60, 300, 4
+STEPS_MIN, STEPS_MAX, MARKS_A_STEP = 40, 300, 2
 #: The rush after a stall may exceed the scale, because otherwise the rest would be invisible.
 _CUT_ABOVE, _USUAL = 4, 2
 #: A pause that one notices, and one with room for its length.
@@ -80,7 +80,7 @@ def delivered(panels: Sequence[Panel]) -> Chart | None:
         title="Records over time",
         note=f"Records that the whole group delivered, a second; {_step(drawn)}.{cut}",
         block=block,
-        axis=axis(panels[0]),
+        axis=axis(panels[0], TICKS_FEW),
         legend=[
             Entry("delivered", "area got", "area"),
             Entry("nothing, though records waited", "idle", "bar"),
@@ -109,7 +109,7 @@ def again(panels: Sequence[Panel]) -> Chart | None:
         title="Duplicates over time",
         note=f"Records that the group had been handed before, by whomever, a second; {_step(drawn)}.",
         block=block,
-        axis=axis(panels[0]),
+        axis=axis(panels[0], TICKS_FEW),
         legend=[Entry("delivered again", "area again", "area")],
         headings=_headings(panels),
         rows=_rows(panels, lambda span: f"{span.duplicates:,}"),
@@ -132,7 +132,7 @@ def lag(panels: Sequence[Panel]) -> Chart | None:
         title="Lag over time",
         note=f"Records behind the ends of the logs, the largest of each step; {_step(drawn)}.",
         block=block,
-        axis=axis(panels[0]),
+        axis=axis(panels[0], TICKS_FEW),
         legend=[Entry("not committed", "area lag", "area"), Entry("not delivered to anybody", "area left", "area")],
         headings=_headings(panels),
         rows=_rows(panels, lambda span: f"{span.lag:,}; {span.undelivered:,} not delivered" if span.lag else "0"),

@@ -254,3 +254,10 @@ def test_table_says_the_same_as_the_lanes() -> None:
 def test_stretches_at_the_same_time_are_below_each_other_up_to_the_last_row() -> None:
     assert packed([(0, 5), (1, 3), (3, 4), (5, 6)], 3) == [0, 1, 1, 0]
     assert packed([(0, 5)] * 4, 2) == [0, 1, 1, 1]
+
+
+def test_ticks_of_commits_are_apart_where_few_bars_are_drawn() -> None:
+    some = lane(commits=(commit(1_000), commit(1_020), commit(1_030, is_stale=True), commit(1_100)))
+    for marks_max, ticks in ((1_000, 3), (50, 2)):
+        block, _ = partition_lanes(panel(view(some), marks_max))
+        assert (len(block.ticks["ok"]), len(block.ticks["stale"])) == (ticks, 1)
