@@ -21,6 +21,7 @@ import pytest
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.run.experiments import expanded, plan
 from kernel.designs import DESIGN_NAMES
+from kernel.trace.reader import read_trace
 from tests.support.experiments import unexpected
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ NOTIFYING = {
     "coordinator-failover": ("eager",),
     "partition-increase": ("eager",),
     "subscription-change": ("cooperative",),
+    "stale-view": ("zookeeper",),
+    "zombie-commit": ("zookeeper",),
 }
 RUNS = [(scenario, design) for scenario, design in CELLS if design in NOTIFYING.get(scenario, ())]
 #: Those that take longer than CI has at every change.
@@ -86,6 +89,21 @@ def test_run_on_an_external_zookeeper_is_judged_by_an_observer(
     """Its transaction log cannot be read; the offsets that it shows are merged with those that members know of."""
     address = zookeeper.connect_string
     assert not unexpected(spark, tmp_path, scenario, "zookeeper", seed=SEED, zookeeper=address), f"seed {SEED}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("settings", "outcomes"), [({}, "conflict"), ({"fix.sync.before.reads": "true"}, "ok")], ids=["default", "sync"]
+)
+def test_member_at_the_lagging_server_fails_its_first_attempt_unless_it_syncs(
+    settings: dict[str, str], outcomes: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Attempts of other members may fail in both: what they claim is not always released yet."""
+    assert not unexpected(spark, tmp_path, "stale-view", "zookeeper", seed=SEED, settings=settings), f"seed {SEED}"
+    behind = f"m{CATALOGUE['stale-view'].defaults.members + 1}"
+    path = tmp_path / "latest" / "stale-view" / "zookeeper" / "trace" / f"{behind}.jsonl"
+    ended = [event["outcome"] for event in read_trace(path).events if event["kind"] == "attempt_ended"]
+    assert ended[0] == outcomes
 
 
 @pytest.mark.long

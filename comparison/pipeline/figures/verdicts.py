@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 ALL = ("*",)
 ENSEMBLE = ("split-brain-ensemble",)
 CUTS = ("split-brain", *ENSEMBLE)
+#: A member is frozen beyond its session.
+PAUSES = ("pause", "zombie-commit")
+STALE = ("stale-view",)
 COUNTED = ("herd", "join", "leave", "crash")
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
@@ -44,7 +47,7 @@ SLOW = ("slow-member",)
 FAILOVER = ("coordinator-failover",)
 ROLLING = ("rolling-restart",)
 #: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.
-PLANNED = (*ROLLING, "scale-out", "partition-increase", "subscription-change", "protocol-migration")
+PLANNED = (*ROLLING, *STALE, "scale-out", "partition-increase", "subscription-change", "protocol-migration")
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
 KEEPING = ("herd", "join", "leave", "crash", "scale-out", "partition-increase", *ROLLING)
@@ -64,6 +67,10 @@ def _unfenced(settings: Mapping[str, str]) -> bool:
 
 def _fetching_on(settings: Mapping[str, str]) -> bool:
     return settings.get("fix.stop.on.disconnect", "false") != "true"
+
+
+def _unsynced(settings: Mapping[str, str]) -> bool:
+    return settings.get("fix.sync.before.reads", "false") != "true"
 
 
 def _unfixed(settings: Mapping[str, str]) -> bool:
@@ -111,16 +118,16 @@ CHECKS: tuple[Check, ...] = (
     Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("crash",), SEEN, c.no_offset_moved_back),
     Check("no offset moved back", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_offset_moved_back),
     Check("no stale write", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_stale_write),
-    Check("old commits refused", Kind.PROMISE, COORDINATED, ("pause", "split-brain"), SEEN, c.old_commits_refused),
+    Check("old commits refused", Kind.PROMISE, COORDINATED, (*PAUSES, "split-brain"), SEEN, c.old_commits_refused),
     Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, c.old_coordinator_silenced),
-    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, c.zombie_commits, _unfenced),
-    Check(
-        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, c.two_deliver_after_a_pause, _fetching_on
-    ),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.zombie_commits, _unfenced),
+    Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.two_deliver_after_a_pause, _fetching_on),
     Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.zombie_commits_after_a_cut, _unfenced),
-    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, c.no_stale_write, _fenced),
-    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, c.no_offset_moved_back, _fenced),
+    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_stale_write, _fenced),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_offset_moved_back, _fenced),
     Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
+    Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, c.claims_conflict, _unsynced),
+    Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, g.never_owned_by_two),
     Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
     Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
     Check("delay honoured", Kind.PROMISE, (DELAYED,), ("leave", "crash"), MISSED, g.delay_honoured),

@@ -11,6 +11,8 @@ The faults, as named in the trace:
 - *freeze*: SIGSTOP for longer than the session timeout, then SIGCONT. Commits are requested just before, and wait in
   the process's input while it is frozen, so that the first thing it does afterwards is to commit.
 - *cut*: bytes between two ends are held until the heal, as in a network partition. Neither end gets an error.
+
+`comparison.scenarios.plan.faults` has the others, of which a scenario can be composed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.catalogue_changes import CHANGES
+from comparison.scenarios.plan.catalogue_splits import SPLITS
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
@@ -162,7 +165,12 @@ FAULTS = (
 )
 
 #: In the order in which a comparison shows them.
-CATALOGUE: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in (*FAULTS, *CHANGES)})
+CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
+    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS)}
+)
+
+#: Other names. The three split brains on an ensemble are stale-view, double-owner and zombie-commit.
+ALIASES: Mapping[str, str] = MappingProxyType({"double-owner": "split-brain"})
 
 #: What `compare` runs by default.
 COMPARED = tuple(scenario.name for scenario in FAULTS)
@@ -176,7 +184,7 @@ COMPARED_DESIGNS = (ZOOKEEPER, EAGER)
 
 def scenario_named(name: str) -> Scenario:
     """Raises `ConfigurationError` with the names of the scenarios."""
-    scenario = CATALOGUE.get(name)
+    scenario = CATALOGUE.get(ALIASES.get(name, name))
     if scenario is None:
         raise ConfigurationError(f"unknown scenario {name!r}: use one of {', '.join(CATALOGUE)}")
     return scenario

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
-from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, KillCoordinator, Played, Undisturbed
+from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, JoinBehind, KillCoordinator, Played, Undisturbed
 from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
@@ -59,7 +59,13 @@ class RunRequest:
 
     @property
     def cuts_ensemble(self) -> bool:
-        return any(isinstance(step, CutEnsemble) for step in self.scenario.steps)
+        """Whether a coordinating broker uses the follower that is cut off, or lags."""
+        return self.joins_behind or any(isinstance(step, CutEnsemble) for step in self.scenario.steps)
+
+    @property
+    def joins_behind(self) -> bool:
+        """Whether it is the first member to join after the start that uses the follower."""
+        return any(isinstance(step, JoinBehind) for step in self.scenario.steps)
 
     @property
     def victim_on_cut_server(self) -> bool:

@@ -119,6 +119,16 @@ class CutEnsemble:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinBehind:
+    """Let a member join whose ZooKeeper server is the follower, and another one elsewhere while the first one joins.
+
+    The second one comes as soon as others begin to rebalance for the first one, so that a follower that lags does not
+    know of it yet when the first one reads the group. With a coordinator, it is the coordinating broker that uses the
+    follower.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class KillCoordinator:
     """Kill the broker that coordinates the group (SIGKILL). It also leads some partitions, and is not restarted.
 
@@ -194,6 +204,7 @@ Step = (
     | SlowOwner
     | CutAuthority
     | CutEnsemble
+    | JoinBehind
     | KillCoordinator
     | AddPartitions
     | Resubscribe

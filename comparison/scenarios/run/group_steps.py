@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.vocabulary import (
         AddPartitions,
         Form,
+        JoinBehind,
         JoinOne,
         KillOwner,
         LeaveOne,
@@ -58,6 +59,21 @@ class GroupSteps:
 
         members = self._members.present + 1
         await self._changes.make("join", join, members=members, round_=step.round, counted=True)
+
+    async def join_behind(self, _: JoinBehind) -> None:
+        view = self._members.view
+
+        def others_rebalance() -> bool:
+            self._members.check()
+            return any(process in present for process in view.rebalancing())
+
+        async def join() -> None:
+            self._members.join(1)
+            await until(others_rebalance, self._changes.takeover_s, "a member to rebalance for the one that joins")
+            self._members.join(1)
+
+        present = set(view.rebalanced())
+        await self._changes.make("join-behind", join, members=self._members.present + 2)
 
     async def leave_one(self, _: LeaveOne) -> None:
         async def leave() -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from comparison.run_folder import RunRecord, unwritable
-from comparison.scenarios.plan.vocabulary import Form, JoinOne, RestartEach, SlowOwner
+from comparison.scenarios.plan.vocabulary import Form, JoinBehind, JoinOne, RestartEach, SlowOwner
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
@@ -205,6 +205,8 @@ def members_in_all(request: RunRequest) -> int:
             present = max(present, step.size(present, request.parameters.members))
         elif isinstance(step, JoinOne | SlowOwner):
             present += 1
+        elif isinstance(step, JoinBehind):
+            present += 2
         most = max(most, present)
     return most
 

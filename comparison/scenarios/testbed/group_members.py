@@ -56,12 +56,18 @@ class GroupMembers:
         self.present = 0
         self.random = random.Random(self._request.parameters.seed)  # reproducible, not secret
         #: The place to cut off in a split-brain run: chosen before the start, since it connects to other servers.
-        self.victim = self.random.choice(self.places) if self._request.split_brain else ""
+        self.victim = self._chosen_victim()
 
     def _first_topics(self, place: int) -> tuple[str, ...]:
         names = self._request.parameters.topic_names
         numbers = self._request.scenario.first_topics.get(place, tuple(range(len(names))))
         return tuple(names[number] for number in numbers)
+
+    def _chosen_victim(self) -> str:
+        if not self._request.split_brain:
+            return ""
+        present = self._request.parameters.members
+        return self.places[present] if self._request.joins_behind else self.random.choice(self.places)
 
     async def warm_up(self) -> None:
         """Start the processes in advance, so that joining does not include the time for starting them."""

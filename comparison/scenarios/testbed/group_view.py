@@ -135,13 +135,14 @@ class GroupView:
 
     def quiet(self, now_ns: int, for_ms: int) -> bool:
         """Whether no member is in a rebalance, and the last event about ownership is `for_ms` old."""
-        return not self._rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
+        return not self.rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
 
     def rebalanced(self) -> dict[str, int]:
         """The number of completed rebalances of each present process."""
         return {process: ended for process, ended in self._ended_rebalances.items() if process not in self._absent}
 
-    def _rebalancing(self) -> list[str]:
+    def rebalancing(self) -> list[str]:
+        """The present processes in which a rebalance is under way."""
         return sorted(p for p, begun in self._open_rebalances.items() if begun > 0 and p not in self._absent)
 
     def summary(self) -> str:
@@ -155,7 +156,7 @@ class GroupView:
             parts.append(f"owned twice: {', '.join(doubled)}")
         if unwanted := [str(tp) for tp, units in owners.items() for unit in units if not self._wants(unit, tp)]:
             parts.append(f"owned by an unsubscribed member: {', '.join(unwanted)}")
-        if rebalancing := self._rebalancing():
+        if rebalancing := self.rebalancing():
             parts.append(f"rebalancing: {', '.join(rebalancing)}")
         parts += self.failures[-2:]
         return "; ".join(parts)

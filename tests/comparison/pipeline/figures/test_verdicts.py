@@ -21,6 +21,7 @@ EVERYWHERE = {"promise: no record lost", "promise: final offsets", "promise: set
 IN_BROKER_DESIGNS = EVERYWHERE | {"promise: no offset moved back", "promise: no stale write"}
 FENCED = IN_BROKER_DESIGNS | {"promise: old commits refused"}
 SPLIT = EVERYWHERE | {"history: zombie commits", "history: two members deliver"}
+ONE_OWNER = "promise: never owned by two members"
 COUNTED = {"model: counts"}
 COUNTERS = {"model: server's counters"}
 
@@ -33,6 +34,12 @@ COUNTERS = {"model: server's counters"}
         ("split-brain-ensemble", SPLIT, IN_BROKER_DESIGNS | {"promise: old coordinator silenced"}),
         ("crash", EVERYWHERE | {"promise: no offset moved back"} | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("pause", SPLIT, FENCED),
+        ("zombie-commit", SPLIT, FENCED),
+        (
+            "stale-view",
+            EVERYWHERE | {"history: claims conflict", ONE_OWNER},
+            IN_BROKER_DESIGNS | {ONE_OWNER},
+        ),
         ("join", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
         ("leave", EVERYWHERE | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("mass-start", EVERYWHERE, IN_BROKER_DESIGNS),
@@ -54,6 +61,12 @@ KEPT = {"promise: no stale write", "promise: no offset moved back"}
         ("pause", {"fix.commit.fence": "none"}, SPLIT),
         ("pause", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
         ("split-brain", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
+        ("zombie-commit", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
+        (
+            "stale-view",
+            {"fix.sync.before.reads": "true"},
+            EVERYWHERE | {ONE_OWNER},
+        ),
         ("pause", {**FENCE, "fix.stop.on.disconnect": "true"}, EVERYWHERE | KEPT),
         ("split-brain", {"fix.stop.on.disconnect": "true"}, SPLIT),
         ("leave", {"fix.checked.release": "true"}, EVERYWHERE),
@@ -76,6 +89,7 @@ INTERRUPTED = {"outcome": "interrupted", "drained": False}
 #: The cut lasts from 1 s to 11 s.
 FIRST, SECOND = term(2, 0.0), term(1, 4_200.0, leader_epoch=1)
 CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
+CONFLICT = change("join-behind", attempts=12, attempts_failed=1)
 COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced=5, traced_min=5, traced_max=5)
 OFF_BY_ONE = Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
 UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5, traced=4, traced_min=4, traced_max=6)
@@ -153,6 +167,9 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
             UNKNOWN,
             "does not show the cut",
         ),
+        ("claims conflict", "stale-view", "zookeeper", {"changes": [CONFLICT]}, YES, "1 of 12 attempts failed"),
+        ("claims conflict", "stale-view", "zookeeper", {"changes": [change("join-behind")]}, NO, "0 of 5 attempts"),
+        ("claims conflict", "stale-view", "zookeeper", {}, UNKNOWN, "does not show the members that joined"),
         ("counts", "join", "eager", {"changes": [change(counted=[counted("JoinGroup", 6, 6)])]}, YES, "6 JoinGroup"),
         (
             "counts",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from comparison.scenarios.plan.catalogue import (
+    ALIASES,
     CATALOGUE,
     COMPARED,
     COMPARED_DESIGNS,
@@ -70,9 +71,22 @@ def test_every_scenario_has_hints_and_begins_by_forming_a_group(name: str) -> No
     assert scenario.defaults.time_limit_s > scenario.budget_s
 
 
-@pytest.mark.parametrize("name", ["join", "leave", "crash", "pause", "split-brain"])
+@pytest.mark.parametrize("name", ["join", "leave", "crash", "pause", "split-brain", "stale-view", "zombie-commit"])
 def test_faults_are_injected_into_a_steady_group(name: str) -> None:
     assert isinstance(CATALOGUE[name].steps[1], Steady)
+
+
+def test_split_brain_is_also_called_double_owner() -> None:
+    assert scenario_named("double-owner") is CATALOGUE["split-brain"]
+    assert expanded(["double-owner"]) == expanded(["split-brain"])
+    assert not ALIASES.keys() & CATALOGUE.keys()
+
+
+def test_the_first_member_to_join_is_the_one_whose_server_lags() -> None:
+    request = request_of("stale-view", "zookeeper")
+    assert members_in_all(request) == request.parameters.members + 2
+    assert request.victim_on_cut_server
+    assert not request_of("stale-view", "server").victim_on_cut_server, "there it is the coordinating broker"
 
 
 def test_both_forms_of_split_brain_share_one_run_in_zookeeper() -> None:
