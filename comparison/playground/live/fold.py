@@ -64,8 +64,10 @@ class GroupFold:
             return
         member = place_of(str(event.get("process", "")))
         if member in self._roster.members:
-            if event.get("member"):
+            if event.get("member") and str(event["member"]) not in self._roster.places:
                 self._roster.places[str(event["member"])] = member
+                # The authority may have named it before it said its first word.
+                self._ownership.rename(self._roster.place)
             self._counting.count(int(at_ms), member, event)
         if handler := self._handlers.get(str(event["kind"])):
             handler(at_ms, event)

@@ -37,6 +37,12 @@ class Lanes:
         if known is not None:
             self._changed[known.id] = replace(known, to_ms=max(int(at_ms), known.from_ms))
 
+    def rename(self, kind: m.IntervalKind, member: str, now: str, *, partition: str) -> None:
+        """An open interval is another member's."""
+        known = self._open.pop((kind, member, partition), None)
+        if known is not None:
+            self._open[kind, now, partition] = self._changed[known.id] = replace(known, member=now)
+
     def close_all(self, kind: m.IntervalKind, member: str, at_ms: float) -> None:
         """Close all intervals of this kind that a member has open."""
         for of_kind, of_member, what in [key for key in self._open if key[:2] == (kind, member)]:

@@ -13,7 +13,7 @@ from comparison.playground import messages as m
 from comparison.playground.live.feed import RELEASED, Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from comparison.playground.live.feed import Feed
     from comparison.playground.live.lanes import Lanes
@@ -105,6 +105,14 @@ class Ownership:
             self._lanes.close(m.IntervalKind.NAMED, before, at_ms, partition=partition)
         if member:
             self._lanes.open(m.IntervalKind.NAMED, member, at_ms, partition=partition)
+
+    def rename(self, known_as: Callable[[str], str]) -> None:
+        """Some of those whom the authority names are known under another name now."""
+        for partition, owner in self.named.items():
+            if (member := known_as(owner)) != owner:
+                self.named[partition] = member
+                self.changed.add(partition)
+                self._lanes.rename(m.IntervalKind.NAMED, owner, member, partition=partition)
 
     def advance(self, at_ms: float) -> None:
         """Time has passed."""

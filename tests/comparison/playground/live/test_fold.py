@@ -28,6 +28,15 @@ def test_members_and_both_truths_are_shown_by_place() -> None:
     assert scene.lanes(m.IntervalKind.NAMED)[0] == ("m1", "orders-0", 100, None)
 
 
+def test_an_owner_that_was_named_before_it_said_a_word_gets_its_name_later() -> None:
+    scene = Scene("eager").event("process_started", target="m1", child_pid=1).at(50).named("m1-id", 0)
+    scene.drain()
+    assert scene.partition(0).owner == "m1-id"
+    scene.at(90).event("member_started", "m1", member="m1-id", group="lab").owns("m1", 0).at(150).named("", 0)
+    scene.drain()
+    assert scene.lanes(m.IntervalKind.NAMED) == [("m1", "orders-0", 50, 150)]
+
+
 def test_a_group_in_which_nothing_happens_has_no_changes() -> None:
     assert two_members("eager").at(200).drain() == []
 
