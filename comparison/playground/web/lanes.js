@@ -9,23 +9,40 @@ const ROWS_MAX = 3, LETTER = 6.2, LONGEST_MS = 8000;
 const ENDS = { cut: "heal", freeze: "continue", slow: "full speed", step: "last step" };
 const MANY = 12;  // partitions; above, lanes stand closer
 
-// The partitions with an overlap in some design: their lanes are higher in all, so that designs stay side by side.
-export function crowded(groups) {
+// The rows of partitions with an overlap in some design: their lanes are higher in all, so that designs stay side by
+// side.
+export function crowded(groups, fromMs) {
   const rows = new Map();
   for (const group of groups) {
-    for (const [name, found] of byPartition(group.intervals, "delivering"))
+    for (const [name, found] of byPartition(seenSince(group.intervals, fromMs), "delivering"))
       if (stretches(found).some((each) => each.members.length > 1))
         rows.set(name, Math.max(rows.get(name) ?? 2, Math.min(ROWS_MAX, 1 + Math.max(...packed(found)))));
   }
   return rows;
 }
 
+// What the picture reaches back to, and of each lane the last one before that: what follows it may be a gap.
+function seenSince(intervals, fromMs) {
+  const last = new Map();
+  for (const each of intervals) {
+    if (each.to_ms === null || each.to_ms >= fromMs) continue;
+    const lane = `${each.kind}/${each.partition}`;
+    if (each.to_ms > (last.get(lane)?.to_ms ?? -1)) last.set(lane, each);
+  }
+  return intervals.filter((each) => each.to_ms === null || each.to_ms >= fromMs || last.get(`${each.kind}/${each.partition}`) === each);
+}
+
 function byPartition(intervals, kind) {
   const found = new Map();
-  for (const each of intervals)
-    if (each.kind === kind) found.set(each.partition, [...(found.get(each.partition) ?? []), each]);
+  for (const each of intervals) {
+    if (each.kind !== kind) continue;
+    if (!found.has(each.partition)) found.set(each.partition, []);
+    found.get(each.partition).push(each);
+  }
   return found;
 }
+
+const signed = (intervals) => intervals.map((each) => `${each.id}:${each.to_ms ?? ""}`).join();
 
 // The row of each interval: the first one that is free when it begins.
 function packed(intervals) {
@@ -46,7 +63,7 @@ function covers(one, other) {
 export class Lanes {
   constructor(group) {
     this.authority = group.coordinated ? "the coordinator" : "ZooKeeper";
-    this.items = [];
+    this.strips = new Map();
     this.windowMs = 60_000;
     this.names = svg("svg", { class: "lane-names", "aria-hidden": "true" });
     this.moving = svg("g");
@@ -73,38 +90,47 @@ export class Lanes {
   // -- what has changed ------------------------------------------------------------------------------------------------
 
   update(group, now, rowsOf) {
-    const signature = [group.intervals.map((each) => `${each.id}:${each.to_ms}`).join(), [...rowsOf].join(),
-      group.partitions.map((each) => each.name).join(), group.members.map((each) => each.name).join()].join("|");
+    const seen = seenSince(group.intervals, now.at_ms - this.windowMs);
+    const signature = [signed(seen), [...rowsOf].join(), group.partitions.map((each) => each.name).join(),
+      group.members.map((each) => each.name).join()].join("|");
     if (signature !== this.signature) {
       this.signature = signature;
-      this.draw(group, rowsOf);
-      this.tick(now.at_ms, true);
+      this.draw(group, seen, rowsOf);
+      this.tick(now.at_ms);
     }
     this.drawNow(group);
     this.tabulate(group);
   }
 
-  draw(group, rowsOf) {
-    const named = byPartition(group.intervals, "named"), delivering = byPartition(group.intervals, "delivering");
+  draw(group, seen, rowsOf) {
+    const named = byPartition(seen, "named"), delivering = byPartition(seen, "delivering");
+    const before = this.strips;
     const gap = group.partitions.length > MANY ? 3 : GAP;
-    this.items = [];
+    this.strips = new Map();
     this.layout = new Map();
-    this.moving.replaceChildren();
     this.names.replaceChildren();
     let y = TOP;
-    for (const { name } of group.partitions) {
+    for (const { name, delivered, deliverers } of group.partitions) {
       const rows = rowsOf.get(name) ?? 1, height = BAR + (rows - 1) * SECOND;
       this.layout.set(name, { named: y, delivering: y + BAR + 1 });
       this.name(name, y + BAR + 4);
-      this.lane(y, height, rows > 1, named.get(name) ?? [], delivering.get(name) ?? []);
+      const own = [named.get(name) ?? [], delivering.get(name) ?? []];
+      // Nobody has had it for longer than intervals are kept.
+      const isBare = delivered > 0 && !deliverers.length && !own[1].length;
+      this.strip(before, `lane ${name}`, `${height} ${isBare} ${own.map(signed).join("|")}`, y, () => {
+        this.lane(height, rows > 1, ...own);
+        if (isBare) this.bar({ from_ms: 0, to_ms: null }, BAR + 1, height, "gap", "nobody", "nobody delivers");
+      });
       y += BAR + 1 + height + (rows > 1 ? STRIP : 0) + gap;
     }
     const phases = y + 2;
-    y = this.members(group, phases);
-    this.faults(group, y);
+    y = this.members(group, seen.filter((each) => each.kind === "phase"), before, phases);
+    const faults = seen.filter((each) => each.kind === "fault"), signature = `${y} ${signed(faults)}`;
+    this.strip(before, "bands", signature, 0, () => this.bands(faults, y));
+    this.strip(before, "marks", signature, 0, () => this.marks(faults, y));
     this.height = y + AXIS;
-    this.axis = svg("g", { class: "axis" });
-    this.moving.append(this.axis);
+    this.axis ??= svg("g", { class: "axis" });
+    this.stack();
     for (const each of [this.names, this.plot, this.nows]) put(each, "height", this.height);
   }
 
@@ -113,8 +139,32 @@ export class Lanes {
     this.names.append(svg("text", { x: "100%", dx: -6, y, "text-anchor": "end" }, short));
   }
 
-  lane(y, height, hasRoom, named, delivering) {
-    const below = y + BAR + 1, found = stretches(delivering), rows = packed(delivering);
+  // A part of the picture, which is drawn again only if what it shows has changed.
+  strip(before, key, signature, y, build) {
+    let found = before.get(key);
+    if (found?.signature !== signature) {
+      found = { signature, root: svg("g"), items: [], isFresh: true };
+      this.into = found;
+      build();
+    }
+    put(found.root, "transform", `translate(0 ${y})`);
+    this.strips.set(key, found);
+  }
+
+  // The bands of faults below everything, their marks above.
+  stack() {
+    const { bands, marks, ...others } = Object.fromEntries(this.strips);
+    const order = [bands, ...Object.values(others), marks].map((each) => each.root);
+    order.push(this.axis);
+    order.forEach((root, place) => {
+      const there = this.moving.children[place];
+      if (there !== root) this.moving.insertBefore(root, there ?? null);
+    });
+    while (this.moving.children.length > order.length) this.moving.lastChild.remove();
+  }
+
+  lane(height, hasRoom, named, delivering) {
+    const y = 0, below = y + BAR + 1, found = stretches(delivering), rows = packed(delivering);
     for (const each of stretches(named)) if (!each.members.length) this.bar(each, y, BAR, "gap", "", "nobody is named");
     for (const each of found) if (!each.members.length) this.bar(each, below, height, "gap", "nobody", "nobody delivers");
     for (const each of named) this.bar(each, y, BAR, `bar ${styleOf(each.member)}`, each.member, `${each.member} is named`);
@@ -131,24 +181,26 @@ export class Lanes {
     }
   }
 
-  members(group, y) {
-    const phases = group.intervals.filter((each) => each.kind === "phase");
+  members(group, phases, before, y) {
     for (const { name } of group.members) {
       const own = phases.filter((each) => each.member === name);
       this.name(`${name} phase`, y + PHASE - 3);
-      this.moving.append(svg("path", { class: "base", d: `M0 ${y + PHASE - 1}h1e7` }));
-      for (const each of own)
-        this.bar(each, y, PHASE - 3, `phase ph-${each.label.replace(/\W/g, "")}`, each.label, `${name}: ${each.label}`);
+      this.strip(before, `member ${name}`, signed(own), y, () => {
+        this.into.root.append(svg("path", { class: "base", d: `M0 ${PHASE - 1}h1e7` }));
+        for (const each of own)
+          this.bar(each, 0, PHASE - 3, `phase ph-${each.label.replace(/\W/g, "")}`, each.label, `${name}: ${each.label}`);
+      });
       y += PHASE;
     }
     return y;
   }
 
-  faults(group, bottom) {
-    for (const each of group.intervals) {
-      if (each.kind !== "fault") continue;
-      const band = this.bar(each, TOP - 2, bottom - TOP + 2, "band", "", `${each.member}: ${each.label}`);
-      this.moving.prepend(band);
+  bands(faults, bottom) {
+    for (const each of faults) this.bar(each, TOP - 2, bottom - TOP + 2, "band", "", `${each.member}: ${each.label}`);
+  }
+
+  marks(faults, bottom) {
+    for (const each of faults) {
       this.mark(each.from_ms, "begin", bottom, `${each.label} ${each.member}`);
       if (each.to_ms !== null) this.mark(each.to_ms, "heal", bottom, `${ENDS[each.label] ?? `no more ${each.label}`} ${each.member}`);
     }
@@ -157,22 +209,21 @@ export class Lanes {
   // A bar from one time to another; its label stays in sight while it reaches out of the picture.
   bar(each, y, height, style, label, hint) {
     const node = svg("rect", { class: style, y, height, rx: style.startsWith("bar") ? 1.5 : 0 }, svg("title", {}, hint));
-    this.moving.append(node);
+    this.into.root.append(node);
     const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean) };
     if (item.labels.length) {
       item.isRed = style === "both";
       item.text = svg("text", { class: item.isRed ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
-      this.moving.append(item.text);
+      this.into.root.append(item.text);
     }
-    this.items.push(item);
-    return node;
+    this.into.items.push(item);
   }
 
   mark(at_ms, style, bottom, label) {
     const node = svg("path", { class: style, d: `M0 ${TOP - 4}V${bottom}` });
     const text = svg("text", { class: "fault-name", y: TOP - 5 }, label);
-    this.moving.append(node, text);
-    this.items.push({ at_ms, node, text, label });
+    this.into.root.append(node, text);
+    this.into.items.push({ at_ms, node, text, label });
   }
 
   // -- as time passes --------------------------------------------------------------------------------------------------
@@ -182,9 +233,12 @@ export class Lanes {
     this.nowMs = nowMs;
     if (!this.width || !this.axis) return;
     const scale = this.width / this.windowMs, left = nowMs - this.windowMs, right = nowMs + LONGEST_MS;
-    for (const item of this.items) {
-      if (item.at_ms !== undefined) this.placeMark(item, scale, left);
-      else this.placeBar(item, scale, left, right, nowMs, all);
+    for (const strip of this.strips.values()) {
+      for (const item of strip.items) {
+        if (item.at_ms !== undefined) this.placeMark(item, scale, left);
+        else this.placeBar(item, scale, left, right, nowMs, all || strip.isFresh);
+      }
+      strip.isFresh = false;
     }
     this.writeAxis(scale, left, nowMs);
   }
@@ -197,6 +251,7 @@ export class Lanes {
   }
 
   placeBar(item, scale, left, right, nowMs, all) {
+    if (!all && item.stillUntil >= left) return;
     const from = Math.max(item.from_ms, left - LONGEST_MS), to = Math.min(item.to_ms ?? Infinity, right);
     const isHidden = to < left - LONGEST_MS;
     item.node.style.display = isHidden ? "none" : "";
@@ -204,6 +259,8 @@ export class Lanes {
       put(item.node, "x", (from * scale).toFixed(1));
       put(item.node, "width", Math.max(1, (to - from) * scale).toFixed(1));
     }
+    // One that has ended, and is whole in the picture, stays as it is until it reaches the left edge.
+    item.stillUntil = item.to_ms !== null && item.to_ms <= nowMs ? item.from_ms : -Infinity;
     if (!item.text) return;
     const seenFrom = Math.max(item.from_ms, left), seenTo = Math.min(item.to_ms ?? Infinity, nowMs);
     const room = (seenTo - seenFrom) * scale - 5;

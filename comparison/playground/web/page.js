@@ -39,8 +39,11 @@ const giveFrom = (design) => (command, label, isHereOnly = false) =>
 
 // -- what is shown ------------------------------------------------------------------------------------------------------
 
+const windowMs = () => Number(part("window").value);
+
 function columnOf(group) {
   const column = new GroupColumn(group, giveFrom(group.design), toWhom);
+  column.lanes.windowMs = windowMs();
   columns.set(group.design, column);
   part("groups").append(column.root);
   part("jump").append(html("a", { href: `#design-${group.design}` }, group.design));
@@ -49,7 +52,7 @@ function columnOf(group) {
 
 function draw() {
   isDrawn = true;
-  const rowsOf = crowded(game.groups);
+  const rowsOf = crowded(game.groups, game.at_ms - windowMs());
   for (const group of game.groups) (columns.get(group.design) ?? columnOf(group)).update(group, game, rowsOf);
   const text = STATUS[game.status] + (game.reason ? `: ${game.reason}` : "");
   say(part("status"), text);
@@ -122,11 +125,12 @@ part("stopping").addEventListener("close", () => {
   if (part("stopping").returnValue === "stop") give({ type: "stop" }, "stop");
   part("stopping").returnValue = "";
 });
-part("window").addEventListener("change", (event) => {
+part("window").addEventListener("change", () => {
   for (const { lanes } of columns.values()) {
-    lanes.windowMs = Number(event.target.value);
+    lanes.windowMs = windowMs();
     lanes.resized();
   }
+  isDrawn = false;
 });
 for (const each of document.querySelectorAll("[name=where]")) each.addEventListener("change", () => { isDrawn = false; });
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
 
-from comparison.playground.web.files import machines, page_files
+from comparison.playground.web.files import TYPES, machines, page_files
 from comparison.report.drawing.members import COLOURS, PATTERNS
 from coordinator.groups.classic.states import GroupState
 from kernel.designs import COORDINATED
@@ -25,6 +27,12 @@ def test_everything_that_the_page_names_is_served():
             named |= set(re.findall(r'fetch\("([\w.]+\.json)"\)', text(name)))
     assert named <= files.keys()
     assert {"page.js", "page.css", "lanes.css", "tours.json", "machines.json", "model.js"} <= named
+
+
+def test_every_file_is_in_the_wheel():
+    given = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())
+    patterns = given["tool"]["setuptools"]["package-data"]["*"]
+    assert {f"*{suffix}" for suffix in TYPES} <= set(patterns)
 
 
 def test_nothing_in_the_files_names_another_host():

@@ -65,22 +65,48 @@ def test_the_page_applies_increments_as_python_does(browser: Any) -> None:
     assert found == [True, msgspec.json.decode(msgspec.json.encode(example_at(len(increments)))), False]
 
 
-@pytest.mark.parametrize(
-    ("intervals", "expected"),
-    [
-        ([], []),
-        ([("m1", 0, None)], [(0, None, ["m1"])]),
-        ([("m1", 0, 5), ("m2", 5, None)], [(0, 5, ["m1"]), (5, None, ["m2"])]),
-        ([("m1", 0, 5), ("m2", 7, 9)], [(0, 5, ["m1"]), (5, 7, []), (7, 9, ["m2"]), (9, None, [])]),
-        ([("m10", 0, 8), ("m2", 3, None)], [(0, 3, ["m10"]), (3, 8, ["m2", "m10"]), (8, None, ["m2"])]),
-        ([("m1", 0, 5), ("m1", 3, 8)], [(0, 8, ["m1"]), (8, None, [])]),
-    ],
+#: (member, from, to) of intervals; the stretches with who delivers in them.
+STRETCHES = (
+    ([], []),
+    ([("m1", 0, None)], [(0, None, ["m1"])]),
+    ([("m1", 0, 5), ("m2", 5, None)], [(0, 5, ["m1"]), (5, None, ["m2"])]),
+    ([("m1", 0, 5), ("m2", 7, 9)], [(0, 5, ["m1"]), (5, 7, []), (7, 9, ["m2"]), (9, None, [])]),
+    ([("m10", 0, 8), ("m2", 3, None)], [(0, 3, ["m10"]), (3, 8, ["m2", "m10"]), (8, None, ["m2"])]),
+    ([("m1", 0, 5), ("m1", 3, 8)], [(0, 8, ["m1"]), (8, None, [])]),
 )
-def test_stretches_say_who_delivers_when(browser: Any, intervals: Any, expected: Any) -> None:
-    given = [{"member": member, "from_ms": from_, "to_ms": to} for member, from_, to in intervals]
+#: Who delivers each partition, None for one that nobody has had yet; what is to be seen at a glance.
+GLANCES = (
+    ([], "idle"),
+    ([None, None], "idle"),
+    ([["m1"], None], "idle"),
+    ([["m1"], []], "notice"),
+    ([["m1"], ["m2"]], "good"),
+    ([["m1"], ["m1", "m2"]], "alarm"),
+    ([[], ["m1", "m2"]], "alarm"),
+)
+
+
+def test_stretches_say_who_delivers_when_and_the_glance_says_the_worst(browser: Any) -> None:
+    intervals = [[{"member": each[0], "from_ms": each[1], "to_ms": each[2]} for each in all_] for all_, _ in STRETCHES]
+    groups = [
+        {
+            "partitions": [
+                {"owner": "", "delivered": 0 if each is None else 9, "deliverers": each or []} for each in all_
+            ]
+        }
+        for all_, _ in GLANCES
+    ]
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        found = page.evaluate("async (all) => (await import('./model.js')).stretches(all)", given)
-    assert [(each["from_ms"], each["to_ms"], each["members"]) for each in found] == expected
+        found, kinds = page.evaluate(
+            """async ([intervals, groups]) => {
+                const { stretches, glance } = await import("./model.js");
+                return [intervals.map(stretches), groups.map((each) => glance(each).kind)];
+            }""",
+            [intervals, groups],
+        )
+    told = [[(each["from_ms"], each["to_ms"], each["members"]) for each in all_] for all_ in found]
+    assert told == [expected for _, expected in STRETCHES]
+    assert kinds == [expected for _, expected in GLANCES]
 
 
 # -- for everybody -------------------------------------------------------------------------------------------------
@@ -188,28 +214,21 @@ def test_split_brain_is_seen_at_a_glance(browser: Any) -> None:
         assert colour == "rgb(179, 38, 30)"
 
 
-@pytest.mark.parametrize(
-    ("deliverers", "kind"),
-    [
-        ([], "idle"),
-        ([None, None], "idle"),
-        ([("m1",), None], "idle"),
-        ([("m1",), ()], "notice"),
-        ([("m1",), ("m2",)], "good"),
-        ([("m1",), ("m1", "m2")], "alarm"),
-        ([(), ("m1", "m2")], "alarm"),
-    ],
-)
-def test_glance_says_the_worst(browser: Any, deliverers: list[Any], kind: str) -> None:
-    """None stands for a partition that nobody has had yet."""
-    partitions = [
-        m.Partition(name=f"t-{number}", deliverers=each or (), delivered=0 if each is None else 9)
-        for number, each in enumerate(deliverers)
-    ]
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any, forgotten: bool) -> None:
     now = example_at(RUNNING)
-    group = replace(now.groups[0], partitions=tuple(partitions), intervals=())
-    with served_game(replace(now, groups=(group,))) as game, opened(browser, game.address) as page:
-        assert page.locator(".glance").get_attribute("data-kind") == kind
+    ended = m.Interval(id=1, kind=m.IntervalKind.DELIVERING, member="m1", partition="t-0", from_ms=0, to_ms=5000)
+    group = replace(
+        now.groups[0],
+        partitions=(m.Partition(name="t-0", delivered=9),),
+        intervals=() if forgotten else (ended,),
+    )
+    with served_game(replace(now, at_ms=150_000, groups=(group,))) as game, opened(browser, game.address) as page:
+        gap, plot = page.locator("rect.gap").bounding_box(), page.locator(".lane-plot").bounding_box()
+        assert gap["x"] <= plot["x"]
+        assert gap["x"] + gap["width"] >= plot["x"] + plot["width"]
+        assert page.locator(".lane-plot .on-gap").text_content() == "nobody"
+        assert page.locator(".lane-nows .doubt").text_content() == "nobody"
 
 
 def test_lanes_of_both_designs_stand_side_by_side(browser: Any) -> None:
