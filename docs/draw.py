@@ -19,13 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comparison.exits import Exit
-from comparison.report.throughput import chart
+from comparison.report.drawing.members import styles
+from comparison.report.drawing.panel import Panel
+from comparison.report.drawing.picture import chart_picture
+from comparison.report.drawing.records import delivered
+from comparison.report.drawing.scale import scales
+from comparison.report.view.runs import read_views
 from docs import rebalance_table
 from docs.coordinator_tables import TABLES
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from comparison.report.view.model import RunView
 
 DOCS = Path(__file__).parent
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
@@ -45,6 +52,8 @@ FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "zookeeper-consumer": {"rebalance": rebalance_table.steps, "rebalance-options": rebalance_table.options},
     "coordinators": {},
 }
+#: Bars of a drawing.
+_MARKS = 1_000
 #: Seconds around a restart.
 RESTART = ("restart", 0.5, 5.0)
 
@@ -54,6 +63,7 @@ class Runs:
 
     def __init__(self, bundles: Sequence[Path]) -> None:
         self.results: list[dict[str, Any]] = []
+        self._bundles = bundles
         self._folders: dict[tuple[str, str], Path] = {}
         for bundle in bundles:
             for run in json.loads((bundle / "result.json").read_text())["runs"]:
@@ -62,6 +72,14 @@ class Runs:
 
     def folder(self, scenario: str, design: str) -> Path:
         return self._folders[scenario, design]
+
+    def views(self, scenario: str) -> list[RunView]:
+        """What is drawn of a scenario's runs, in the order of the designs."""
+        found = []
+        for bundle in self._bundles:
+            views = read_views(json.loads((bundle / "result.json").read_text()), bundle)
+            found += [view for view in views if view is not None and view.scenario == scenario]
+        return sorted(found, key=lambda view: DESIGN_NAMES.index(view.design))
 
     def window(self, scenario: str, design: str, change: str, before: float, after: float) -> tuple[object, ...]:
         """Seconds before and after the first change of that name."""
@@ -151,13 +169,12 @@ def _shown(tables: Sequence[str]) -> str:
 
 def stall(runs: Runs) -> str:
     """All designs' records over time while one member is slow."""
-    slow = [run for run in runs.results if run["scenario"] == "slow-member"]
-    picture = chart(sorted(slow, key=lambda run: DESIGN_NAMES.index(run["design"])))
-    assert picture is not None, "no member delivered anything"
-    opened, _, rest = picture.partition(">")
-    style = "text{font:11px sans-serif}.grid{stroke:#ddd}.base{stroke:#777}"
-    paper = f'<style>{style}</style><rect width="100%" height="100%" fill="#FFFFFF"/>'
-    (DOCS / "diagrams" / "stall.svg").write_text(f"{opened}>{paper}{rest}")
+    views = runs.views("slow-member")
+    axes = scales(views)
+    classes = styles(views)
+    chart = delivered([Panel(view, scale, classes, _MARKS) for view, scale in zip(views, axes, strict=True)])
+    assert chart is not None, "no member delivered anything"
+    (DOCS / "diagrams" / "stall.svg").write_text(chart_picture(chart, axes[0].length_ms))
     return "![records that the whole group delivers while one member is slow, by design](diagrams/stall.svg)"
 
 

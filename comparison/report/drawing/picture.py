@@ -1,4 +1,4 @@
-"""A run's lanes as one SVG file: the blocks of the report, below each other, with a title and a legend."""
+"""A run's lanes, or one chart, as an SVG file: the blocks of the report below each other, with a title and a legend."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comparison.report.drawing.blocks import Block
+    from comparison.report.drawing.chart import Chart, Entry
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import RunView
 
@@ -33,6 +34,9 @@ _LIGHT = {
     "edge": "#404040",
     "band": "#f6e7b0",
     "bad": "#b3261e",
+    "paper": "#ffffff",
+    "got": "#0072b2",
+    "again": "#c25a00",
 }
 _MEDIA = re.compile(r"@media [^{]*\{.*\}\n", re.MULTILINE)
 
@@ -72,7 +76,7 @@ def picture(view: RunView, scale: Scale, title: str) -> str:
             below=below,
             line=LINE,
             note=f"in each partition's lane: above, whom {view.authority} names; below, who delivers",
-            style=_style(),
+            style=_style("lanes.css"),
             colours=COLOURS,
         )
     )
@@ -99,8 +103,36 @@ def _legend(view: RunView, panel: Panel, gutter: int) -> Iterable[_Entry]:
         x += width
 
 
+def chart_picture(chart: Chart, length: int) -> str:
+    """The SVG text of a chart whose axis is so many milliseconds long."""
+    gutter = 80
+    legend: list[tuple[int, Entry]] = []
+    x = gutter
+    for entry in chart.legend:
+        legend.append((x, entry))
+        x += round(LETTER * len(entry.name)) + 44
+    below = TOP + chart.block.height + chart.axis.height + 8
+    return str(
+        render(
+            "drawing/chart.svg.j2",
+            title=chart.title,
+            note=chart.note,
+            width=WIDTH,
+            height=below + 2 * LINE + 6,
+            gutter=gutter,
+            plot_width=WIDTH - gutter - RIGHT,
+            blocks=list(_placed([chart.block, chart.axis])),
+            length=chart.length or length,
+            legend=legend,
+            below=below,
+            style=_style("lanes.css", "charts.css"),
+        )
+    )
+
+
 @cache
-def _style() -> Markup:
-    """The lanes' styles, ours, with colours instead of variables."""
-    text = _MEDIA.sub("", Path(__file__).with_name("lanes.css").read_text(encoding="utf-8"))
+def _style(*names: str) -> Markup:
+    """Our styles, with colours instead of variables."""
+    texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names]
+    text = _MEDIA.sub("", "".join(texts))
     return Markup(re.sub(r"var\(--(\w+)\)", lambda found: _LIGHT[found[1]], text))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from comparison.report.drawing.picture import WIDTH, picture
-from comparison.report.drawing.scale import Scale
-from comparison.report.view.model import Holding, Phase
+from comparison.report.drawing.members import styles
+from comparison.report.drawing.panel import Panel
+from comparison.report.drawing.picture import WIDTH, chart_picture, picture
+from comparison.report.drawing.records import delivered
+from comparison.report.drawing.scale import Scale, scales
+from comparison.report.view.model import Holding, Interval, Phase
 from tests.comparison.report.drawing.test_lanes import SPLIT, lane, view
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,3 +43,20 @@ def test_legend_of_many_members_takes_several_lines() -> None:
     assert len({places[member] for member in members}) == 24
     assert max(x for x, _ in places.values()) < WIDTH - 60
     assert places["join"][1] > places[members[-1]][1]
+
+
+def test_chart_is_whole_as_a_file_too() -> None:
+    run = view(
+        SPLIT,
+        design="<eager>",
+        course=tuple(
+            Interval(100 * n, 100 * n + 100, delivered=9 if n < 20 else 0, duplicates=0, undelivered=1, lag=1)
+            for n in range(40)
+        ),
+    )
+    (scale,) = scales([run])
+    chart = delivered([Panel(run, scale, styles([run]), 1_000)])
+    assert chart is not None
+    shown = chart_picture(chart, scale.length_ms)
+    assert "var(" not in shown
+    assert {"Records over time", "<eager>", "0 to 90", "nothing for 2.0 s", "while a fault lasts"} <= set(texts(shown))
