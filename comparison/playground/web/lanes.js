@@ -285,8 +285,11 @@ export class Lanes {
     const step = this.windowMs > 60_000 ? 30_000 : this.width < 320 ? 20_000 : 10_000, times = [];
     for (let at = Math.max(0, Math.ceil(left / step) * step); at <= nowMs; at += step) times.push(at);
     keyed(this.axis, times, String,
-      (at) => svg("text", { class: "at", y: this.height - 4 }, clock(at)),
-      (node, at) => put(node, "x", (at * scale).toFixed(1)));
+      (at) => svg("text", { class: "at" }, clock(at)),
+      (node, at) => {
+        put(node, "x", (at * scale).toFixed(1));
+        put(node, "y", this.height - 4);
+      });
   }
 
   // Each frame.

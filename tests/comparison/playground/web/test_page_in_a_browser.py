@@ -239,6 +239,25 @@ def test_lanes_of_both_designs_stand_side_by_side(browser: Any) -> None:
         assert plots[0]["x"] < plots[1]["x"]
 
 
+def test_times_stay_below_the_lanes_when_there_are_more_of_them(browser: Any) -> None:
+    with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
+        before = page.locator(".lane-plot").first.bounding_box()["height"]
+        game.change(m.PartitionChanged(design="zookeeper", partition=m.Partition(name="orders-6")))
+        waits_until(page, f"document.querySelector('.lane-plot').getBoundingClientRect().height > {before}")
+        times = column(page, "zookeeper").locator(".lane-plot .at").all()
+        assert len(times) > 2
+        assert len({each.get_attribute("y") for each in times}) == 1
+
+
+def test_long_feed_does_not_make_the_page_longer(browser: Any) -> None:
+    now = example_at(CUT)
+    feed = tuple(m.Sentence(id=n, at_ms=n, severity=m.Severity.NOTICE, text=f"sentence {n}") for n in range(200))
+    groups = tuple(replace(each, feed=feed) for each in now.groups)
+    with served_game(replace(now, groups=groups)) as game, opened(browser, game.address) as page:
+        size = page.evaluate("[document.documentElement.scrollHeight, document.body.getBoundingClientRect().bottom]")
+        assert size[0] <= size[1] + 1
+
+
 def test_table_says_the_same_as_the_lanes(browser: Any) -> None:
     with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
         page.get_by_text("As a table").first.click()
