@@ -1,0 +1,121 @@
+"""Every fault of the table, injected into a real group by a scenario that is composed of steps.
+
+Verify: each fault begins and ends in the trace, in the order of the steps, and the group comes through all of them.
+
+Setup: three ZooKeeper servers where their links or the quorum are at stake, otherwise one; two brokers, four members.
+
+Expectation: the run completes, so every record was delivered and committed in the end. What each design promises under
+faults is judged in the catalogue's scenarios.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.progress import RunProgress
+from comparison.scenarios.plan import catalogue
+from comparison.scenarios.plan.faults import FAULTS
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Steady
+from comparison.scenarios.run.experiments import Experiments, plan
+from kernel.trace.reader import read_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comparison.scenarios.plan.vocabulary import Step
+
+pytestmark = [pytest.mark.faults, pytest.mark.long]
+
+LINKS: tuple[Step, ...] = (
+    Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}),
+    Hold(1000),
+    Heal(),
+    Inject("cut", "owner->authority", {"ways": "in"}),
+    Hold(500),
+    Heal(),
+    Inject("half-open", "owner->authority"),
+    Hold(500),
+    Heal(),
+    Inject("close", "owner->data"),
+    Hold(500),
+    Heal(),
+    Inject("growing-delay", "coordinator->zookeeper", {"to_ms": 300, "within_ms": 600}),
+    Hold(800),
+)
+PROCESSES: tuple[Step, ...] = (
+    Inject("kill", "leader"),
+    Hold(1500),
+    Heal(),
+    Inject("freeze", "coordinator"),
+    Hold(500),
+    Heal(),
+    Inject("restart", "broker-2"),
+    Inject("quorum-loss", "ensemble"),
+    Hold(1000),
+    Heal(),
+    Inject("kill", "owner"),
+    Hold(1000),
+    Heal(),
+    Inject("slow-start", "m2", {"away_ms": 300}),
+    Inject("flap", "m3", {"times": 2, "every_ms": 300}),
+)
+SESSIONS: tuple[Step, ...] = (
+    Inject("expire", "owner"),
+    Hold(500),
+    Inject("expire", "members"),
+    Hold(1000),
+    Inject("set-data", "partition-0"),
+    Inject("stuck-record", "owner"),
+    Hold(500),
+    Heal(),
+    Inject("slow-record", "owner"),
+    Inject("slow", "m1"),
+    Hold(500),
+)
+
+
+def test_every_fault_is_among_them() -> None:
+    injected = {step.fault for step in (*LINKS, *PROCESSES, *SESSIONS) if isinstance(step, Inject)}
+    assert injected == set(FAULTS)
+
+
+@pytest.mark.parametrize(
+    ("steps", "servers", "design"),
+    [
+        pytest.param(LINKS, 3, "zookeeper", id="links-zookeeper"),
+        pytest.param(LINKS, 3, "eager", id="links-eager"),
+        pytest.param(PROCESSES, 3, "zookeeper", id="processes-zookeeper"),
+        pytest.param(PROCESSES, 3, "eager", id="processes-eager"),
+        pytest.param(SESSIONS, 1, "zookeeper", id="sessions-zookeeper"),
+    ],
+)
+def test_group_comes_through_injected_faults(
+    steps: tuple[Step, ...], servers: int, design: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Scenario(
+        name="mine",
+        symptom="?",
+        look_for=("!",),
+        steps=(Form(), Steady(), *steps),
+        defaults=Parameters(time_limit_s=240),
+        zookeeper_servers=servers,
+        brokers_min=2,
+    )
+    monkeypatch.setattr(catalogue, "CATALOGUE", MappingProxyType({**catalogue.CATALOGUE, "mine": mine}))
+    with RunProgress(1, quiet=True) as progress:
+        experiments = Experiments(
+            root=tmp_path, name="test", command=["pytest"], zookeeper="embedded", progress=progress
+        )
+        finished = experiments.perform(plan(["mine"], [design], {"seed": 5}))
+    (outcome,) = finished.outcomes
+    assert (outcome.outcome, outcome.error) == ("complete", "")
+    (run_dir,) = finished.run_dirs
+    events = read_trace(run_dir / "trace" / "runner.jsonl").events
+    begun = [event["fault"] for event in events if event["kind"] == "fault_started"]
+    assert begun == [step.fault for step in steps if isinstance(step, Inject)]
+    assert sorted(event["fault"] for event in events if event["kind"] == "fault_ended") == sorted(begun)
