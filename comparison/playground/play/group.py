@@ -17,7 +17,7 @@ from kernel.errors import RebalanceLabError, UserError
 from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from comparison.playground.messages import Limits
     from comparison.scenarios.plan.request import RunRequest
@@ -57,6 +57,7 @@ class PlayedGroup:
         self._stepped: set[str] = set()
         self._slow: set[str] = set()
         self._rounds = 0
+        self._is_measured = False
         self._settling: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._performers: Mapping[type[c.Command], Callable[[Any], Awaitable[None]]] = {
@@ -87,7 +88,6 @@ class PlayedGroup:
             await self.on_ready(changes)
             async with self._one_at_a_time:
                 await self._join(self.request.parameters.members)
-                changes.enter_stage("steady")
             self.is_ready = True
             while not self._stopping.is_set():
                 async with self._one_at_a_time:  # a process that is being started is not there yet
@@ -113,6 +113,7 @@ class PlayedGroup:
         async with self._one_at_a_time:
             if self._stopping.is_set():
                 raise Refused("the game is over")
+            self._measure()
             try:
                 await self._performers[type(command)](command)
             except Refused:
@@ -173,13 +174,15 @@ class PlayedGroup:
         assert self._links is not None, "not started"
         return self._links
 
-    def _begin(self, change: str, members: int, **detail: object) -> None:
-        """Trace that a change begins, and wait in the background until the group has settled after it."""
+    @contextlib.contextmanager
+    def _change(self, change: str, members: int, **detail: object) -> Iterator[None]:
+        """Trace a change that is made meanwhile, and wait in the background until the group has settled after it."""
         self._rounds += 1
         fields = {"change": change, "round": self._rounds, "members": members}
         self._running.tracer.emit("change_started", **fields, detail=detail)  # type: ignore[arg-type]  # none of them is member or stream
         if self._settling is not None:
             self._settling.cancel()
+        yield
         self._settling = asyncio.create_task(self._settle(fields))
 
     async def _settle(self, fields: Mapping[str, object]) -> None:
@@ -187,6 +190,13 @@ class PlayedGroup:
         with contextlib.suppress(RebalanceLabError):
             await self._members.until_settled(self.request.parameters.time_limit_s)
             self._running.tracer.emit("change_settled", **fields)  # type: ignore[arg-type]  # as above
+            self._measure()
+
+    def _measure(self) -> None:
+        """From now on the run is measured: the group has formed, or somebody plays already."""
+        if not self._is_measured:
+            self._is_measured = True
+            self._running.enter_stage("steady")
 
     def _fault(self, fault: str, place: str, **detail: object) -> None:
         target = self._members.process_at(place)
@@ -243,15 +253,17 @@ class PlayedGroup:
         """Start a process at a free place; one that is still leaving is waited for, within limits."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._members.child(self._members.process_at(place)).gone(), _GONE_S)
-        self._begin("join", self._members.present + 1, targets=[place])
-        await self._members.come_back(place)
+        with self._change("join", self._members.present + 1, targets=[place]):
+            await self._members.come_back(place)
 
     async def _leave(self, member: str, _: c.ActOnMember) -> None:
         process = self._undisturbed(member)
         self._undo(member)
-        self._begin("leave", self._members.present - 1, targets=[member])
-        self._members.leave(process)
-        self._in_background(self._gone(process))
+        with self._change("leave", self._members.present - 1, targets=[member]):
+            self._members.leave(process)
+        task = asyncio.create_task(self._gone(process))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     async def _gone(self, process: str) -> None:
         """Trace the end of a process that was asked to leave; kill it if it does not."""
@@ -266,10 +278,10 @@ class PlayedGroup:
     async def _kill(self, member: str, _: c.ActOnMember) -> None:
         process = self._occupied(member)
         self._undo(member, ended=True)
-        self._begin("crash", self._members.present - 1, targets=[member])
-        self._fault("kill", member)
-        await self._members.kill(process)
-        self._healed("kill", member)
+        with self._change("crash", self._members.present - 1, targets=[member]):
+            self._fault("kill", member)
+            await self._members.kill(process)
+            self._healed("kill", member)
 
     async def _freeze(self, member: str, _: c.ActOnMember) -> None:
         process = self._undisturbed(member)
@@ -340,8 +352,8 @@ class PlayedGroup:
         added = [f"m{number}" for number in range(first, first + count)]
         # One that joins is measured beside the model; the first ones, and several at once, are not.
         change = "form" if first == 1 else "join" if count == 1 else "grow"
-        self._begin(change, self._members.present + count, targets=added)
-        await self._members.add(count)
+        with self._change(change, self._members.present + count, targets=added):
+            await self._members.add(count)
 
     async def _add_partitions(self, command: c.AddPartitions) -> None:
         testbed = self._running.testbed
@@ -350,9 +362,9 @@ class PlayedGroup:
         if after > self._limits.partitions:
             raise Refused(f"there are {before} partitions, and {self._limits.partitions} at most")
         topic = testbed.request.parameters.topic_names[0]
-        self._begin("partition-increase", self._members.present, topic=topic, before=before, after=after)
-        self._members.view.grow(await testbed.grow_topic(topic, after))
-        self._running.tracer.emit("topic_wanted", topic=topic, wanted=after)
+        with self._change("partition-increase", self._members.present, topic=topic, before=before, after=after):
+            self._members.view.grow(await testbed.grow_topic(topic, after))
+            self._running.tracer.emit("topic_wanted", topic=topic, wanted=after)
 
     async def _set_rate(self, command: c.SetRate) -> None:
         if command.per_second > self._limits.rate:
@@ -385,8 +397,3 @@ class PlayedGroup:
         if command.member not in self._stepped:
             raise Refused(f"{command.member} does not go step by step")
         self._members.let_go(process)
-
-    def _in_background(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
