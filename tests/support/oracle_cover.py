@@ -12,6 +12,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import astuple
+
 from comparison.pipeline.measured import Coverage, FirstOverlap
 from tests.support.oracle_intervals import AUTHORITY, BELIEVED, DELIVERING, Groups, Interval, in_time, of, owner_of
 
@@ -156,7 +158,6 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
                 firsts.append(each)
     if not is_there:
         return None
-    first = min(firsts, key=lambda each: (each.low, each.high, each.key), default=None)
     return Coverage(
         held=held,
         gap=sum(gaps),
@@ -164,7 +165,7 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
         doubled=doubled,
         doubled_longest=max(longest, default=None),
         unsettled_until=max(unsettled, default=None),
-        doubled_first=first.as_first() if first is not None else None,
+        doubled_first=min((each.as_first() for each in firsts), key=astuple, default=None),
     )
 
 
@@ -216,7 +217,6 @@ def coverage_by_number(events: list[Event], view: str) -> Coverage | None:
             if times != 1 and number in wanted:
                 unsettled.append(number + 1)
     firsts = [Overlap(key, run[0], run[-1] + 1, tuple(delivered[key][run[0]])) for key, run in _runs_of(twice)]
-    first = min(firsts, key=lambda each: (each.low, each.high, each.key), default=None)
     return Coverage(
         held=held,
         gap=len(gaps),
@@ -224,7 +224,7 @@ def coverage_by_number(events: list[Event], view: str) -> Coverage | None:
         doubled=doubled,
         doubled_longest=max((len(run) for _, run in _runs_of(twice)), default=None),
         unsettled_until=max(unsettled, default=None),
-        doubled_first=first.as_first() if first is not None else None,
+        doubled_first=min((each.as_first() for each in firsts), key=astuple, default=None),
     )
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from comparison.pipeline.measured import Coverage, FirstOverlap
 from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts, total
@@ -195,12 +196,16 @@ def _first(
     if not len(rows):
         return None
     places = [(int(overlaps.lows[row]), int(overlaps.highs[row]), int(overlaps.keys[row])) for row in rows.tolist()]
-    low, high, key = min(places, key=lambda place: (place[0], place[1], keys[place[2]]))
+    low, high, (topic, partition) = min((low, high, keys[key][1:]) for low, high, key in places)
     assert held.owners is not None
-    there = (held.keys == key) & (held.lows <= low) & (held.highs > low)
-    names = sorted({owners[number] for number in held.owners[there].tolist()})
-    _, topic, partition = keys[key]
-    return FirstOverlap(low=low, high=high, topic=topic, partition=partition, owner=names[0], other=names[-1])
+    there = (held.lows <= low) & (held.highs > low)
+    found = []
+    for _, _, key in (place for place in places if (*place[:2], keys[place[2]][1:]) == (low, high, (topic, partition))):
+        names = sorted({owners[number] for number in held.owners[there & (held.keys == key)].tolist()})
+        found.append(
+            FirstOverlap(low=low, high=high, topic=topic, partition=partition, owner=names[0], other=names[-1])
+        )
+    return min(found, key=astuple)
 
 
 def segment_table(view: str, segments: Segments, overlaps: Overlaps, keys: Sequence[Key]) -> pa.Table:
@@ -248,9 +253,7 @@ def _sum(one: Coverage, other: Coverage) -> Coverage:
         doubled=one.doubled + other.doubled,
         doubled_longest=_larger(one.doubled_longest, other.doubled_longest),
         unsettled_until=_larger(one.unsettled_until, other.unsettled_until),
-        doubled_first=min(
-            firsts, key=lambda first: (first.low, first.high, first.topic, first.partition), default=None
-        ),
+        doubled_first=min(firsts, key=astuple, default=None),
     )
 
 
