@@ -44,7 +44,7 @@ def take(address: str) -> None:
             page.locator(f'[data-design="{design}"] .glance[data-kind="good"]').wait_for()
         page.get_by_label("Lanes show").select_option("30 s")
         page.wait_for_timeout(1000 * BEFORE_S)
-        page.get_by_role("button", name="Cut off m2").first.click()
+        page.get_by_role("button", name="Cut off: m2").first.click()
         page.locator('.glance[data-kind="alarm"]').wait_for()
         page.wait_for_timeout(1000 * AFTER_S)
         page.locator("#said").evaluate("(each) => each.remove()")

@@ -59,7 +59,7 @@ Examples:
     type=click.IntRange(1, 60),
     default=10,
     show_default=True,
-    help="Stop after so many minutes without a page that watches.",
+    help="Stop after this many minutes with no page open.",
 )
 @click.option(
     "-o",
@@ -73,7 +73,7 @@ def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any)
     """Watch groups of consumers on a local page, and play against them.
 
     Every design gets a ZooKeeper, brokers and members of its own, as in a run. The page can start, stop, freeze, kill,
-    cut off and slow down members. Stop it there to have what was played analysed; Ctrl-C ends it at once.
+    cut off and slow down members. Stop the game on the page to have it analysed; Ctrl-C ends it at once.
     """
     root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
@@ -91,7 +91,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         except OSError as error:
             raise EnvironmentFault(f"{HOST}:{port} cannot be used: {error.strerror}; choose another --port") from error
         click.echo(served.address)
-        click.echo("open it in a browser on this machine; Ctrl-C ends the game without its analysis", err=True)
+        click.echo("open it in a browser on this machine; Ctrl-C ends the game without analysing it", err=True)
         if opens:
             await asyncio.to_thread(webbrowser.open, served.address)
         last = await game.run(prepared.provenance, lambda: _analysed(bundle), interrupted)
@@ -99,7 +99,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
             click.echo(last.reason, err=True)
             return Exit.AS_EXPECTED
         if last.status is Status.ENDED:
-            click.echo(f"the page shows it for {LINGER_S / 60:g} more minutes; Ctrl-C ends that", err=True)
+            click.echo(f"the page stays up for {LINGER_S / 60:g} more minutes; Ctrl-C closes it", err=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(interrupted.wait(), LINGER_S)
             return Exit.AS_EXPECTED

@@ -179,7 +179,7 @@ def _taken_over(write: _Writer, design: str, *, two: bool) -> Iterator[m.AnyChan
         yield write.opened(design, m.IntervalKind.DELIVERING, "m1", 15_100, partition)
         yield _partition(design, partition, "m1", ("m1", "m2") if two else ("m1",))
     text = (
-        "m2 is cut off, but still delivers orders-2: two consumers deliver it"
+        "m2 is cut off, but still delivers orders-2: two members deliver it"
         if two
         else "orders-2 was unowned for 0.3 s: m2 released it before m1 had it"
     )

@@ -127,9 +127,9 @@ def _handed_over(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]
         else f"for up to {seconds(longest)}"
     )
     if facts[0].why != RELEASED:
-        return severity, f"{old} {facts[0].why}: nobody delivered {names} {for_}, until {new} took {them} over"
+        return severity, f"{old} {facts[0].why}: nobody delivered {names} {for_}, until {new} took over"
     if coordinated:
-        return severity, f"{old} gave up {names} before {new} took {them} up: nobody delivered {them} {for_}"
+        return severity, f"{old} revoked {names} before {new} was assigned {them}: nobody delivered {them} {for_}"
     return severity, f"{old} released {names} before {new} had claimed {them}: unowned {for_}"
 
 
@@ -141,7 +141,7 @@ def _stopped(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
     up_to = "" if len(facts) == 1 else "up to "
     return (
         severity,
-        f"{members} stopped {names} and took {them} up again: nobody delivered {them} for {up_to}{seconds(longest)}",
+        f"{members} stopped and resumed {names}: nobody delivered {them} for {up_to}{seconds(longest)}",
     )
 
 
@@ -150,7 +150,7 @@ def _nobody(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
     old, why = facts[0].members[0], facts[0].why
     if why == RELEASED:
         why = f"released {them}"
-    return m.Severity.NOTICE, f"nobody delivers {names} since {old} {why}"
+    return m.Severity.NOTICE, f"nobody has delivered {names} since {old} {why}"
 
 
 def _two(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
@@ -160,7 +160,7 @@ def _two(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
     if ended:
         return m.Severity.NOTICE, f"{listed(who)} {_both(who)} had {names} for {seconds(max(ended))}"
     if why:
-        return m.Severity.ALARM, f"{why} is cut off, but still delivers {names}: two consumers deliver {them}"
+        return m.Severity.ALARM, f"{why} is cut off, but still delivers {names}: two members deliver {them}"
     return m.Severity.ALARM, f"{listed(who)} {_both(who)} deliver {names}"
 
 
@@ -171,7 +171,7 @@ def _both(members: tuple[str, ...]) -> str:
 def _one_again(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
     names, _them = _partitions(facts)
     longest = max(fact.number for fact in facts)
-    return m.Severity.INFO, f"{names}: one consumer again, after {seconds(longest)} with two"
+    return m.Severity.INFO, f"{names}: one member again, after {seconds(longest)} with two"
 
 
 def _moved_back(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
@@ -210,10 +210,12 @@ def _rebalancing(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
 
 
 def _conflict(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
-    members = listed(member for fact in facts for member in fact.members)
+    found = {member for fact in facts for member in fact.members}
+    members = listed(found)
     if coordinated:
-        return m.Severity.INFO, f"the group changed while {members} joined: once more"
-    return m.Severity.INFO, f"{members} found a partition still claimed by another, and will try again after a pause"
+        joining = "was joining: it joins again" if len(found) == 1 else "were joining: they join again"
+        return m.Severity.INFO, f"the group changed while {members} {joining}"
+    return m.Severity.INFO, f"{members} found a partition still claimed by another member; retrying after a backoff"
 
 
 def _of_members(
@@ -232,7 +234,7 @@ _OF_ALL_MEMBERS = frozenset({"woken", "rebalancing", "left", "conflict", "stoppe
 
 WORDS: Mapping[str, Callable[[list[Fact], bool], tuple[m.Severity, str]]] = {
     "handed over": _handed_over,  # members: old, new; why: released, or how the old one was lost; number: ms
-    "stopped": _stopped,  # by the same member, who took it up again
+    "stopped": _stopped,  # by the same member, which resumed it
     "nobody": _nobody,  # members: old; why: as above
     "two": _two,  # members: those who deliver; why: the one that is cut off, if any; number: ms, if it is over already
     "one again": _one_again,  # number: ms

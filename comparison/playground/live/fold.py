@@ -134,7 +134,7 @@ class GroupFold:
         rate = event["rate"]
         assert isinstance(rate, int)
         if rate != self._rate:
-            self._feed.say(int(at_ms), m.Severity.ACT, f"now {counted(rate, 'record')} a second are produced")
+            self._feed.say(int(at_ms), m.Severity.ACT, f"the producer now sends {counted(rate, 'record')}/s")
         self._rate = rate
 
     def records_acked(self, _at_ms: float, event: Event) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FAULTS = {
     "freeze": ("{target} is frozen", "{target} continues"),
     "cut": ("{target} is cut off from {authority}", "{target} reaches {authority} again"),
-    "slow": ("{target} is slow: it spends {delay_ms} ms on each record", "{target} is as fast as before"),
+    "slow": ("{target} is slow: it spends {delay_ms} ms on each record", "{target} is back to full speed"),
     "step": ("{target} waits before each ZooKeeper operation", "{target} no longer waits"),
 }
 #: How a process ended, in the feed and as a member's `ended`.
@@ -161,7 +161,7 @@ class Roster:
             )
         elif event["change"] == "partition-increase":
             more = int(about.get("after", 0)) - int(about.get("before", 0))
-            text = f"{counted(more, 'partition')} {'is' if more == 1 else 'are'} added: {about.get('after')} now"
+            text = f"{counted(more, 'partition')} added: {about.get('after')} now"
             self._feed.say(int(at_ms), m.Severity.ACT, text)
 
     # -- members ----------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class LabGame:
             return c.Answer(accepted=True)
         unknown = [design for design in command.designs if design not in self._played]
         if unknown:
-            return c.Answer(accepted=False, reason=f"{unknown[0]} is not played")
+            return c.Answer(accepted=False, reason=f"{unknown[0]} is not part of this game")
         groups = [self._played[design] for design in command.designs or self._played]
         refusals = await asyncio.gather(*(_refusal(group, command) for group in groups))
         reasons = [
@@ -197,7 +197,7 @@ class LabGame:
                     self.is_abandoned = True
                     self.stop(f"nobody has watched for {self._idle_s / 60:g} minutes")
                 elif self.snapshot().at_ms > (GAME_S_MAX - _STOP_BEFORE_S) * 1000:
-                    self.stop("a game takes an hour at most")
+                    self.stop(f"a game takes {(GAME_S_MAX - _STOP_BEFORE_S) / 60:g} minutes at most")
             elif self.snapshot().status is m.Status.STARTING and all(each.is_ready for each in self._played.values()):
                 self._enter(m.Status.RUNNING)
 

@@ -344,7 +344,7 @@ class PlayedGroup:
     async def _add_members(self, command: c.AddMembers) -> None:
         room = self._limits.members - len(self._members.places)
         if command.count > room:
-            raise Refused(f"there are {len(self._members.places)} members, and {self._limits.members} at most")
+            raise Refused(f"the group has {len(self._members.places)} members; the maximum is {self._limits.members}")
         await self._join(command.count)
 
     async def _join(self, count: int) -> None:
@@ -360,7 +360,7 @@ class PlayedGroup:
         before = len(testbed.partitions)
         after = before + command.count
         if after > self._limits.partitions:
-            raise Refused(f"there are {before} partitions, and {self._limits.partitions} at most")
+            raise Refused(f"the topic has {before} partitions; the maximum is {self._limits.partitions}")
         topic = testbed.request.parameters.topic_names[0]
         with self._change("partition-increase", self._members.present, topic=topic, before=before, after=after):
             self._members.view.grow(await testbed.grow_topic(topic, after))
@@ -368,7 +368,7 @@ class PlayedGroup:
 
     async def _set_rate(self, command: c.SetRate) -> None:
         if command.per_second > self._limits.rate:
-            raise Refused(f"{self._limits.rate} records a second are the most")
+            raise Refused(f"at most {self._limits.rate} records a second")
         self._running.testbed.load.rate = command.per_second
         self.on_rate(command.per_second)
 
@@ -376,7 +376,7 @@ class PlayedGroup:
 
     async def _set_stepping(self, command: c.SetStepping) -> None:
         if self.design.name != ZOOKEEPER:
-            raise Refused(f"only members of {ZOOKEEPER} go step by step: in {self.design.name} the coordinator decides")
+            raise Refused(f"only {ZOOKEEPER} members have a step mode: in {self.design.name} the coordinator decides")
         process = self._undisturbed(command.member)
         if command.on == (command.member in self._stepped):
             return
@@ -395,5 +395,5 @@ class PlayedGroup:
     async def _let_go(self, command: c.LetGo) -> None:
         process = self._occupied(command.member)
         if command.member not in self._stepped:
-            raise Refused(f"{command.member} does not go step by step")
+            raise Refused(f"{command.member} is not in step mode: press Step first")
         self._members.let_go(process)

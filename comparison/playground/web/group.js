@@ -11,13 +11,13 @@ import { Tree } from "./tree.js";
 
 const COUNTERS = {
   notifications: ["notifications", "watch events that members received"],
-  reads: ["reads", "ZooKeeper operations of members that read"],
-  writes: ["writes", "ZooKeeper operations of members that change something"],
-  requests: ["requests", "answers of brokers to members, without fetches"],
+  reads: ["reads", "members' ZooKeeper reads"],
+  writes: ["writes", "members' ZooKeeper writes"],
+  requests: ["requests", "members' requests that brokers answered, fetches not counted"],
   rebalances: ["rebalances", "completed by members"],
   two_delivering_ms: ["two delivering", "partition-seconds with two or more deliverers"],
   unowned_ms: ["unowned", "partition-seconds that nobody delivered"],
-  moved_back: ["moved back", "accepted commits of a smaller offset than the one before"],
+  moved_back: ["moved back", "accepted commits that moved an offset back"],
   refused: ["refused", "commits that the authority refused"],
   duplicates: ["duplicates", "records delivered again"],
   delivered: ["delivered", "records delivered, the duplicates included"],
@@ -60,7 +60,7 @@ export class GroupColumn {
       alarm: () => `⚠ Split brain: ${several(seen.twice.length, "partition")} delivered by two members: ${list(seen.twice, named)}`,
       notice: () => `▨ ${several(seen.unowned.length, "partition")} delivered by nobody: ${list(seen.unowned, (each) => each.name)}`,
       good: () => `✓ Each of ${several(group.partitions.length, "partition")} is delivered by one member`,
-      idle: () => "The group forms",
+      idle: () => "The group is forming",
     };
     say(this.glance, texts[seen.kind]());
   }

@@ -175,9 +175,9 @@ export class Lanes {
     });
     for (const each of found) {
       if (each.members.length < 2) continue;
-      const who = each.members.join(" + ");
-      this.bar(each, below - 1, height + 2, "frame", "", `${who} deliver at once`);
-      this.bar(each, below + height, STRIP, "both", hasRoom ? [`two deliver: ${who}`, who] : who, `${who} deliver at once`);
+      const who = each.members.join(" + "), says = `${who} ${each.members.length > 2 ? "all" : "both"} deliver`;
+      this.bar(each, below - 1, height + 2, "frame", "", says);
+      this.bar(each, below + height, STRIP, "both", hasRoom ? [`two deliver: ${who}`, who] : who, says);
     }
   }
 

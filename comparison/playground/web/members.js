@@ -102,8 +102,8 @@ export class Members {
   about(member) {
     if (member.state === "ended") return "delivers nothing";
     const what = member.delivers.length ? `owns ${member.delivers.join(", ")}` : "owns nothing";
-    return what + (member.rebalancing ? `; rebalances: ${member.rebalancing}` : "")
-      + (member.delay_ms ? `; ${member.delay_ms} ms a record` : "");
+    return what + (member.rebalancing ? `; rebalancing: ${member.rebalancing}` : "")
+      + (member.delay_ms ? `; ${member.delay_ms} ms per record` : "");
   }
 
   showButton(button, labels, member) {
@@ -113,7 +113,7 @@ export class Members {
     say(button, label);
     button.dataset.action = action;
     put(button, "aria-disabled", String(!can.includes(action)));
-    put(button, "aria-label", `${label} ${member.name} in ${this.toWhom(this.design)}`);
+    put(button, "aria-label", `${label}: ${member.name} in ${this.toWhom(this.design)}`);
   }
 
   canStep(member) {

@@ -7,7 +7,7 @@ export class Steps {
     this.design = group.design;
     this.give = give;
     this.waiting = html("ul", { class: "waiting" });
-    this.empty = html("p", { class: "faint" }, "Press “Step” at a member: it then waits before each of its ZooKeeper operations, until you let it go.");
+    this.empty = html("p", { class: "faint" }, "Press “Step” on a member: from then on it waits before each of its ZooKeeper operations, until you let it go.");
     this.rows = html("tbody");
     this.root = html("section", { class: "steps", "data-part": "steps" }, html("h3", {}, "Step by step"), this.empty, this.waiting,
       html("details", {}, html("summary", {}, "The table of a rebalance"), html("div", { class: "scroll", tabindex: 0, role: "region",
@@ -23,7 +23,7 @@ export class Steps {
     const before = this.waiting.children.length;
     keyed(this.waiting, order, (each) => each.member, (each) => this.item(each), (node, each) => {
       say(node.querySelector(".operation"), `${each.operation} ${each.path}`);
-      say(node.querySelector(".row-of"), (each.step ? ` (${each.step})` : "") + (each.behind ? `, ${several(each.behind, "operation")} behind it` : ""));
+      say(node.querySelector(".row-of"), (each.step ? ` (${each.step})` : "") + (each.behind ? `, ${several(each.behind, "more operation")} queued` : ""));
       say(node.querySelector("kbd"), each.member === this.first ? "n" : "");
     });
     if (!before && order.length) this.details.open = true;

@@ -49,9 +49,9 @@ def test_a_member_that_is_cut_off_but_delivers_is_an_alarm_and_counted() -> None
     scene.at(6000).healed("cut", "m2").owns("m2", kind="partitions_lost").later()
     assert scene.told == [
         "m2 is cut off from ZooKeeper",
-        "m2 is cut off, but still delivers orders-2: two consumers deliver it",
+        "m2 is cut off, but still delivers orders-2: two members deliver it",
         "m2 reaches ZooKeeper again",
-        "orders-2: one consumer again, after 2.0 s with two",
+        "orders-2: one member again, after 2.0 s with two",
     ]
     alarm = scene.group.feed[1]
     assert (alarm.severity, alarm.partition, alarm.members) == (m.Severity.ALARM, "orders-2", ("m1", "m2"))
@@ -64,7 +64,7 @@ def test_a_handover_tells_for_how_long_nobody_delivered() -> None:
     assert scene.later().told == ["m1 released orders-1 before m2 had claimed it: unowned for 0.2 s"]
     assert scene.group.counters.unowned_ms == 200
     scene = two_members("eager").at(1000).owns("m1", 0, kind="partitions_revoked").at(1200).owns("m2", 1, 2)
-    assert scene.later().told == ["m1 gave up orders-1 before m2 took it up: nobody delivered it for 0.2 s"]
+    assert scene.later().told == ["m1 revoked orders-1 before m2 was assigned it: nobody delivered it for 0.2 s"]
 
 
 def test_a_partition_that_is_taken_up_before_it_was_given_up_is_told_too() -> None:
@@ -77,8 +77,7 @@ def test_everyone_who_stops_and_goes_on_is_told_in_one_sentence() -> None:
     scene = two_members("eager").at(1000).owns("m1", kind="partitions_revoked").owns("m2", kind="partitions_revoked")
     scene.at(1600).owns("m1", 0, 1).owns("m2", 2)
     assert scene.later().told == [
-        "m1 and m2 stopped orders-0, orders-1 and orders-2 and took them up again: "
-        "nobody delivered them for up to 0.6 s"
+        "m1 and m2 stopped and resumed orders-0, orders-1 and orders-2: nobody delivered them for up to 0.6 s"
     ]
 
 
@@ -86,10 +85,10 @@ def test_a_killed_member_is_missed_after_a_second_and_its_start_is_another_proce
     scene = two_members("eager").at(1000).ended("m2", "kill")
     scene.at(2100).drain()
     scene.later(500)
-    assert scene.told == ["m2 was killed", "nobody delivers orders-2 since m2 was killed"]
+    assert scene.told == ["m2 was killed", "nobody has delivered orders-2 since m2 was killed"]
     assert (scene.shown("m2").state, scene.shown("m2").ended) == (m.MemberState.ENDED, "killed")
     scene.at(4000).owns("m1", 0, 1, 2).later()
-    assert scene.told[-1] == "m2 was killed: nobody delivered orders-2 for 3.0 s, until m1 took it over"
+    assert scene.told[-1] == "m2 was killed: nobody delivered orders-2 for 3.0 s, until m1 took over"
     scene.at(7000).member("m2.2").drain()
     assert (scene.shown("m2").process, scene.shown("m2").state) == ("m2.2", m.MemberState.RUNNING)
     assert scene.at(7100).ended("m2", "kill").drain() == [], "the end of an earlier process changes nothing"
@@ -204,7 +203,7 @@ def test_phases_are_lanes_of_their_member() -> None:
     scene.at(150).event("phase_entered", "m1", phase="claim", attempt=1)
     scene.at(190).event("attempt_ended", "m1", attempt=1, outcome="conflict").later()
     assert scene.lanes(m.IntervalKind.PHASE) == [("m1", "join", 100, 150), ("m1", "claim", 150, 190)]
-    assert scene.told == ["m1 found a partition still claimed by another, and will try again after a pause"]
+    assert scene.told == ["m1 found a partition still claimed by another member; retrying after a backoff"]
 
 
 def test_what_is_done_by_hand_is_told() -> None:
@@ -216,8 +215,8 @@ def test_what_is_done_by_hand_is_told() -> None:
     assert scene.told == [
         "m3 and m4 are started",
         "m1 is asked to leave",
-        "1 partition is added: 7 now",
-        "now 300 records a second are produced",
+        "1 partition added: 7 now",
+        "the producer now sends 300 records/s",
     ]
     assert scene.group.rate == 300
 

@@ -42,7 +42,7 @@ def test_a_split_brain_is_played_in_two_designs_and_only_one_of_them_has_two_con
         assert await player.act("cut", "m2") == ""
         assert "heal it first" in await player.act("freeze", "m2")
         await player.until(
-            lambda: any("two consumers deliver" in text for text in player.told("zookeeper")), "two to deliver"
+            lambda: any("two members deliver" in text for text in player.told("zookeeper")), "two to deliver"
         )
         await player.until(lambda: "m2" not in player.group("eager").coordinator.members, "eager to do without m2")
         assert player.member("zookeeper", "m2").state is m.MemberState.CUT
@@ -77,7 +77,7 @@ def test_members_and_partitions_come_and_go(tmp_path: Path) -> None:
         assert await player.send(c.SetRate(per_second=200)) == ""
         await player.until(lambda: len(player.group("cooperative").partitions) == 4, "the new partition")
         await player.settled()
-        assert await player.send(c.SetRate(per_second=5000)) == "1000 records a second are the most"
+        assert await player.send(c.SetRate(per_second=5000)) == "at most 1000 records a second"
         assert await player.act("kill", "m1") == ""
         assert await player.act("kill", "m1") == "m1 has ended: start it first"
         assert await player.act("leave", "m3") == ""
@@ -112,7 +112,7 @@ def test_a_member_goes_through_a_rebalance_step_by_step(tmp_path: Path) -> None:
 
         await player.running()
         await player.settled()
-        assert await player.send(c.LetGo(member="m1")) == "m1 does not go step by step"
+        assert await player.send(c.LetGo(member="m1")) == "m1 is not in step mode: press Step first"
         assert await player.send(c.SetStepping(member="m1", on=True)) == ""
         assert await player.send(c.AddMembers(count=1)) == ""
         rows = []
@@ -163,7 +163,7 @@ def test_a_broker_that_dies_fails_the_game_and_ends_the_other_design(tmp_path: P
 def test_an_interrupted_game_keeps_its_traces(tmp_path: Path) -> None:
     async def script(player: Player) -> None:
         await player.running()
-        assert await player.send(c.AddPartitions(count=6)) == "there are 20 partitions, and 24 at most"
+        assert await player.send(c.AddPartitions(count=6)) == "the topic has 20 partitions; the maximum is 24"
         assert await player.act("freeze", "m1") == ""
         player.interrupted.set()
 

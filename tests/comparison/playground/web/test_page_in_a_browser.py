@@ -158,7 +158,7 @@ def test_lanes_move_by_themselves_until_they_are_held(browser: Any) -> None:
         waits_until(page, "document.querySelector('.lane-plot > g').hasAttribute('transform')")
         waits_until(page, f"document.querySelector('.lane-plot > g').getAttribute('transform') !== '{left_of(page)}'")
         page.keyboard.press("h")
-        assert page.get_by_role("button", name="Hold the picture", pressed=True).is_visible()
+        assert page.get_by_role("button", name="Pause the lanes", pressed=True).is_visible()
         held = left_of(page)
         game.change(after_ms=1000)
         page.evaluate("new Promise((done) => setTimeout(done, 0))")
@@ -310,10 +310,10 @@ def test_feed_is_a_log_with_the_newest_first(browser: Any) -> None:
         log = page.get_by_role("log", name="What happens in zookeeper")
         assert log.get_attribute("aria-live") == "polite"
         assert log.locator("p").count() == 2
-        said = m.Sentence(id=999, at_ms=65_000, severity=m.Severity.ALARM, text="two consumers deliver orders-2")
+        said = m.Sentence(id=999, at_ms=65_000, severity=m.Severity.ALARM, text="two members deliver orders-2")
         game.change(m.Said(design="zookeeper", sentence=said))
-        log.get_by_text("two consumers deliver").wait_for()
-        assert log.locator("p").first.text_content() == "1:05⚠alarm: two consumers deliver orders-2"
+        log.get_by_text("two members deliver").wait_for()
+        assert log.locator("p").first.text_content() == "1:05⚠alarm: two members deliver orders-2"
 
 
 def test_member_that_joins_gets_a_card_and_one_that_ends_keeps_it(browser: Any) -> None:

@@ -88,12 +88,12 @@ def test_a_card_offers_what_can_be_done_in_its_members_state(browser: Any, state
 
 def test_what_cannot_be_done_now_does_nothing_and_keeps_the_focus(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        freeze = card(page, "eager", "m2").get_by_role("button", name="Freeze m2")
+        freeze = card(page, "eager", "m2").get_by_role("button", name="Freeze: m2")
         freeze.focus()
         page.keyboard.press("Enter")
         sent(game, c.ActOnMember(action=Action.FREEZE, member="m2"))
         game.change(m.MemberChanged(design="eager", member=m.Member(name="m2", process="m2", state=State.FROZEN)))
-        card(page, "eager", "m2").get_by_role("button", name="Continue m2").wait_for()
+        card(page, "eager", "m2").get_by_role("button", name="Continue: m2").wait_for()
         assert page.evaluate("document.activeElement.textContent") == "Continue"
         page.keyboard.press("Shift+Tab")
         page.keyboard.press("Shift+Tab")
@@ -108,7 +108,7 @@ def test_slow_member_gets_its_full_speed_back(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         slow = m.Member(name="m1", process="m1", state=State.RUNNING, delay_ms=200)
         game.change(m.MemberChanged(design="eager", member=slow))
-        card(page, "eager", "m1").get_by_role("button", name="Full speed m1").click()
+        card(page, "eager", "m1").get_by_role("button", name="Full speed: m1").click()
         sent(game, c.ActOnMember(action=Action.SLOW, member="m1", delay_ms=0))
 
 
@@ -116,14 +116,14 @@ def test_slow_member_gets_its_full_speed_back(browser: Any) -> None:
 def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any, how: str) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         kill = card(page, "eager", "m2").get_by_role("button", name="Kill")
-        assert kill.get_attribute("aria-label") == "Kill m2 in zookeeper and eager"
+        assert kill.get_attribute("aria-label") == "Kill: m2 in zookeeper and eager"
         kill.click()
         sent(game, c.ActOnMember(action=Action.KILL, member="m2"))
         if how == "key":
             page.keyboard.press("b")
         else:
             page.get_by_label("its own column alone").check()
-        column(page, "eager").get_by_role("button", name="Kill m2 in eager").click()
+        column(page, "eager").get_by_role("button", name="Kill: m2 in eager").click()
         sent(game, c.ActOnMember(action=Action.KILL, member="m2", designs=("eager",)))
 
 
@@ -174,12 +174,12 @@ def test_refusal_is_said_in_the_games_words(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         said = page.locator("#said")
         game.game.answers = [
-            c.Answer(accepted=False, reason="there are 12 members, and 12 at most"),
+            c.Answer(accepted=False, reason="the group has 12 members; the maximum is 12"),
             c.Answer(accepted=True, reason="eager: m2 is frozen"),
         ]
         add = column(page, "eager").get_by_role("button", name="Add one")
         add.click()
-        said.get_by_text("Refused: add one member. there are 12 members, and 12 at most").wait_for()
+        said.get_by_text("Refused: add one member. the group has 12 members; the maximum is 12").wait_for()
         assert said.get_attribute("role") == "status"
         add.click()
         said.get_by_text("Sent: add one member. eager: m2 is frozen").wait_for()
@@ -207,7 +207,7 @@ def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> 
         )
         steps = column(page, "zookeeper").locator(".steps")
         steps.get_by_text(
-            "m3 waits before delete /consumers/lab/owners/orders/4 (R5), 1 operation behind it"
+            "m3 waits before delete /consumers/lab/owners/orders/4 (R5), 1 more operation queued"
         ).wait_for()
         assert steps.locator('[aria-current="step"]').locator("th").text_content() == "R5"
         assert steps.locator('[aria-current="step"]').is_visible()
@@ -274,7 +274,7 @@ def test_restart_in_a_tour_starts_the_member_when_it_has_ended_everywhere(browse
             assert game.game.commands == []
             ended = m.Member(name="m2", process="m2", state=State.ENDED, ended="left")
             game.change(m.MemberChanged(design=design, member=ended))
-            card(page, design, "m2").get_by_role("button", name="Start m2").wait_for()
+            card(page, design, "m2").get_by_role("button", name="Start: m2").wait_for()
         sent(game, c.ActOnMember(action=Action.START, member="m2"))
 
 
@@ -305,7 +305,7 @@ def test_refused_step_of_a_tour_waits_for_nothing(browser: Any) -> None:
 def test_game_is_stopped_only_after_a_question(browser: Any) -> None:
     with served_game(example_at(HEALED)) as game, opened(browser, game.address) as page:
         stop = page.get_by_role("button", name="Stop and analyse")
-        for answer in ("Go on playing", "Stop and analyse"):
+        for answer in ("Keep playing", "Stop and analyse"):
             stop.click()
             page.get_by_role("dialog").get_by_role("button", name=answer).click()
         stop.click()
