@@ -36,7 +36,7 @@ def barrier(panels: Sequence[Panel]) -> Chart | None:
     return Chart(
         kind="barrier",
         title="Who waited for whom",
-        note="In a rebalance every member waits until the last one has joined. A lane a member.",
+        note="In a rebalance every member waits until the last one has joined. One lane per member.",
         block=block,
         axis=axis(panels[0], TICKS_FEW),
         legend=[Entry("joined, and waits for the last", "wait", "bar"), Entry("the others wait for it", "late", "bar")],

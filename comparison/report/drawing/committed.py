@@ -43,7 +43,7 @@ def committed(panels: Sequence[Panel]) -> Chart | None:
         legend=[
             Entry("committed offset", "line at", "line"),
             Entry("accepted", "ok", "tick"),
-            Entry("accepted from another than the owner", "stale", "tick"),
+            Entry("accepted from a non-owner", "stale", "tick"),
             Entry("refused", "no", "×"),
             Entry("moved back", "back", "▼"),
         ],

@@ -127,7 +127,8 @@ def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, la
     for each in overlaps:
         from_, until = scale.share(each.from_ms), scale.share(each.until_ms)
         who = " + ".join(each.members) if len(each.members) > 1 else "two members"
-        hint = f"{lane}: {who} deliver at once for {each.length_ms / 1000:.2f} s"
+        all_ = {0: "", 1: "", 2: " both"}.get(len(each.members), " all")
+        hint = f"{lane}: {who}{all_} deliver for {each.length_ms / 1000:.2f} s"
         place = {"x": f"{100 * from_:.3f}%", "width": f"{100 * (until - from_):.3f}%"}
         yield Shape("rect", {"class": "frame", **place, "y": y, "height": height})
         strip = {"data-l": lane, "data-w": who, "y": y + height, "height": _STRIP}

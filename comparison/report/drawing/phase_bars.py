@@ -49,8 +49,8 @@ def phase_bars(panels: Sequence[Panel]) -> Chart | None:
     return Chart(
         kind="bars",
         title="Phases of each rebalance",
-        note="A bar a member and rebalance (the number before the member), from its start. Since the first change or "
-        "fault; gaps are waits between two attempts.",
+        note="One bar per member and rebalance (its number stands before the member), from the first change or fault "
+        "on; gaps are waits between two attempts.",
         block=block,
         axis=_axis(scale),
         legend=[Entry(name, f"p-{name}", "phase") for name in _used(shown)],

@@ -67,7 +67,7 @@ def delivered(panels: Sequence[Panel]) -> Chart | None:
     rates = [each.a_second(each.delivered) for _, of_run in drawn for each in of_run if each.delivered]
     usual = max(1, round(_USUAL * median(rates)))
     top = usual if max(rates) > _CUT_ABOVE / _USUAL * usual else max(rates)
-    block = Block("records", f"Records a second that the whole group delivered, {_designs(drawn)}")
+    block = Block("records", f"Records per second delivered by the whole group, {_designs(drawn)}")
     idle_bars = Bars(common_scale(panels))
     for panel, of_run in drawn:
         steps = [Step(each.from_ms, each.until_ms, each.a_second(each.delivered)) for each in of_run]
@@ -78,7 +78,7 @@ def delivered(panels: Sequence[Panel]) -> Chart | None:
     return Chart(
         kind="records",
         title="Records over time",
-        note=f"Records that the whole group delivered, a second; {_step(drawn)}.{cut}",
+        note=f"Records per second delivered by the whole group; {_step(drawn)}.{cut}",
         block=block,
         axis=axis(panels[0], TICKS_FEW),
         legend=[
@@ -98,7 +98,7 @@ def again(panels: Sequence[Panel]) -> Chart | None:
     if not any(rates):
         return None
     top = max(rates)
-    block = Block("duplicates", f"Records a second that were delivered again, {_designs(drawn)}")
+    block = Block("duplicates", f"Records per second delivered again, {_designs(drawn)}")
     for panel, of_run in drawn:
         total = sum(each.duplicates for each in of_run)
         steps = [Step(each.from_ms, each.until_ms, each.a_second(each.duplicates)) for each in of_run]
@@ -107,7 +107,7 @@ def again(panels: Sequence[Panel]) -> Chart | None:
     return Chart(
         kind="duplicates",
         title="Duplicates over time",
-        note=f"Records that the group had been handed before, by whomever, a second; {_step(drawn)}.",
+        note=f"Records per second delivered again, by any member; {_step(drawn)}.",
         block=block,
         axis=axis(panels[0], TICKS_FEW),
         legend=[Entry("delivered again", "area again", "area")],

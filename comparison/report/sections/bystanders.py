@@ -59,8 +59,8 @@ def _latencies(op: str, runs: Sequence[Run]) -> Latencies | None:
         title=title,
         picture=latency_chart(f"{title}: median and 99th percentile, ms", columns) if known else None,
         is_wide=sum(len(column.pairs) for column in columns) > PAIRS_MAX,
-        remark=f"Of fewer than {ANSWERS_MIN} answers the 99th percentile is the largest: so in {len(few)} of "
-        f"{len(answered)} stages."
+        remark=f"With fewer than {ANSWERS_MIN} answers ({len(few)} of {len(answered)} stages) the 99th percentile is "
+        "the maximum."
         if few
         else "",
         headings=HEADINGS,

@@ -65,14 +65,14 @@ def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
         view = views.get(run["design"])
         longest, total = _metric(run, "two_delivering_longest_s"), _metric(run, "two_delivering_partition_s")
         yield Finding(
-            f"In {run['design']} two consumers delivered the same partition for {number(longest)} s{_of_fault(run)}, "
+            f"In {run['design']} two members delivered the same partition for {number(longest)} s{_of_fault(run)}, "
             f"{number(total)} partition-seconds in all.",
             _links(view, first_overlap),
         )
     if several and none:
-        yield Finding(f"In {_names(none)} no partition was delivered by two consumers at once.")
+        yield Finding(f"In {_names(none)} no partition was delivered by two members at once.")
     elif none and _has_faults(runs):
-        yield Finding("No partition was delivered by two consumers at once, in any design.")
+        yield Finding("No partition was delivered by two members at once, in any design.")
 
 
 def _has_faults(runs: Sequence[Run]) -> bool:
@@ -124,11 +124,11 @@ def _herd(runs: Sequence[Run]) -> Iterator[Finding]:
     yield Finding(f"One more member ({name}) cost {', '.join(costs)}.")
     waits = [(run["design"], waited) for run in runs if (waited := _waited(run))]
     if waits:
-        yield Finding(f"An uninvolved client of the same ZooKeeper waited for its get {_by_design(waits)}.")
+        yield Finding(f"A get by an uninvolved client of the same ZooKeeper took {_by_design(waits)}.")
 
 
 def _waited(run: Run) -> str:
-    """`0.46 ms before and 0.44 ms during a join (median; 99th percentile 4.6 and 5.2 ms)`; '' if it was not timed."""
+    """`0.46 ms before a join and 0.44 ms during it (median; 99th percentile 4.6 and 5.2 ms)`; '' if not timed."""
     p50, p99 = (
         [_metric(run, f"bystander_get_{stage}_{share}_ms") for stage in ("before", "during")]
         for share in ("p50", "p99")
@@ -136,7 +136,7 @@ def _waited(run: Run) -> str:
     if None in (*p50, *p99):
         return ""
     tail = " and ".join(map(number, p99))
-    return f"{number(p50[0])} ms before and {number(p50[1])} ms during a join (median; 99th percentile {tail} ms)"
+    return f"{number(p50[0])} ms before a join and {number(p50[1])} ms during it (median; 99th percentile {tail} ms)"
 
 
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:

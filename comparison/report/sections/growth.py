@@ -110,7 +110,7 @@ def _few(growths: Sequence[Mapping[str, Any]]) -> str:
     if few >= POINTS_FEW:
         return ""
     says = f"{few} points have no interval" if few <= 2 else f"An interval of {few} points is wide"
-    return f"{says}: --repeat adds points of other runs, rebalance-lab sweep other sizes."
+    return f"{says}: --repeat adds runs, rebalance-lab sweep adds sizes."
 
 
 def _cell(size: int, growth: Mapping[str, Any]) -> tuple[str, list[str]]:

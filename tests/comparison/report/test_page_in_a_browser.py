@@ -77,10 +77,10 @@ def plot(page: Any) -> dict[str, float]:
 def test_page_is_whole_without_its_script(browser: Any, report: Path) -> None:
     with visit(browser, report, java_script_enabled=False) as seen:
         page = seen.page
-        assert page.get_by_text("In zookeeper two consumers delivered the same partition").is_visible()
+        assert page.get_by_text("In zookeeper two members delivered the same partition").is_visible()
         assert page.locator(".partitions text", has_text="two deliver: m1 + m2").is_visible()
         assert page.locator(".tools:visible, button:visible").count() == 0
-        page.get_by_text("a lane a member").click()
+        page.get_by_text("one lane per member").click()
         assert page.locator(".members:visible").count() == 2
         assert page.locator(".partitions:visible").count() == 0
         page.locator(".twin summary").first.click()
@@ -225,7 +225,7 @@ def test_link_keeps_window_partition_and_member(browser: Any, report: Path) -> N
         page.keyboard.press("o")
         page.locator("select.partition").select_option("t-0")
         page.locator("select.member").select_option("m2")
-        page.get_by_label("a lane a member").check()
+        page.get_by_label("one lane per member").check()
         page.wait_for_url(re.compile("by=member"))
         kept, shown = page.evaluate("location.hash"), window_of(page)
     with visit(browser, report, kept) as seen:

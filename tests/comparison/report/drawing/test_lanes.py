@@ -118,7 +118,7 @@ def test_lane_has_whom_the_authority_names_above_and_who_delivers_below() -> Non
 def test_overlap_is_labelled_with_both_members_and_described_for_screen_readers() -> None:
     block, _ = partition_lanes(panel(view(SPLIT)))
     assert "two deliver: m1 + m2" in [shape.text for shape in block.over]
-    assert "t-0: m1 + m2 deliver at once for 3.50 s" in hints(block.over)
+    assert "t-0: m1 + m2 both deliver for 3.50 s" in hints(block.over)
     assert "1 overlap of two members delivering" in block.title
 
 

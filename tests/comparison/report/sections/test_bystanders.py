@@ -37,7 +37,7 @@ def test_table_says_the_same_with_the_numbers_of_answers() -> None:
     assert get.rows[0] == [
         "join to 3", "zookeeper", "0.50", "5", "10", "50", "2", "20", "40", "50", "2"
     ]  # fmt: skip
-    assert get.remark == "Of fewer than 100 answers the 99th percentile is the largest: so in 16 of 16 stages."
+    assert get.remark == "With fewer than 100 answers (16 of 16 stages) the 99th percentile is the maximum."
 
 
 def test_changes_without_a_stage_before_them_are_left_out() -> None:

@@ -35,10 +35,10 @@ def split_brain() -> list[Any]:
 def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
     text = found(*split_brain())
     assert text[0] == (
-        "In zookeeper two consumers delivered the same partition for 7.60 s (the cut lasted 10.0 s), "
+        "In zookeeper two members delivered the same partition for 7.60 s (the cut lasted 10.0 s), "
         "21.80 partition-seconds in all."
     )
-    assert text[1] == "In eager no partition was delivered by two consumers at once."
+    assert text[1] == "In eager no partition was delivered by two members at once."
     assert "3 committed offsets moved back, by 457 records in all" in text[2]
     assert "Late commits that were refused: 3 in eager." in text
     assert "In eager no committed offset moved back." in text
@@ -90,7 +90,7 @@ def test_group_that_never_waits_is_said_in_one_sentence() -> None:
 def test_what_no_design_did_stands_once() -> None:
     quiet = [run("crash", design, changes=CUT) for design in ("zookeeper", "eager")]
     text = found(*quiet)
-    assert text.count("No partition was delivered by two consumers at once, in any design.") == 1
+    assert text.count("No partition was delivered by two members at once, in any design.") == 1
 
 
 def test_unexpected_verdicts_come_first() -> None:
@@ -122,7 +122,7 @@ def test_herd_says_how_long_an_uninvolved_client_waited() -> None:
     waited = {f"bystander_get_{stage}_{share}_ms": ms for stage, share, ms in WAITED}
     text = found(run("herd", "zookeeper", **waited), run("herd", "eager"))
     assert (
-        "An uninvolved client of the same ZooKeeper waited for its get 0.50 ms before and 2 ms during a join "
+        "A get by an uninvolved client of the same ZooKeeper took 0.50 ms before a join and 2 ms during it "
         "(median; 99th percentile 4.50 and 60 ms) in zookeeper."
     ) in text
     assert not [each for each in found(run("herd", "eager")) if "uninvolved" in each]
