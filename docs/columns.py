@@ -178,7 +178,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             **_WHERE,
             "view": _VIEW,
             "owner": C("`process/member/stream`; in the view `authority`, the owner as the authority names it"),
-            "from_ns": C("begin", _NS),
+            "from_ns": C("start", _NS),
             "until_ns": C("end, not part of it", _NS, "until the end of the run"),
             "closed_by": C("revoked, lost, reassigned, member, process, renamed, a reason to clear, pause or end"),
             "gone_ns": C("when the owner's member or process ended", _NS, "it did not, or is no member's view"),
@@ -186,7 +186,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "segments": {
             **_WHERE,
             "view": C("a view of `ownership`, or `offsets` or `serials`: records that were delivered"),
-            "low": C("begin", "ns, or a record's number in `offsets` and `serials`"),
+            "low": C("start", "ns, or a record's number in `offsets` and `serials`"),
             "high": C("end, not part of it", "as `low`"),
             "holders": C("how many owners have it, or how often a record was delivered"),
             "is_wanted": C("the group should own it, or the record was acknowledged to a producer"),
@@ -208,7 +208,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "rounds": {
             "round": C("number in the run, from 0"),
             "group_id": C("the consumer group"),
-            "from_ns": C("begin", _NS),
+            "from_ns": C("start", _NS),
             "gathered_ns": C("when all members had joined", _NS, "without a coordinator"),
             "until_ns": C("end", _NS, "it did not end"),
             "generation": C("the new generation", null="without a coordinator"),
@@ -219,7 +219,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "process": C("the member's process"),
             "member": C(_MEMBER, null="it never learned its id"),
             "phase": C("phase of the rebalance; `rebalance` for a whole one"),
-            "from_ns": C("begin", _NS),
+            "from_ns": C("start", _NS),
             "until_ns": C("end", _NS),
         },
         "changes": {
@@ -227,7 +227,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "change": C("what changed: join, leave, crash, restart, ..., or the name of the fault"),
             "round": C("which change of that name, from 1"),
             "members": C("members of the group afterwards", null="a fault"),
-            "from_ns": C("begin", _NS),
+            "from_ns": C("start", _NS),
             "settled_ns": C("every partition had one owner again, as the runner saw", _NS, "it did not see that"),
             "healed_ns": C("end of the fault", _NS, "no fault, or it was not healed"),
             "until_ns": C("end: the next change, or the end of the run", _NS, "nothing ended it"),
@@ -235,11 +235,11 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "faults": {
             "fault": C("name of the fault"),
             "target": C("the process"),
-            "from_ns": C("begin", _NS),
+            "from_ns": C("start", _NS),
             "healed_ns": C("end", _NS, "it was not healed"),
         },
         "course": {
-            "from_ns": C("begin of the interval", _NS),
+            "from_ns": C("start of the interval", _NS),
             "until_ns": C("its end, not part of it", _NS),
             "delivered": C("delivered in it, by any member", _RECORDS),
             "duplicates": C("of these, those that their group had been handed before", _RECORDS),

@@ -66,21 +66,21 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "runs": Table(
             RUNS_SCHEMA,
             "runs.parquet",
-            "One row a run.",
+            "One row per run.",
             (),
             "SELECT scenario, design, seed, verdict, events FROM 'tables/runs.parquet' ORDER BY run_id",
         ),
         "verdicts": Table(
             VERDICTS_SCHEMA,
             "verdicts.parquet",
-            "One row a check of a run.",
+            "One row per check of a run.",
             ("check_name",),
             "SELECT run_id, check_name, reason FROM 'tables/verdicts.parquet' WHERE outcome <> 'as expected'",
         ),
         "metrics": Table(
             METRICS_SCHEMA,
             "metrics.parquet",
-            "One row a figure of a run. [Metrics](#metrics-by-name) says what each is.",
+            "One row per figure of a run. [Metrics](#metrics-by-name) says what each is.",
             ("metric",),
             "SELECT design, median(value) AS settled_ms FROM 'tables/metrics.parquet'\n"
             "WHERE metric = 'converge_ms' GROUP BY design",
@@ -88,7 +88,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "bystanders": Table(
             BYSTANDERS_SCHEMA,
             "bystanders.parquet",
-            "One row a change, a stage and an operation of an uninvolved client of the same ZooKeeper. *During* lasts "
+            "One row per change, stage and operation of an uninvolved client of the same ZooKeeper. *During* lasts "
             "from the change until the group has settled, *before* from the stage `steady` until the change. Only "
             "`herd` has such a client.",
             ("change", "round", "stage", "op"),
@@ -98,14 +98,14 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "files": Table(
             FILES_SCHEMA,
             "files.parquet",
-            "One row a trace file, also for one that run.json lists and that is missing.",
+            "One row per trace file, also for one that run.json lists and that is missing.",
             ("file",),
             "SELECT run_id, file, unnest(problems) AS problem FROM 'tables/files.parquet'",
         ),
         "quarantine": Table(
             QUARANTINE_SCHEMA,
             "quarantine/*.parquet",
-            "One row an unusable line; of each file only the first ones, `files` has the number of all. Without such "
+            "One row per unusable line; of each file only the first ones, `files` has the number of all. Without such "
             "lines there is no table.",
             ("file", "line"),
             "SELECT run_id, file, line, reason, detail FROM 'tables/quarantine/*.parquet'",
@@ -113,7 +113,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "ownership": Table(
             INTERVAL_SCHEMA,
             "ownership/*.parquet",
-            "One row an interval in which somebody had a partition: three views of it.",
+            "One row per interval in which somebody had a partition: three views of it.",
             ("view", "group_id", "topic", "partition", "owner", "from_ns"),
             "SELECT owner, count(*) AS times, sum(until_ns - from_ns) / 1e9 AS owned_s\n"
             "FROM 'tables/ownership/*.parquet' WHERE view = 'believed' GROUP BY owner",
@@ -121,7 +121,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "segments": Table(
             SEGMENT_SCHEMA,
             "segments/*.parquet",
-            "One row a stretch of a partition's line in which nothing changes: unowned time, double ownership, lost "
+            "One row per stretch of a partition's line in which nothing changes: unowned time, double ownership, lost "
             "and repeated records.",
             ("view", "group_id", "topic", "partition", "low"),
             "SELECT topic, partition, sum(high - low) / 1e9 AS unowned_s\n"
@@ -131,7 +131,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "commits": Table(
             COMMIT_SCHEMA,
             "commits/*.parquet",
-            "One row a commit at the authority, with what was true of it then.",
+            "One row per commit at the authority, with what was true of it then.",
             ("group_id", "topic", "partition", "t_ns", "by_member"),
             "SELECT t_ns, topic, partition, by_member, moved_back_by\n"
             "FROM 'tables/commits/*.parquet' WHERE moved_back_by > 0",
@@ -139,21 +139,21 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "rounds": Table(
             ROUND_SCHEMA,
             "rounds/*.parquet",
-            "One row a rebalance of a whole group: a coordinator's generation, or overlapping rebalances of members.",
+            "One row per rebalance of a whole group: a coordinator's generation, or overlapping rebalances of members.",
             ("round",),
             "SELECT run_id, round, (until_ns - from_ns) / 1e6 AS lasted_ms FROM 'tables/rounds/*.parquet'",
         ),
         "phases": Table(
             PHASE_SCHEMA,
             "phases/*.parquet",
-            "One row a phase of a member's rebalance.",
+            "One row per phase of a member's rebalance.",
             ("process", "member", "phase", "from_ns"),
             "SELECT phase, median(until_ns - from_ns) / 1e6 AS median_ms FROM 'tables/phases/*.parquet' GROUP BY phase",
         ),
         "changes": Table(
             CHANGE_SCHEMA,
             "changes/*.parquet",
-            "One row a change of the group, or a fault that is measured like one, and the time in which its cost is "
+            "One row per change of the group, or a fault that is measured like one, and the time in which its cost is "
             "counted.",
             ("number",),
             "SELECT run_id, change, round, (settled_ns - from_ns) / 1e6 AS settled_ms FROM 'tables/changes/*.parquet'",
@@ -161,14 +161,14 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "faults": Table(
             FAULT_SCHEMA,
             "faults/*.parquet",
-            "One row a fault of one process.",
+            "One row per fault of one process.",
             ("fault", "target", "from_ns"),
             "SELECT fault, target, (healed_ns - from_ns) / 1e6 AS lasted_ms FROM 'tables/faults/*.parquet'",
         ),
         "course": Table(
             COURSE_SCHEMA,
             "course/*.parquet",
-            "One row an interval of the measured stretch of a run: all groups and partitions together. All intervals "
+            "One row per interval of the measured stretch of a run: all groups and partitions together. All intervals "
             "of a run are equally long, the last one may be shorter.",
             ("from_ns",),
             "SELECT run_id, max(lag) AS lag_max, sum(duplicates) AS duplicates\n"
@@ -177,7 +177,7 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "waits": Table(
             WAIT_SCHEMA,
             "waits/*.parquet",
-            "One row a member at the barrier of a coordinator's round, where members wait until the last one has "
+            "One row per member at the barrier of a coordinator's round, where members wait until the last one has "
             "joined.",
             ("round", "process", "member"),
             "SELECT run_id, round, process, waited_ns / 1e6 AS waited_ms FROM 'tables/waits/*.parquet'\n"
@@ -192,14 +192,14 @@ SWEEP_TABLES: Mapping[str, Table] = MappingProxyType(
         "cells": Table(
             CELLS_SCHEMA,
             "cells.parquet",
-            "One row a figure of a cell.",
+            "One row per figure of a cell.",
             ("sweep", "cell", "scenario", "design", "metric"),
             "SELECT design, axes, median FROM 'tables/cells.parquet' WHERE metric = 'converge_ms'",
         ),
         "exponents": Table(
             EXPONENTS_SCHEMA,
             "exponents.parquet",
-            "One row a figure along one numeric axis.",
+            "One row per figure along one numeric axis.",
             ("sweep", "scenario", "design", "metric", "axis", "axes"),
             "SELECT design, metric, axis, exponent FROM 'tables/exponents.parquet' WHERE exponent > 1",
         ),
@@ -300,7 +300,7 @@ def _events() -> str:
     assert sorted(shared.names) == sorted(common)
     parts = [
         "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have; what "
-        "each means is in [trace-format.md](trace-format.md). One row an event. Key: `run_id`, `file`, `seq`.\n",
+        "each means is in [trace-format.md](trace-format.md). One row per event. Key: `run_id`, `file`, `seq`.\n",
         _columns(shared, columns.EVENT | columns.COMMON),
         '```sql\nSELECT process, sum("last" - "first" + 1) AS records\n'
         "FROM 'tables/events/kind=records_delivered/*.parquet' GROUP BY process\n```\n".replace('"', ""),

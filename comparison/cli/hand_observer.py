@@ -53,13 +53,12 @@ class HandObserver:
             await self._observer.see_offsets()
             self._observer.check()
         except RebalanceLabError as error:
-            click.echo(f"warning: the observer's trace may lack something: {error}", err=True)
+            click.echo(f"warning: the observer's trace may be incomplete: {error}", err=True)
         finally:
             await self._observer.stop()
             self._tracer.close()
         writes = merged(self._observer.seen, answered_in(sorted((self._folder / "trace").glob("m*.jsonl"))))
         if unknown := missing(self._observer.seen, writes):
-            click.echo(
-                f"warning: {unknown} commits were seen by nobody: other members' than the traced ones?", err=True
-            )
+            commits = "1 commit is" if unknown == 1 else f"{unknown} commits are"
+            click.echo(f"warning: {commits} in no trace: do some members run without --trace?", err=True)
         write_offsets(writes, *new_trace(self._folder, Role.OBSERVER, design=ZOOKEEPER), self._observer.group)

@@ -24,7 +24,7 @@ def _verbose_option() -> click.Option:
         if count:
             set_level("INFO" if count == 1 else "DEBUG")
 
-    text = "Log what is decided to standard error, as Kafka's clients do; -vv also what is sent."
+    text = "Log decisions to standard error, in the words of Kafka's clients; -vv also logs what is sent."
     return click.Option(["-v", "--verbose"], count=True, expose_value=False, callback=callback, help=text)
 
 
@@ -38,5 +38,5 @@ def _level_option() -> click.Option:
         type=click.Choice(LEVELS, case_sensitive=False),
         expose_value=False,
         callback=callback,
-        help=f"The level from which on lines are logged.  [env: {LEVEL_VARIABLE}]",
+        help=f"Lowest level that is logged.  [env: {LEVEL_VARIABLE}]",
     )

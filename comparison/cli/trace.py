@@ -35,8 +35,8 @@ Examples:
     "--to",
     "form",
     type=click.Choice(list(SUFFIXES)),
-    help="perfetto: tracks of phases, ownership and faults, with instants and counters; jsonl: a line an event; "
-    "parquet: a table, a row an event.  [default: by the suffix of --output]",
+    help="perfetto: tracks of phases, ownership and faults, with instants and counters; jsonl: one line per event; "
+    "parquet: a table, one row per event.  [default: by the suffix of --output]",
 )
 @click.option(
     "-o",

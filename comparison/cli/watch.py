@@ -58,11 +58,13 @@ Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in ZooKe
 kafka-consumer-groups' for a group with a coordinator. A group of the server design has its ids in ZooKeeper and its
 offsets with the coordinator. On a terminal the tables are redrawn, with what has changed in bold; elsewhere they are
 printed whenever something has changed. Ctrl-C ends it.
-It is no member, and sets no watch without --trace: docs/by-hand.md says what it reads."""
+It is not a member, and sets no watches without --trace: docs/by-hand.md says what it reads."""
 )
 @click.option("--group", required=True, help="The group to watch.")
-@click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] of a group in ZooKeeper.")
-@click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] of a group with a coordinator.")
+@click.option("--zookeeper", "connect", help="ZooKeeper that keeps the group: HOST:PORT[,HOST:PORT...][/chroot].")
+@click.option(
+    "--bootstrap-server", "bootstrap", help="Brokers of a group with a coordinator: HOST:PORT[,HOST:PORT...]."
+)
 @part_options("--group-state")  # --state names the state folder in every command for use by hand
 @click.option("--once", is_flag=True, help="Show the group once; exit code 1 if there is no such group.")
 @click.option(

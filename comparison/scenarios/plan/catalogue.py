@@ -89,7 +89,7 @@ FAULTS = (
         zookeeper_servers=3,
         members_min=2,
         brokers_min=2,
-        references=("seed 003 §2.1", "ZOOKEEPER programmer's guide, consistency guarantees"),
+        references=("ZOOKEEPER programmer's guide, consistency guarantees",),
     ),
     Scenario(
         name="split-brain-ensemble",
@@ -169,7 +169,7 @@ CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
     {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS)}
 )
 
-#: Other names. The three split brains on an ensemble are stale-view, double-owner and zombie-commit.
+#: Other names. Members' views differ in three scenarios: stale-view, double-owner and zombie-commit.
 ALIASES: Mapping[str, str] = MappingProxyType({"double-owner": "split-brain"})
 
 #: What `compare` runs by default.

@@ -23,7 +23,8 @@ SPLITS = (
             "of members that know more, so its attempt fails and costs a backoff while partitions have no owner",
             "it never becomes a second owner: claims are writes, and go through the leader",
             "zookeeper with -c fix.sync.before.reads=true: it knows who has joined and its attempt succeeds, but each "
-            "attempt waits twice for the lag; those of the others fail as in any join, on what is not released yet",
+            "attempt waits for the lag twice; other members' attempts still fail, as in any join, on partitions not "
+            "yet released",
             "the other designs: the coordinating broker's server lags; one decides, so nobody disagrees",
         ),
         steps=(
@@ -39,14 +40,14 @@ SPLITS = (
         zookeeper_servers=3,
         members_min=2,
         brokers_min=2,
-        references=("seed 003 §2.1", "KAFKA-242", "ZOOKEEPER programmer's guide, consistency guarantees"),
+        references=("ZOOKEEPER programmer's guide, consistency guarantees",),
     ),
     Scenario(
         name="zombie-commit",
         symptom="A consumer that had been replaced during a long pause came back, and its commit was accepted.",
         look_for=(
             "zookeeper: no write of the old session is accepted after its expiry; the client opens a new session by "
-            "itself, and the offset that waited is written in it: nothing binds an offset to the owner",
+            "itself, and the pending offset is written in the new session: nothing binds an offset to the owner",
             "zookeeper with -c fix.commit.fence=session or epoch: refused",
             "the other designs: refused by generation or member id",
         ),

@@ -156,7 +156,7 @@ _ROWS = (
     ),
     Fault(
         name="flap",
-        does="Kills the process and starts it again, `times` times, each life and each absence every_ms long.",
+        does="Kills the process and restarts it `times` times; each time it is down, and then up, for every_ms.",
         heals="",
         targets=(K.MEMBER,),
         parameters=(Number("times", 3, 1, 100), Number("every_ms", 500, 1, 60_000)),
@@ -177,7 +177,7 @@ _ROWS = (
     ),
     Fault(
         name="growing-delay",
-        does="Delays the link by more and more, up to to_ms, in ten equal steps during within_ms.",
+        does="Raises the link's delay to to_ms, in ten equal steps over within_ms.",
         heals="Ends the delay.",
         targets=LINKS,
         parameters=(Number("to_ms", 1000, 10, 60_000), Number("within_ms", 2000, 10, 600_000), _WAYS),
@@ -209,7 +209,8 @@ _ROWS = (
     ),
     Fault(
         name="set-data",
-        does="Writes another owner into the partition's owner znode, as by hand; the znode stays its session's.",
+        does="Writes another owner into the partition's owner znode, as by hand; the znode still belongs to the same "
+        "session.",
         heals="",
         targets=(K.PARTITION,),
         designs=(ZOOKEEPER,),
@@ -251,7 +252,7 @@ def kind_of(target: str) -> TargetKind:
     for kind, written in _WRITTEN.items():
         if written.fullmatch(target):
             return kind
-    raise ConfigurationError(f"{target!r} is no target of a fault: use {'; '.join(kind.value for kind in TargetKind)}")
+    raise ConfigurationError(f"{target!r} is not a fault target: use {'; '.join(kind.value for kind in TargetKind)}")
 
 
 def share_a_link(first: str, second: str) -> bool:

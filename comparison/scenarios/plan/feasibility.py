@@ -152,16 +152,21 @@ def _faults(case: Case) -> Iterator[str]:
                 yield str(error)
                 return
             if any(share_a_link(other.target, step.target) for other in present):
-                yield f"{step.fault} into {step.target!r}: a link has one fault at a time; heal the first one before"
+                yield f"{step.fault} into {step.target!r}: a link has one fault at a time; heal the other one first"
             if any((other.fault, other.target) == (step.fault, step.target) for other in present):
-                yield f"{step.fault} is in effect in {step.target!r} already; heal it before"
+                yield f"{step.fault} is already in effect on {step.target!r}; heal it first"
             if FAULTS[step.fault].heals:
                 present.append(step)
         elif isinstance(step, Heal):
             healed = [each for each in present if heals(step, each.fault, each.target)]
             if not healed:
-                yield f"nothing to heal: {step.fault or 'no fault'} is not in effect in {step.target or 'any target'}"
+                yield _nothing_to_heal(step)
             present = [each for each in present if each not in healed]
+
+
+def _nothing_to_heal(step: Heal) -> str:
+    where = f" on {step.target}" if step.target else ""
+    return f"nothing to heal: {f'{step.fault} is not' if step.fault else 'no fault is'} in effect{where}"
 
 
 RULES: tuple[Callable[[Case], Iterator[str]], ...] = (

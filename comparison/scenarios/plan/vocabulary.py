@@ -188,7 +188,7 @@ class Heal:
 class Played:
     """Let --members members join, do what somebody asks for on a page until they stop, and undo all faults.
 
-    If no member is left, one joins at the end, so that what was produced is delivered.
+    If no member is left, or the group does not settle, members join at the end, so that what was produced is delivered.
     """
 
 
