@@ -8,23 +8,16 @@ when it cannot start, or when a bug of ours ends it later.
 from __future__ import annotations
 
 import asyncio
-import signal
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
 
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
 from comparison.scenarios.processes.child_trace import ChildTrace
-from comparison.scenarios.processes.lines import lines_of_stdin, write_event
+from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
 from kernel.broker.loop import measured_loop
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +35,13 @@ class BrokerProcessConfig:
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names, port and broker.id among them
 
 
-async def _until_stopped(lines: AsyncIterator[Mapping[str, object]]) -> None:
-    async for line in lines:
-        if line.get("command") == "stop":
-            return
-
-
 async def run() -> int:
     lines = lines_of_stdin()
-    first = await anext(lines, None)
-    if first is None or "command" in first:  # stopped before it was needed
+    config = await configured(lines, BrokerProcessConfig)
+    if config is None:
         return 0
-    config = msgspec.convert(first, BrokerProcessConfig)
     tracer = ChildTrace.of(config, Role.BROKER)
-    stopping = asyncio.create_task(_until_stopped(lines))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
+    stopping = stopping_after(lines)
     try:
         broker, _ = broker_of(config.settings, config.zookeeper, Path(config.data_dir), tracer)
         await broker.start()

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from comparison.scenarios.processes.child_trace import ChildTrace
-from comparison.scenarios.processes.lines import lines_of_stdin, write_event
+from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer
@@ -29,8 +26,6 @@ from kernel.zookeeper.errors import NodeExists, ZooKeeperError
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from kernel.trace.writer import Tracer
 
 #: Its znode. It is a namespace of its own in the servers' counters, which are compared with the traced operations of
@@ -102,21 +97,13 @@ class Bystander:
             write_event({"event": "operated", "operations": self._answered})
 
 
-async def _until_stopped(lines: AsyncIterator[Mapping[str, object]]) -> None:
-    async for line in lines:
-        if line.get("command") == "stop":
-            return
-
-
 async def run() -> int:
     lines = lines_of_stdin()
-    first = await anext(lines, None)
-    if first is None or "command" in first:  # stopped before it was needed
+    config = await configured(lines, BystanderConfig)
+    if config is None:
         return 0
-    config = msgspec.convert(first, BystanderConfig)
     tracer = ChildTrace.of(config, Role.BYSTANDER)
-    stopping = asyncio.create_task(_until_stopped(lines))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
+    stopping = stopping_after(lines)
     code = 0
     try:
         session = await ZooKeeperSession.open(

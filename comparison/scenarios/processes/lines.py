@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+_Config = TypeVar("_Config")
 
 #: The kind of a line that a member which is stepped writes when it waits before a ZooKeeper operation, and when it no
 #: longer does. It is no event of the trace: the operation's own event comes with its answer.
@@ -32,6 +35,25 @@ async def lines_of_stdin() -> AsyncIterator[Mapping[str, object]]:
                 sys.stderr.write(f"not a JSON object: {line[:80]!r}: {error}\n")
     finally:
         transport.close()
+
+
+async def configured(lines: AsyncIterator[Mapping[str, object]], config: type[_Config]) -> _Config | None:
+    """The first line; None when the process is stopped before it was needed."""
+    first = await anext(lines, None)
+    return None if first is None or "command" in first else msgspec.convert(first, config)
+
+
+def stopping_after(lines: AsyncIterator[Mapping[str, object]]) -> asyncio.Task[None]:
+    """A task that ends when the process is to end: a line says so, the input ends, or SIGTERM comes."""
+
+    async def until_stopped() -> None:
+        async for line in lines:
+            if line.get("command") == "stop":
+                return
+
+    stopping = asyncio.create_task(until_stopped())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
+    return stopping
 
 
 def write_event(event: Mapping[str, object]) -> None:
