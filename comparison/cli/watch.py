@@ -238,12 +238,13 @@ class _View:
     def show(self, seen: Sequence[GroupSeen], problem: str = "") -> None:
         if self._json:
             groups = [msgspec.to_builtins(each) for each in seen]
-            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups}))
+            told = {"problem": problem} if problem else {}
+            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **told}))
             return
         drawn = [table for each in seen for table in tables(each, self._parts)]
         problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen)]))
         notes = [printable(f"note: {each}") for each in problems]
-        if not seen:
+        if not seen and not problem:
             notes.append("no such group")
         if self._console.is_terminal:
             self._redraw(drawn, notes)

@@ -19,7 +19,7 @@ from kernel.errors import RebalanceLabError, Unavailable
 from kernel.trace.writer import SilentTracer
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.errors import NoNode, OperationTimeout, SessionExpired
 from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.znodes.payloads import (
     STATIC,
@@ -74,6 +74,12 @@ class ZooKeeperReader:
 
     async def read(self) -> GroupSeen:
         """The group now; without members and partitions if there is none. Raises `Unavailable`."""
+        try:
+            return await self._read()
+        except (OperationTimeout, SessionExpired) as error:
+            raise Unavailable(str(error)) from error
+
+    async def _read(self) -> GroupSeen:
         self._problems = []
         ids = await self._children(paths.member_ids(self._group))
         await self._learn(ids)

@@ -55,7 +55,8 @@ class RunEvents:
         self.design = next((str(each["design"]) for each in (reference, *headers) if each["design"]), "")
         self.scenario = str(reference["scenario"])
         self._zero_ns = int(reference["monotonic_ns"])
-        self._authorities = {str(each["process"]) for each in headers if each["role"] in (Role.BROKER, Role.OBSERVER)}
+        authority = Role.OBSERVER if self.design == ZOOKEEPER else Role.BROKER
+        self._authorities = {str(each["process"]) for each in headers if each["role"] == authority}
 
     @property
     def last_s(self) -> float:

@@ -78,7 +78,9 @@ def changes_of(runner: Sequence[Mapping[str, Any]]) -> list[ChangeWindow]:
         round_ = 1 if is_fault else row["round"]
         settled = next((each for each in later if each["kind"] == "change_settled"), None)
         same = settled is not None and (settled["change"], settled["round"]) == (name, round_)
-        healed = (each["t_ns"] for each in later if each["kind"] == "fault_ended" and each["fault"] == name)
+        target = row["target"] if is_fault else ""
+        ended = (each for each in later if each["kind"] == "fault_ended")
+        healed = (each["t_ns"] for each in ended if (each["fault"], each["target"]) == (name, target))
         found.append(
             ChangeWindow(
                 window=len(found),

@@ -116,9 +116,12 @@ class LabGame:
     async def run(self, provenance: Mapping[str, object], analyse: Analyse, interrupted: asyncio.Event) -> m.Snapshot:
         """Play until the end; the last snapshot says how it ended. Raises `UserError` if it cannot start."""
         ticking = asyncio.create_task(self._tick())
+        ticking.add_done_callback(self._halt_on_error)
         interrupting = asyncio.create_task(self._halt_after(interrupted))
         try:
             failed = await self._play(provenance)
+            if ticking.done():
+                await ticking  # an error of ours, which has halted the game
             if interrupted.is_set():
                 self._enter(m.Status.FAILED, "interrupted: the traces are kept")
             elif not self._why:
@@ -185,6 +188,10 @@ class LabGame:
     async def _halt_after(self, interrupted: asyncio.Event) -> None:
         await interrupted.wait()
         self._halt.set()
+
+    def _halt_on_error(self, ticking: asyncio.Task[None]) -> None:
+        if not ticking.cancelled() and ticking.exception() is not None:
+            self._halt.set()
 
     # -- what the pages get -----------------------------------------------------------------------------------
 

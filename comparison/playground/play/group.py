@@ -97,7 +97,9 @@ class PlayedGroup:
             async with self._one_at_a_time:
                 await self._finish()
         finally:
-            tasks = [*self._leaving, *([self._settling] if self._settling else [])]
+            self._stopping.set()
+            async with self._one_at_a_time:  # a command under way ends first, and no other one begins
+                tasks = [*self._leaving, *([self._settling] if self._settling else [])]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -136,6 +138,7 @@ class PlayedGroup:
         If nobody is left, somebody has to come. So too if the group does not settle: a member of zookeeper that has
         given up after its last attempt rebalances only with the next change.
         """
+        self._look()
         for place in self._members.places:
             self._undo(place)
         if self._members.present == 0:
@@ -199,25 +202,24 @@ class PlayedGroup:
             self._running.enter_stage("steady")
 
     def _fault(self, fault: str, place: str, **detail: object) -> None:
-        target = self._members.process_at(place)
-        self._running.tracer.emit("fault_started", fault=fault, target=target, detail=detail)
+        self._running.tracer.emit("fault_started", fault=fault, target=self._members.process_at(place), detail=detail)
 
     def _healed(self, fault: str, place: str) -> None:
         self._running.tracer.emit("fault_ended", fault=fault, target=self._members.process_at(place))
 
     def _undo(self, place: str, *, ended: bool = False) -> None:
-        """Undo all faults of a member; `ended`: its process has ended, so that only we have to forget them."""
-        process = self._members.process_at(place)
-        self._cuts.heal(place) if ended else self._heal_link(place)
-        for faults, undo in (
-            (self._frozen, self._thaw),
-            (self._slow, self._speed_up),
-            (self._stepped, self._step_no_more),
+        """Undo all faults of a member; `ended`: its process has ended, and they with it."""
+        ended = ended or self._members.is_gone(self._members.process_at(place))
+        if self._cuts.is_cut(place):
+            self._heal_link(place)
+        for name, faults, undo in (
+            ("freeze", self._frozen, self._thaw),
+            ("slow", self._slow, self._speed_up),
+            ("step", self._stepped, self._step_no_more),
         ):
             if place in faults:
                 faults.discard(place)
-                if not ended and not self._members.is_gone(process):
-                    undo(place)
+                self._healed(name, place) if ended else undo(place)
 
     def _occupied(self, member: str) -> str:
         """The process at a place. Raises `Refused` if there is none."""
@@ -318,10 +320,9 @@ class PlayedGroup:
         self._heal_link(member)
 
     def _heal_link(self, place: str) -> None:
-        if self._cuts.is_cut(place):
-            self._cuts.heal(place)
-            self._members.view.take_back(self._members.process_at(place))
-            self._healed("cut", place)
+        self._cuts.heal(place)
+        self._members.view.take_back(self._members.process_at(place))
+        self._healed("cut", place)
 
     async def _slow_down(self, member: str, command: c.ActOnMember) -> None:
         process = self._occupied(member)

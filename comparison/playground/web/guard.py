@@ -59,7 +59,8 @@ def new_token() -> str:
 
 def refusal(headers: Mapping[str, str], *, given: str, token: str, port: int) -> Refusal | None:
     """Why a request with these headers and this token in its path is refused; None if it is not."""
-    hosts = {f"{name}:{port}" for name in _NAMES}
+    # Browsers leave out the port that http has by default.
+    hosts = {f"{name}:{port}" for name in _NAMES} | ({*_NAMES} if port == 80 else set())
     if headers.get("Host", "") not in hosts:
         return Refusal(421, "this is not the address of the playground: open the one that its terminal shows")
     if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):

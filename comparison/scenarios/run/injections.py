@@ -95,6 +95,11 @@ class Injections:
                 self._changes.tracer.emit("change_settled", **change)
             self._kills.clear()
 
+    def abandon(self) -> None:
+        """Undo at once what is in effect, because the run is broken off."""
+        for each in reversed(self._present):
+            each.performer.abandon()
+
     async def end(self) -> None:
         """Heal what is still in effect after the last step, and wait for the group if any fault was injected."""
         if self._present:

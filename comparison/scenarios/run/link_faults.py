@@ -94,6 +94,9 @@ class GrowingDelay(_OfLink):
                 cable.proxy.delay(by_ms, cable.picks, cable.ways(str(self.values["ways"])))
             await asyncio.sleep(self.number("within_ms") / _STEPS / 1000)
 
+    def abandon(self) -> None:
+        self._growing.cancel()
+
     async def heal(self) -> None:
         self._growing.cancel()
         with contextlib.suppress(asyncio.CancelledError):

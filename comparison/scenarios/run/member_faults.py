@@ -27,7 +27,7 @@ class Expire(Performer):
         )
         addresses = self.testbed.zookeeper.connect_for_member(victim=False)
         for name in names:
-            for session in known.get(name, {}).values():
+            for session in list(known.get(name, {}).values()):  # a new one may come meanwhile
                 await expire(addresses, session)
 
 

@@ -37,6 +37,9 @@ class Performer:
     async def heal(self) -> None:
         """Undo it."""
 
+    def abandon(self) -> None:
+        """Undo at once what would keep processes from ending: the run is broken off. Links are healed anyway."""
+
     def member(self, named: str) -> str:
         """The process of a member: `owner`, or a place."""
         return self.members.choose_owner() if named == "owner" else self.members.process_at(named)

@@ -86,6 +86,10 @@ class Freeze(_OfProcess):
             self.members.child(self.target).freeze()
             self.members.view.leave_out(self.target)
 
+    def abandon(self) -> None:
+        if self._kind is TargetKind.SERVER:
+            self.server.resume()
+
     async def heal(self) -> None:
         if self._kind is TargetKind.SERVER:
             self.server.resume()

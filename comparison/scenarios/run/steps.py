@@ -109,4 +109,5 @@ class Nemesis:
     def heal(self) -> None:
         """Undo the faults that are still in effect, also after an interrupt."""
         self._changes.heal()
+        self._injections.abandon()
         self._changes.testbed.heal_links()

@@ -183,8 +183,9 @@ class ZooKeeperBed:
         self._proxies.cut(self.cut_server.number)
 
     def heal(self) -> None:
-        for proxy in self.client_proxies.values():
-            proxy.heal()
+        for proxy in (self.member_proxy, *self.client_proxies.values()):
+            if proxy is not None:
+                proxy.heal()
         if self._proxies is not None:
             self._proxies.heal()
 

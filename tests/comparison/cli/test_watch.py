@@ -117,6 +117,15 @@ def test_unknown_group_and_absent_servers_are_errors(terminals: Terminals, unuse
     assert nonsense.returncode == Exit.USAGE
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_is_unavailable_is_not_told_as_absent(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = io.StringIO()
+    _View(form, [Part.OFFSETS], Console(file=shown, width=120)).show([], problem="no broker answers")
+    told = shown.getvalue() + capsys.readouterr().out
+    assert "no broker answers" in told
+    assert "no such group" not in told
+
+
 def test_terminal_shows_the_last_tables_with_what_changed_in_bold() -> None:
     shown = io.StringIO()
     view = _View("text", [Part.OFFSETS], Console(file=shown, force_terminal=True, width=120, height=20))

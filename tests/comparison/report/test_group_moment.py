@@ -71,6 +71,17 @@ def test_moment_shown_by_default_is_before_the_final_reads(cut: Path) -> None:
     assert run.last_s == pytest.approx(10.5)
 
 
+def test_brokers_of_a_zookeeper_run_say_nothing_of_its_group(cut: Path) -> None:
+    """Killed before it has read ZooKeeper's log, a run has traces of brokers, but none of its authority."""
+    traces = cut / "zookeeper" / "trace"
+    kept = traces / "observer.jsonl"
+    (traces / "broker-1.jsonl").write_text(kept.read_text().splitlines()[0].replace("observer", "broker") + "\n")
+    kept.unlink()
+    (seen,) = run_of(cut / "zookeeper").at(3)
+    assert owners(seen) == {T[0]: f"{M1}-0", T[1]: f"{M2}-0"}
+    assert seen.problem == BELIEVED
+
+
 def test_run_without_an_authoritys_trace_is_what_its_members_believe(tmp_path: Path) -> None:
     events = [
         e(0, "m1", "member_started", group="g", member=M1),

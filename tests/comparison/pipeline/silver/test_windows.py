@@ -102,6 +102,17 @@ def test_freeze_is_its_own_change(changes: dict[str, list[Any]]) -> None:
     )
 
 
+def test_fault_lasts_until_its_own_target_is_healed() -> None:
+    trace = [
+        e(10, "runner", "fault_started", fault="freeze", target="m1"),
+        e(20, "runner", "fault_started", fault="freeze", target="m2"),
+        e(30, "runner", "fault_ended", fault="freeze", target="m2"),
+        e(50, "runner", "fault_ended", fault="freeze", target="m1"),
+    ]
+    (changes,) = staged({"two": trace}, lambda _, context: [context.changes]).values()
+    assert [each.healed_ns for each in changes[0]] == [50 * MS, 30 * MS]
+
+
 def test_kill_is_part_of_its_change(changes: dict[str, list[Any]]) -> None:
     assert [(row.change, row.settled_ns) for row in changes["kill"]] == [("crash", 30 * MS)]
 

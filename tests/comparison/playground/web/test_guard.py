@@ -47,6 +47,11 @@ def test_strangers_are_refused(headers, status):
     assert refused(headers) == status
 
 
+def test_the_default_port_may_be_left_out():
+    headers = {"Host": "127.0.0.1", "Origin": "http://127.0.0.1"}
+    assert refusal(headers, given="secret", token="secret", port=80) is None
+
+
 @pytest.mark.parametrize("given", ["", "secre", "secrets", "Secret", "sécret", "\udcff"])
 def test_a_wrong_token_finds_nothing(given):
     assert refused(OWN, given) == 404
