@@ -12,7 +12,7 @@ import comparison
 import kernel
 
 #: Folders and files below the package `comparison` that tasks may need.
-_OF_COMPARISON = ("__init__.py", "metrics.py", "pipeline")
+_OF_COMPARISON = ("__init__.py", "metrics.py", "pipeline", "statistics.py")
 #: A fixed time makes equal code an equal file.
 _TIME = (1980, 1, 1, 0, 0, 0)
 

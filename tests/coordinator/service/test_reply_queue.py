@@ -146,6 +146,7 @@ class Play:
         config, _ = BrokerConfig.from_settings({"broker.id": "1"})
         services = SimpleNamespace(
             config=config,
+            node_id=1,
             clock=self.clock,
             tracer=ListTracer(clock=self.clock),
             turns=self.turns,

@@ -50,8 +50,10 @@ def test_a_split_brain_is_played_in_two_designs_and_only_one_of_them_has_two_con
         await player.settled()
         assert player.group("zookeeper").counters.two_delivering_ms > 0
         assert player.group("eager").counters.two_delivering_ms < 100
-        znodes = [node.path for node in player.group("zookeeper").znodes]
-        assert sum("/owners/orders/" in path for path in znodes) == 4
+        await player.until(
+            lambda: sum("/owners/orders/" in node.path for node in player.group("zookeeper").znodes) == 4,
+            "the tree to show four owners",
+        )
         assert await player.send(c.Stop()) == ""
 
     player = play(tmp_path, ["zookeeper", "eager"], script, members=2, partitions=4)
