@@ -79,7 +79,7 @@ def take_playground(browser: Any, folder: Path) -> None:
             page.locator(f'[data-design="{design}"] .glance[data-kind="good"]').wait_for()
         page.get_by_label("Lanes show").select_option("30 s")
         page.wait_for_timeout(_BEFORE_MS)
-        page.get_by_role("button", name="Cut off m2").first.click()
+        page.get_by_role("button", name="Cut off: m2").first.click()
         page.locator('.glance[data-kind="alarm"]').wait_for()
         page.wait_for_timeout(_AFTER_MS)
         page.evaluate("document.querySelector('#said').remove(); scrollTo(0, 0)")
