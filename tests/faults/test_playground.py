@@ -87,7 +87,7 @@ def test_what_was_played_gets_an_analysis_and_a_report_that_the_page_serves(comm
     command.until_it_runs()
     children = command.descendants()
     command.stop_on_the_page()
-    wait_until(lambda: "Ctrl-C ends that" in command.said(), 240, command.said)
+    wait_until(lambda: "Ctrl-C closes it" in command.said(), 240, command.said)
     assert all_gone(children)
     assert "playground" in command.asked("report.html")
     command.child.send_signal(signal.SIGINT)
