@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 import msgspec
 import numpy as np
 
-import comparison.metrics
 import comparison.pipeline.bronze
 import comparison.pipeline.silver.groups
 import kernel.trace
+from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
@@ -128,7 +128,7 @@ def pipeline_code() -> str:
     """A digest of all modules that figures and verdicts may depend on, and with them of the versions of all schemas."""
     folders = [*comparison.pipeline.__path__, *kernel.__path__]
     files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
-    return _digest([*files, Path(comparison.metrics.__file__)])
+    return _digest([*files, *files_beside()])
 
 
 def _digest(files: Sequence[Path]) -> str:

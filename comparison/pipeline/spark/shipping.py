@@ -10,9 +10,10 @@ from pathlib import Path
 
 import comparison
 import kernel
+from comparison.pipeline.beside import BESIDE
 
 #: Folders and files below the package `comparison` that tasks may need.
-_OF_COMPARISON = ("__init__.py", "metrics.py", "pipeline", "statistics.py")
+_OF_COMPARISON = ("__init__.py", *BESIDE, "pipeline")
 #: A fixed time makes equal code an equal file.
 _TIME = (1980, 1, 1, 0, 0, 0)
 

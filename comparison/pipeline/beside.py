@@ -1,0 +1,15 @@
+"""The modules beside the pipeline that it uses: executors need them, and what was found depends on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import comparison
+
+#: Modules of the package `comparison`; a test compares them with what the pipeline imports.
+BESIDE = ("metrics.py", "statistics.py")
+
+
+def files_beside() -> list[Path]:
+    """Where these modules are."""
+    return [Path(comparison.__path__[0]) / name for name in BESIDE]
