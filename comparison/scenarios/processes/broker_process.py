@@ -13,7 +13,7 @@ from pathlib import Path
 
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
-from comparison.scenarios.processes.child_trace import ChildTrace
+from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
 from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
 from kernel.broker.loop import measured_loop
 from kernel.errors import RebalanceLabError
@@ -21,15 +21,9 @@ from kernel.trace.events import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerProcessConfig:
+class BrokerProcessConfig(ChildConfig):
     """The first line."""
 
-    process: str
-    design: str
-    run: str
-    scenario: str
-    seed: int
-    trace: str
     zookeeper: str
     data_dir: str
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names, port and broker.id among them

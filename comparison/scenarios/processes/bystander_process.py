@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.processes.child_trace import ChildTrace
+from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
 from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -40,15 +40,9 @@ _REPORTED_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BystanderConfig:
+class BystanderConfig(ChildConfig):
     """The first line."""
 
-    process: str
-    design: str
-    run: str
-    scenario: str
-    seed: int
-    trace: str
     zookeeper: str
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kernel.trace.writer import TraceIdentity, TraceWriter
 
@@ -18,21 +19,16 @@ if TYPE_CHECKING:
 UNTRACED = os.EX_IOERR
 
 
-class Traced(Protocol):
-    """The part of a child's configuration that identifies its trace (`RunRequest.identity`)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildConfig:
+    """What every child's configuration has: it identifies its trace (`RunRequest.identity`)."""
 
-    @property
-    def process(self) -> str: ...
-    @property
-    def run(self) -> str: ...
-    @property
-    def scenario(self) -> str: ...
-    @property
-    def design(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def trace(self) -> str: ...
+    process: str
+    design: str
+    run: str
+    scenario: str
+    seed: int
+    trace: str  #: path of the trace file
 
 
 class ChildTrace(TraceWriter):
@@ -42,7 +38,9 @@ class ChildTrace(TraceWriter):
     """
 
     @classmethod
-    def of(cls, config: Traced, role: Role, *, tee: Callable[[Mapping[str, object]], None] | None = None) -> ChildTrace:
+    def of(
+        cls, config: ChildConfig, role: Role, *, tee: Callable[[Mapping[str, object]], None] | None = None
+    ) -> ChildTrace:
         """The trace of a configured child."""
         identity = TraceIdentity(
             run=config.run,

@@ -33,7 +33,7 @@ import msgspec
 
 from comparison.logs import set_inherited_level
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
-from comparison.scenarios.processes.child_trace import ChildTrace
+from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
 from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
@@ -73,15 +73,9 @@ def _is_reported(event: Mapping[str, object]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberConfig:
+class MemberConfig(ChildConfig):
     """The first line."""
 
-    process: str
-    design: str
-    run: str
-    scenario: str
-    seed: int
-    trace: str  #: path of the trace file
     group: str
     topics: dict[str, int]  #: number of streams of each topic
     zookeeper: str
