@@ -19,6 +19,7 @@ from comparison.cli.by_hand import (
     zookeeper_at,
 )
 from comparison.cli.hand_run import trace_in
+from comparison.cli.options import form_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
@@ -184,9 +185,7 @@ The default servers are those started by `zookeeper start` and `broker`. Ctrl-C 
     metavar="FOLDER",
     help="Trace into this run folder, which is created if it does not exist; others may trace into it too.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
-)
+@form_option
 @state_option
 def consume(  # noqa: PLR0913  # click hands each option over by its name
     design: str,

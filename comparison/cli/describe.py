@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from comparison.cli.options import form_option
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
@@ -36,9 +37,7 @@ Owners, members and committed offsets are those that ZooKeeper or the coordinato
     metavar="S",
     help="Second of the run, as 12.4 or 12.4s.  [default: before the final reads, or the end]",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
-)
+@form_option
 def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
     """Describe a run's groups at a moment: members, owners, offsets, lag, coordinator and state.
 

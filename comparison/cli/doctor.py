@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from comparison.cli.doctor_broker import loop_of
+from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.errors import ConfigurationError, RebalanceLabError
 from kernel.jre import find_java
@@ -155,9 +156,7 @@ Examples:
   rebalance-lab doctor --format json
   rebalance-lab doctor --broker 127.0.0.1:9092 --reset"""
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
-)
+@form_option
 @click.option("--broker", metavar="HOST:PORT", help="Show event-loop latency of a running broker instead.")
 @click.option("--reset", is_flag=True, help="With --broker: reset its counters.")
 def doctor(form: str, broker: str | None, reset: bool) -> int:

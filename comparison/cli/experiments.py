@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from rich.table import Table
 from comparison.cli.analysis import analysed, format_option, shown
 from comparison.cli.catalogue_text import described, in_words
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
@@ -157,14 +157,7 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="embedded, docker, or HOST:PORT,... of a running one.",
         ),
-        click.option(
-            "-o",
-            "--output",
-            type=click.Path(path_type=Path),
-            default=Path("runs"),
-            show_default=True,
-            help="Folder for traces and reports.",
-        ),
+        output_option,
         format_option,
         click.option("--dry-run", is_flag=True, help="Print the plan and exit."),
         click.option("-q", "--quiet", is_flag=True, help="Print no progress."),

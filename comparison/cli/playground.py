@@ -8,12 +8,12 @@ import os
 import signal
 import sys
 import webbrowser
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from comparison.cli.experiments import design_option, with_seed
+from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.exits import Exit
 from comparison.playground.messages import Status
@@ -28,6 +28,8 @@ from kernel.errors import EnvironmentFault, Unavailable
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from comparison.playground.play.setting_up import Prepared
 
 #: How long the page and its report are served after the game.
@@ -61,14 +63,7 @@ Examples:
     show_default=True,
     help="Stop after this many minutes with no page open.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for traces and reports.",
-)
+@output_option
 def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any) -> int:
     """Watch groups of consumers on a local page, and play against them.
 

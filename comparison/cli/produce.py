@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option, stop_on_signal
+from comparison.cli.options import form_option
 from comparison.cli.printing import Printer
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from kernel.errors import UserError
@@ -44,9 +45,7 @@ Examples:
 @click.option(
     "--stdin", "from_stdin", is_flag=True, help="Send the lines of standard input instead of numbered records."
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
-)
+@form_option
 @state_option
 def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, from_stdin: bool, form: str) -> None:
     """Produce records round-robin to all partitions; print where each is stored."""

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
 from comparison.cli.hand_observer import HandObserver
+from comparison.cli.options import form_option
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
 from comparison.exits import Exit
@@ -81,9 +82,7 @@ It is not a member, and sets no watches without --trace: docs/by-hand.md says wh
     metavar="FOLDER",
     help="Trace what ZooKeeper says into this run folder, as `consume --trace` does what members believe.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
-)
+@form_option
 @state_option
 def watch(
     group: str,
