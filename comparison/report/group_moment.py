@@ -13,6 +13,7 @@ from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow,
 from kernel.designs import ZOOKEEPER
 from kernel.trace.events import Role
 from kernel.trace.reader import in_order
+from kernel.trace.run_clock import reference_of
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class RunEvents:
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         headers = [trace.header for trace in traces if trace.header is not None]
-        reference = min(headers, key=lambda header: (header["role"] != Role.RUNNER, header["monotonic_ns"]))
+        reference = reference_of(headers)
+        assert reference is not None, "without a header there is no event"
         self.events: list[Event] = list(in_order(traces))
         self.design = next((str(each["design"]) for each in (reference, *headers) if each["design"]), "")
         self.scenario = str(reference["scenario"])

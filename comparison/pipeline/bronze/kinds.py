@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import pyarrow as pa
 
-from kernel.trace.column_names import FILE_NAMES
+from kernel.trace.column_names import ARROW_TYPES, FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import LIMITS, NUMBER_LIMIT
 
@@ -37,15 +37,6 @@ class _Partition(msgspec.Struct, frozen=True, gc=False):
 
 _PYTHON_TYPES: Mapping[Type, Any] = MappingProxyType(
     {Type.TEXT: str, Type.INT: _Int, Type.FLAG: bool, Type.PARTITIONS: list[_Partition], Type.DETAIL: dict}
-)
-_ARROW_TYPES: Mapping[Type, pa.DataType] = MappingProxyType(
-    {
-        Type.TEXT: pa.string(),
-        Type.INT: pa.int64(),
-        Type.FLAG: pa.bool_(),
-        Type.PARTITIONS: pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int64())])),
-        Type.DETAIL: pa.string(),  # as JSON
-    }
 )
 
 
@@ -91,13 +82,13 @@ _PLACE_COLUMNS = (
     pa.field("role", pa.string()),
     pa.field("seq", pa.int64()),
     pa.field("t_ns", pa.int64()),
-    *(pa.field(name, _ARROW_TYPES[COMMON_FIELDS[name]]) for name in ("process", "member", "stream", "cause")),
+    *(pa.field(name, ARROW_TYPES[COMMON_FIELDS[name]]) for name in ("process", "member", "stream", "cause")),
 )
 #: The columns of a run's events by kind, without those of the run.
 EVENT_SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
     {
         **{
-            name: pa.schema([*_PLACE_COLUMNS, *((field, _ARROW_TYPES[type_]) for field, type_ in kind.fields.items())])
+            name: pa.schema([*_PLACE_COLUMNS, *((field, ARROW_TYPES[type_]) for field, type_ in kind.fields.items())])
             for name, kind in KINDS.items()
         },
         UNKNOWN_KIND: pa.schema([*_PLACE_COLUMNS, ("kind", pa.string())]),

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kernel.trace.column_names import FILE_NAMES
+from kernel.trace.column_names import ARROW_TYPES, FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, KINDS, Type
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from comparison.report.export.stream import Recorded, Stream
 
 _ROWS = 50_000
-_ARROW_TYPES: Mapping[Type, pa.DataType] = MappingProxyType(
-    {
-        Type.TEXT: pa.string(),
-        Type.INT: pa.int64(),
-        Type.FLAG: pa.bool_(),
-        Type.PARTITIONS: pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int64())])),
-        Type.DETAIL: pa.string(),  # as JSON
-    }
-)
 _FIELDS: Mapping[str, Type] = MappingProxyType(
     {name: type_ for kind in KINDS.values() for name, type_ in kind.fields.items()}
 )
@@ -46,8 +37,8 @@ SCHEMA = pa.schema(
         ("s", pa.float64()),
         ("t_ns", pa.int64()),
         ("role", pa.string()),
-        *((name, _ARROW_TYPES[type_]) for name, type_ in COMMON_FIELDS.items()),
-        *((FILE_NAMES.get(name, name), _ARROW_TYPES[type_]) for name, type_ in _FIELDS.items()),
+        *((name, ARROW_TYPES[type_]) for name, type_ in COMMON_FIELDS.items()),
+        *((FILE_NAMES.get(name, name), ARROW_TYPES[type_]) for name, type_ in _FIELDS.items()),
         (_OTHER, pa.string()),
     ]
 )
