@@ -28,6 +28,7 @@ def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     return click.option(
         "--state",
+        "state_folder",  # not `state`: a command may have an option of its own with that parameter
         type=click.Path(path_type=Path, file_okay=False),
         callback=keep,
         expose_value=False,

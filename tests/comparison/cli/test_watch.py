@@ -109,6 +109,9 @@ def test_tables_are_printed_again_when_something_has_changed(terminals: Terminal
 
 def test_unknown_group_and_absent_servers_are_errors(terminals: Terminals, unused_port: int) -> None:
     unknown = terminals.run("watch", "--group", "nobody", "--once")
+    elsewhere = terminals.run("watch", "--group", "nobody", "--once", "--group-state", "--state", "elsewhere")
+    assert elsewhere.returncode == Exit.USAGE
+    assert "no ZooKeeper: start one" in elsewhere.stderr
     assert (unknown.returncode, unknown.stdout) == (Exit.NOT_AS_EXPECTED, "no such group\n")
     silent = terminals.run("watch", "--group", "g", "--once", "--bootstrap-server", f"127.0.0.1:{unused_port}")
     assert silent.returncode == Exit.INTERNAL
