@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Scenarios that run side by side in `make test-faults`: they wait for timers more than they compute.
+JOBS   ?= 2
 # Packages that only the originals need, installed on first use.
 ORIGINALS := $(VENV)/.installed-originals
 
@@ -33,13 +35,13 @@ test: classes  ## run the tests except whole scenarios (up to 15 minutes)
 classes: setup  ## archive Spark's classes in the user's cache, so that analyses start sooner (once, half a minute)
 	@$(BIN)/python -m comparison.pipeline.training
 
-test-faults: setup  ## run scenarios as failure-injection tests, each where it is most informative (up to 10 minutes)
-	$(BIN)/python -m pytest -m "faults and not long" $(ARGS)
+test-faults: setup  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
+	$(BIN)/python -m pytest -m "faults and not long$(if $(SMOKE), and not catalogue)" -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)
 	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
 
-test-long: $(ORIGINALS)  ## run what CI has no time for: all scenarios in all designs, more seeds, pairs of options, the long soak
+test-long: $(ORIGINALS)  ## run what CI has no time for: more seeds, pairs of options, the long soak, a million mutated requests
 	$(BIN)/python -m pytest -m "long" $(ARGS)
 
 lint: setup  ## check formatting, lint and types

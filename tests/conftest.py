@@ -35,6 +35,19 @@ settings.load_profile("untimed")
 _numbers = itertools.count()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seed", type=int, help="the seed of every scenario of the failure-injection tests (default: one of their own)"
+    )
+
+
+@pytest.fixture(scope="session")
+def given_seed(pytestconfig: pytest.Config) -> int | None:
+    """--seed, if it is given."""
+    seed: int | None = pytestconfig.getoption("--seed")
+    return seed
+
+
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
     """An embedded server; `zookeeper.connect_string` is host:port. Do not stop or pause this one: it is shared."""

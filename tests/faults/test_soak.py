@@ -8,13 +8,12 @@ record is lost, and every member started to deliver at a committed offset.
 Setup: three ZooKeeper servers, one broker, a producer that never stops, members that come and go.
 
 Steps: joins, leaves, kill -9, freezes shorter and longer than a session, sessions that end while their member is
-healthy, servers that are killed and restarted. `SOAK_SEED` repeats a run.
+healthy, servers that are killed and restarted. `--seed` repeats a run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -37,24 +36,24 @@ if TYPE_CHECKING:
 
     from kernel.broker.broker import Broker
 
-SEED = int(os.environ.get("SOAK_SEED", "20110114"))
+SEED = 20110114
 RECORDS_A_SECOND = 200
 
 
 @pytest.mark.faults
-def test_soak_every_partition_has_one_owner_after_each_of_20_faults(tmp_path: Path) -> None:
-    soak(tmp_path, 20)
+def test_soak_every_partition_has_one_owner_after_each_of_20_faults(tmp_path: Path, given_seed: int | None) -> None:
+    soak(tmp_path, 20, given_seed or SEED)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_soak_every_partition_has_one_owner_after_each_of_200_faults(tmp_path: Path) -> None:
-    soak(tmp_path, 200)
+def test_soak_every_partition_has_one_owner_after_each_of_200_faults(tmp_path: Path, given_seed: int | None) -> None:
+    soak(tmp_path, 200, given_seed or SEED)
 
 
-def soak(folder: Path, steps: int) -> None:
+def soak(folder: Path, steps: int, seed: int) -> None:
     with ZooKeeperEnsemble(folder / "zookeeper", tick_ms=TICK_MS) as ensemble:
-        run, produced = asyncio.run(story(folder, ensemble, steps))
+        run, produced = asyncio.run(story(folder, ensemble, steps, seed))
     (folder / "soak.txt").write_text(run.described("done"), encoding="utf-8")
     assert lacking(run, produced) == {}, run.described("records were lost")
     committed = committed_offsets(ensemble)
@@ -63,7 +62,9 @@ def soak(folder: Path, steps: int) -> None:
         assert not unknown, run.described(f"{partition} was started at {unknown}, which nobody had committed")
 
 
-async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[Soak, dict[TopicPartition, int]]:
+async def story(
+    folder: Path, ensemble: ZooKeeperEnsemble, steps: int, seed: int
+) -> tuple[Soak, dict[TopicPartition, int]]:
     async with AsyncExitStack() as stack:
         settings = {"zookeeper.session.timeout.ms": "30000"}
         broker = await stack.enter_async_context(
@@ -75,7 +76,7 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
         )
         fork_server = await ForkServer.open()
         stack.push_async_callback(fork_server.stop)
-        run = Soak(folder, ensemble, fork_server, session, SEED)
+        run = Soak(folder, ensemble, fork_server, session, seed)
         stack.push_async_callback(run.end)
         stop = asyncio.Event()
         producing = asyncio.create_task(produce(broker, stop))

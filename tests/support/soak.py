@@ -342,7 +342,7 @@ class Soak:
     def described(self, what: str) -> str:
         """The message with the seed, the faults so far, and the command to repeat the run."""
         before = "\n".join(str(settled) for settled in self.ended)
-        again = f"SOAK_SEED={self.seed} python -m pytest -m 'faults or long' tests/faults/test_soak.py"
+        again = f"python -m pytest -m 'faults or long' tests/faults/test_soak.py --seed {self.seed}"
         return f"{what}\n{before}\nseed {self.seed}, traces in {self.folder}; again: {again}"
 
     # -- deliveries ------------------------------------------------------------------------------------------------
