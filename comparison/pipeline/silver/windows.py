@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 WHOLE_RUN = -1
 #: The change that brings a group to the size to be measured; it is not measured itself.
 FORMING = "form"
-#: A fault that is already traced as a change of membership.
-_KILL = "kill"
+#: Faults that are already traced as changes of membership.
+TRACED_AS_CHANGES = frozenset({"kill", "join", "leave", "unsubscribe", "rolling-restart"})
 #: Beyond any clock, and far enough from the end of 64 bits that differences fit.
 FOREVER_NS = 1 << 61
 
@@ -63,7 +63,8 @@ def _stops(row: Mapping[str, Any]) -> bool:
 
 
 def _opens(row: Mapping[str, Any]) -> bool:
-    return bool(row["kind"] == "change_started" or (row["kind"] == "fault_started" and row["fault"] != _KILL))
+    is_fault = row["kind"] == "fault_started" and row["fault"] not in TRACED_AS_CHANGES
+    return bool(row["kind"] == "change_started" or is_fault)
 
 
 def changes_of(runner: Sequence[Mapping[str, Any]]) -> list[ChangeWindow]:

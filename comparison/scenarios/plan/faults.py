@@ -14,7 +14,7 @@ Not in the table, and why:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ class TargetKind(Enum):
 
     MEMBER = "a member: owner (one that owns partitions), or its place, such as m1"
     MEMBERS = "all members: members"
+    GROUP = "the group: group"
     BROKER = "a broker: coordinator, or broker-1"
     SERVER = "a ZooKeeper server: leader, follower, or zookeeper-1"
     ENSEMBLE = "the ZooKeeper ensemble: ensemble"
@@ -56,6 +57,7 @@ _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
     {
         K.MEMBER: re.compile(_MEMBER),
         K.MEMBERS: re.compile("members"),
+        K.GROUP: re.compile("group"),
         K.BROKER: re.compile(_BROKER),
         K.SERVER: re.compile(_SERVER),
         K.ENSEMBLE: re.compile("ensemble"),
@@ -109,6 +111,10 @@ class Fault:
     targets: tuple[TargetKind, ...]
     parameters: tuple[Number | Choice, ...] = ()
     designs: tuple[str, ...] = DESIGN_NAMES
+    is_change: bool = False  #: it changes who is in the group, and is measured as a change
+    stays: bool = False  #: if no step heals it, it is left as it is at the end: the group is whole without a heal
+    #: Settings without which it cannot happen, by design.
+    needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def values(self, given: Mapping[str, Given]) -> dict[str, Given]:
         """Every parameter with its value. Raises `ConfigurationError` for an unknown or impossible one."""
@@ -133,6 +139,7 @@ _ROWS = (
         does="Kills the process (SIGKILL); the operating system closes its sockets.",
         heals="Starts it again.",
         targets=PROCESSES,
+        is_change=True,
     ),
     Fault(
         name="freeze",
@@ -156,10 +163,50 @@ _ROWS = (
     ),
     Fault(
         name="flap",
-        does="Kills the process and restarts it `times` times; each time it is down, and then up, for every_ms.",
+        does="Ends the process and starts it again `times` times, by a kill or by leaving cleanly; each time it is "
+        "down, and then up, for every_ms.",
         heals="",
         targets=(K.MEMBER,),
-        parameters=(Number("times", 3, 1, 100), Number("every_ms", 500, 1, 60_000)),
+        parameters=(
+            Number("times", 3, 1, 100),
+            Number("every_ms", 500, 1, 60_000),
+            Choice("by", "kill", ("kill", "leave")),
+        ),
+    ),
+    Fault(
+        name="join",
+        does="Lets `count` more members join at once.",
+        heals="They leave.",
+        targets=(K.GROUP,),
+        parameters=(Number("count", 1, 1, 100),),
+        is_change=True,
+        stays=True,
+    ),
+    Fault(
+        name="leave",
+        does="The member leaves cleanly, and its process ends.",
+        heals="A new process joins in its place.",
+        targets=(K.MEMBER,),
+        is_change=True,
+        stays=True,
+    ),
+    Fault(
+        name="unsubscribe",
+        does="The member unsubscribes, and its process goes on. In zookeeper, where a consumer keeps its subscription "
+        "for life, the application shuts it down instead.",
+        heals="It subscribes again; in zookeeper, the application creates another consumer.",
+        targets=(K.MEMBER,),
+        is_change=True,
+        stays=True,
+    ),
+    Fault(
+        name="rolling-restart",
+        does="Restarts the members one after the other: each leaves cleanly, its process ends, and a new one joins "
+        "in its place away_ms later; the next one leaves after another every_ms.",
+        heals="",
+        targets=(K.MEMBERS,),
+        parameters=(_AWAY, Number("every_ms", 2000, 0, 600_000)),
+        is_change=True,
     ),
     Fault(
         name="cut",
@@ -214,6 +261,16 @@ _ROWS = (
         heals="",
         targets=(K.PARTITION,),
         designs=(ZOOKEEPER,),
+    ),
+    Fault(
+        name="listener-exception",
+        does="The application's rebalance listener raises an exception when it is called next, once. eager and its "
+        "descendants: the rebalance goes on, and the application's poll raises it. zookeeper: the attempt fails, as in "
+        "Kafka 1.1; 0.8 calls no listener.",
+        heals="The listener works, even if it was not called.",
+        targets=(K.MEMBER,),
+        parameters=(Choice("callback", "any", ("any", "revoked", "assigned")),),
+        needs=MappingProxyType({ZOOKEEPER: MappingProxyType({"rebalance.listener.in.attempt": "true"})}),
     ),
     Fault(
         name="slow",

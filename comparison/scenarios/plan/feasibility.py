@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.scenario import Scenario
 
+#: Targets that are different members each time if they stay away.
+_ANY = ("group", "owner")
 #: A run waits up to a minute for every partition to be delivered and committed; with less load it would time out.
 SECONDS_A_RECORD_MAX = 10
 
@@ -153,9 +155,14 @@ def _faults(case: Case) -> Iterator[str]:
                 return
             if any(share_a_link(other.target, step.target) for other in present):
                 yield f"{step.fault} into {step.target!r}: a link has one fault at a time; heal the other one first"
-            if any((other.fault, other.target) == (step.fault, step.target) for other in present):
+            fault = FAULTS[step.fault]
+            for name, value in fault.needs.get(case.design, {}).items():
+                if case.made.member.get(name) != value:
+                    yield f"{step.fault} needs -c {name}={value}"
+            again = any((other.fault, other.target) == (step.fault, step.target) for other in present)
+            if again and not (fault.stays and step.target in _ANY):
                 yield f"{step.fault} is already in effect on {step.target!r}; heal it first"
-            if FAULTS[step.fault].heals:
+            if fault.heals:
                 present.append(step)
         elif isinstance(step, Heal):
             healed = [each for each in present if heals(step, each.fault, each.target)]

@@ -177,11 +177,19 @@ class Hold:
 class Heal:
     """Heal a fault, or all that are in effect, in the reverse order; then, if none is left, wait for the group.
 
-    `target` is the one that `Inject` named.
+    `target` is the one that `Inject` named. A member that has joined, left or unsubscribed keeps nobody waiting.
     """
 
     fault: str = ""
     target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Wait until every partition has one owner and nothing has changed for a moment.
+
+    For a group that can settle: not while a fault keeps a member from it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +219,7 @@ Step = (
     | Inject
     | Hold
     | Heal
+    | Settle
     | Played
 )
 

@@ -27,6 +27,7 @@ import contextlib
 import signal
 import sys
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,7 +42,7 @@ from kernel.trace.events import Role
 from kernel.zookeeper.stepping import StepGate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
     from kernel.trace.writer import Tracer
@@ -85,19 +86,40 @@ class MemberConfig(ChildConfig):
     place: str = ""  #: where the process is deployed; a process started in its place has the same
 
 
+class ListenerBroken(Exception):
+    """An exception of the application's own, as any other that its listener may raise."""
+
+
+class Breakage:
+    """Whether the application's listener raises an exception when it is called next."""
+
+    def __init__(self) -> None:
+        self.callback = ""  #: `any`, `revoked` or `assigned`; '': it works
+
+    def strike(self, callback: str) -> None:
+        if self.callback in ("any", callback):
+            self.callback = ""
+            raise ListenerBroken(f"the application's listener failed in on_{callback}")
+
+
 class Memory(SilentListener):
     """What one application has processed: the next offset of each partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, breakage: Breakage | None = None) -> None:
         self.positions: dict[TopicPartition, int] = {}
+        self._breakage = breakage or Breakage()
 
     def add(self, batches: Sequence[Batch]) -> None:
         self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         """Forget partitions revoked in order: another member commits them now. A loss is noticed too late for that."""
+        self._breakage.strike("revoked")
         for partition in partitions:
             self.positions.pop(partition, None)
+
+    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self._breakage.strike("assigned")
 
 
 class Members:
@@ -114,10 +136,19 @@ class Members:
         self.gate = StepGate(self._waits)
         self._requests: set[asyncio.Task[None]] = set()  #: commits and subscriptions under way
         self._memories: dict[GroupConsumer, Memory] = {}
+        self._breakage = Breakage()
+        self._subscribed = asyncio.Event()
+        self._subscribed.set()
+        self._topics: Mapping[str, int] = config.topics
 
     def join(self) -> None:
         """Start one more member. When it fails, the process emits `member_failed` and goes on."""
         number = len(self._polls)
+        consumer = self._new_consumer(number)
+        task = asyncio.create_task(self._poll(consumer, number), name=f"poll {number}")
+        self._polls[task] = consumer
+
+    def _new_consumer(self, number: int) -> GroupConsumer:
         request = ConsumerRequest(
             process=self._config.process,
             group=self._config.group,
@@ -129,9 +160,8 @@ class Members:
             gate=self.gate,
         )
         consumer = CONSUMERS[self._config.design].consumer(request, self._tracer)
-        task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
-        self._polls[task] = consumer
-        self._memories[consumer] = Memory()
+        self._memories[consumer] = Memory(self._breakage)
+        return consumer
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -144,12 +174,18 @@ class Members:
         self._delay_s = per_record_ms / 1000
         self._delay_changed.set()
 
+    def fail_listener(self, callback: str) -> None:
+        """Have the listener raise in its next call of this kind; see `Breakage`."""
+        self._breakage.callback = callback
+
     def _waits(self, operation: Operation | None, behind: int) -> None:
         about = {} if operation is None else {"op": operation.op, "path": operation.path, "step": operation.step}
         write_event({"kind": WAITING, "process": self._config.process, "behind": behind, **about})
 
     def commit(self, *, remembered: bool = False) -> None:
         """Have every member commit, without waiting: a frozen or cut one may take long."""
+        if not self._subscribed.is_set():
+            return
         for consumer in self._polls.values():
             offsets = None  # everything delivered
             known = self._memories[consumer].positions
@@ -157,9 +193,17 @@ class Members:
                 offsets = dict(known)
             self._request(self._commit(consumer, offsets))
 
+    def unsubscribe(self) -> None:
+        """Have every member unsubscribe after the poll under way, until `subscribe_again`."""
+        self._subscribed.clear()
+
+    def subscribe_again(self) -> None:
+        self._subscribed.set()
+
     def subscribe(self, topics: Mapping[str, int]) -> None:
-        """Have every member subscribe to these topics, without waiting."""
-        for consumer in self._polls.values():
+        """Have every member subscribe to these topics, without waiting; those that have unsubscribed do it later."""
+        self._topics = topics
+        for consumer in self._polls.values() if self._subscribed.is_set() else ():
             self._request(self._subscribe(consumer, topics))
 
     def _request(self, work: Coroutine[object, object, None]) -> None:
@@ -178,24 +222,48 @@ class Members:
             request.cancel()
         await asyncio.gather(*self._requests, return_exceptions=True)
 
-    async def _poll(self, consumer: GroupConsumer) -> None:
-        memory = self._memories[consumer]
-        try:
-            await consumer.start()
-            await consumer.subscribe(self._config.topics, memory)
-        except RebalanceLabError as error:
-            # An 0.8 member stays registered after a failed rebalance and goes on, as the original did.
-            self._failed(error)
+    async def _poll(self, consumer: GroupConsumer, number: int) -> None:
+        await self._begin(consumer)
         while True:
             await self._flowing.wait()
+            if not self._subscribed.is_set():
+                consumer = await self._stay_away(consumer, number)
             try:
                 batches = await consumer.getmany(timeout_ms=POLL_MS)
-            except RebalanceLabError as error:
+            except (RebalanceLabError, ListenerBroken) as error:
                 self._failed(error)
                 await asyncio.sleep(POLL_MS / 1000)
             else:
-                memory.add(batches)
+                self._memories[consumer].add(batches)
                 await self._process(sum(len(batch.records) for batch in batches))
+
+    async def _begin(self, consumer: GroupConsumer) -> None:
+        try:
+            await consumer.start()
+            await consumer.subscribe(self._topics, self._memories[consumer])
+        except (RebalanceLabError, ListenerBroken) as error:
+            # An 0.8 member stays registered after a failed rebalance and goes on, as the original did.
+            self._failed(error)
+
+    async def _stay_away(self, consumer: GroupConsumer, number: int) -> GroupConsumer:
+        """Unsubscribe, and subscribe again when that is wanted; the consumer, or the one that replaces it.
+
+        An 0.8 consumer cannot unsubscribe: its application shuts it down, and creates another one.
+        """
+        resubscribes = consumer.capabilities.resubscribe
+        try:
+            await (consumer.unsubscribe() if resubscribes else consumer.close())
+        except (RebalanceLabError, ListenerBroken) as error:
+            self._failed(error)
+        await self._subscribed.wait()
+        if resubscribes:
+            await self._subscribe(consumer, self._topics)
+            return consumer
+        task = asyncio.current_task()
+        assert task is not None
+        replacing = self._polls[task] = self._new_consumer(number)
+        await self._begin(replacing)
+        return replacing
 
     async def _process(self, records: int) -> None:
         """Spend the delay of so many records, or less if it is changed meanwhile."""
@@ -214,43 +282,47 @@ class Members:
     async def _subscribe(self, consumer: GroupConsumer, topics: Mapping[str, int]) -> None:
         try:
             await consumer.subscribe(topics, self._memories[consumer])
-        except RebalanceLabError as error:
+        except (RebalanceLabError, ListenerBroken) as error:
             self._failed(error)
 
     async def _close(self, consumer: GroupConsumer) -> None:
         try:
             await consumer.close()
-        except RebalanceLabError as error:
+        except (RebalanceLabError, ListenerBroken) as error:
             self._failed(error)
 
-    def _failed(self, error: RebalanceLabError) -> None:
+    def _failed(self, error: RebalanceLabError | ListenerBroken) -> None:
         self._tracer.emit("member_failed", error=f"{type(error).__name__}: {error}")
+
+
+#: What a line commands, besides `leave` and `stop`.
+COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = MappingProxyType(
+    {
+        "join": lambda members, _: members.join(),
+        "pause_consumption": lambda members, _: members.pause(),
+        "resume": lambda members, _: members.resume(),
+        "commit": lambda members, line: members.commit(remembered=line.get("remembered") is True),
+        "subscribe": lambda members, line: members.subscribe(msgspec.convert(line.get("topics"), dict[str, int])),
+        "unsubscribe": lambda members, _: members.unsubscribe(),
+        "subscribe_again": lambda members, _: members.subscribe_again(),
+        "fail_listener": lambda members, line: members.fail_listener(str(line.get("callback"))),
+        "delay": lambda members, line: members.delay(msgspec.convert(line.get("per_record_ms"), int)),
+        "step": lambda members, line: members.gate.step() if line.get("on") is True else members.gate.open(),
+        "let_go": lambda members, _: members.gate.let_go(),
+    }
+)
 
 
 async def perform_commands(lines: AsyncIterator[Mapping[str, object]], members: Members) -> None:
     """Perform commands until one is `leave` or `stop`, or the input ends."""
     async for line in lines:
-        match line.get("command"):
-            case "join":
-                members.join()
-            case "pause_consumption":
-                members.pause()
-            case "resume":
-                members.resume()
-            case "commit":
-                members.commit(remembered=line.get("remembered") is True)
-            case "subscribe":
-                members.subscribe(msgspec.convert(line.get("topics"), dict[str, int]))
-            case "delay":
-                members.delay(msgspec.convert(line.get("per_record_ms"), int))
-            case "step":
-                members.gate.step() if line.get("on") is True else members.gate.open()
-            case "let_go":
-                members.gate.let_go()
-            case "leave" | "stop":
-                return
-            case other:
-                sys.stderr.write(f"unknown command {other!r}\n")
+        command = str(line.get("command"))
+        if command in ("leave", "stop"):
+            return
+        if command in COMMANDS:
+            COMMANDS[command](members, line)
+        else:
+            sys.stderr.write(f"unknown command {command!r}\n")
 
 
 async def run() -> None:

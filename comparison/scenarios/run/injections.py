@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.scenarios.plan.faults import fault_named
-from comparison.scenarios.plan.vocabulary import Heal, heals
+from comparison.scenarios.plan.vocabulary import heals
 from comparison.scenarios.run.link_faults import Close, Cut, Delay, GrowingDelay, HalfOpen
-from comparison.scenarios.run.member_faults import Expire, SetData, Slow, SlowRecord, StuckRecord
+from comparison.scenarios.run.member_faults import Expire, ListenerException, SetData, Slow, SlowRecord, StuckRecord
+from comparison.scenarios.run.membership_faults import Join, Leave, RollingRestart, Unsubscribe
 from comparison.scenarios.run.process_faults import Flap, Freeze, Kill, QuorumLoss, Restart, SlowStart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from comparison.scenarios.plan.vocabulary import Hold, Inject
+    from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject, Settle
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.performer import Performer
 
@@ -27,6 +29,10 @@ PERFORMERS: Mapping[str, type[Performer]] = MappingProxyType(
         "restart": Restart,
         "slow-start": SlowStart,
         "flap": Flap,
+        "join": Join,
+        "leave": Leave,
+        "unsubscribe": Unsubscribe,
+        "rolling-restart": RollingRestart,
         "cut": Cut,
         "delay": Delay,
         "growing-delay": GrowingDelay,
@@ -35,19 +41,21 @@ PERFORMERS: Mapping[str, type[Performer]] = MappingProxyType(
         "quorum-loss": QuorumLoss,
         "expire": Expire,
         "set-data": SetData,
+        "listener-exception": ListenerException,
         "slow": Slow,
         "slow-record": SlowRecord,
         "stuck-record": StuckRecord,
     }
 )
-_ALL = Heal()
-#: A fault that is measured as a change of the group.
-_KILL = "kill"
 
 
 class _InEffect(NamedTuple):
     step: Inject
     performer: Performer
+
+    @property
+    def stays(self) -> bool:
+        return fault_named(self.step.fault).stays
 
 
 class Injections:
@@ -56,8 +64,8 @@ class Injections:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._present: list[_InEffect] = []
-        self._kills: list[Mapping[str, Any]] = []  #: changes that have not settled
-        self._killed = 0
+        self._change: Mapping[str, Any] | None = None  #: the last one, if it has not settled
+        self._rounds: Counter[str] = Counter()
 
     async def inject(self, step: Inject) -> None:
         fault = fault_named(step.fault)
@@ -66,11 +74,8 @@ class Injections:
         await performer.setup()
         self._changes.enter_stage("fault")
         named: dict[str, Any] = {"fault": step.fault, "target": performer.target}
-        if step.fault == _KILL:
-            self._killed += 1
-            change: dict[str, Any] = {"change": _KILL, "round": self._killed, "members": self._changes.members.present}
-            self._kills.append(change)
-            self._changes.tracer.emit("change_started", **change)
+        if fault.is_change:
+            self._begin_change(step.fault, performer.comes)
         self._changes.tracer.emit("fault_started", **named, detail=dict(values))
         if fault.heals:
             # Before it begins: if that fails halfway, there is something to heal.
@@ -79,21 +84,41 @@ class Injections:
         if not fault.heals:
             self._changes.tracer.emit("fault_ended", **named)
 
+    def _begin_change(self, change: str, comes: int) -> None:
+        """Trace a change of the group. One that has not settled yet never will: it is over with the next one."""
+        self._rounds[change] += 1
+        members = self._changes.members.present + comes
+        self._change = {"change": change, "round": self._rounds[change], "members": members}
+        self._changes.tracer.emit("change_started", **self._change)
+
     async def hold(self, step: Hold) -> None:
         await asyncio.sleep(step.ms / 1000)
 
     async def heal(self, step: Heal) -> None:
-        """The last one that was injected first; the group settles when no fault is left."""
+        """The last one that was injected first; the group settles when no fault is left that keeps it from that."""
+        await self._heal(
+            [each for each in self._present if heals(step, each.step.fault, each.step.target)],
+        )
+
+    async def _heal(self, healed: Sequence[_InEffect]) -> None:
         self._changes.enter_stage("heal")
-        for each in [each for each in reversed(self._present) if heals(step, each.step.fault, each.step.target)]:
+        for each in reversed(healed):
             self._present.remove(each)
+            if change := each.performer.heals_by:
+                self._begin_change(change, -each.performer.comes)
             await each.performer.heal()
             self._changes.tracer.emit("fault_ended", fault=each.step.fault, target=each.performer.target)
-        if not self._present:
-            await self._changes.settle()
-            for change in self._kills:
-                self._changes.tracer.emit("change_settled", **change)
-            self._kills.clear()
+        if all(each.stays for each in self._present):
+            await self._settle()
+
+    async def settle(self, _: Settle) -> None:
+        await self._settle()
+
+    async def _settle(self) -> None:
+        await self._changes.settle()
+        if self._change is not None:
+            self._changes.tracer.emit("change_settled", **self._change)
+            self._change = None
 
     def abandon(self) -> None:
         """Undo at once what is in effect, because the run is broken off."""
@@ -101,6 +126,9 @@ class Injections:
             each.performer.abandon()
 
     async def end(self) -> None:
-        """Heal what is still in effect after the last step, and wait for the group if any fault was injected."""
-        if self._present:
-            await self.heal(_ALL)
+        """Heal what is still in effect after the last step and does not stay; wait for the group if it was changed."""
+        lasting = [each for each in self._present if not each.stays]
+        if lasting:
+            await self._heal(lasting)
+        elif self._change is not None:
+            await self._settle()

@@ -51,6 +51,14 @@ class _OfApplication(Performer):
         self.target = self.member(self.target)
 
 
+class ListenerException(_OfApplication):
+    async def inject(self) -> None:
+        self.members.fail_listener(self.target, str(self.values["callback"]))
+
+    async def heal(self) -> None:
+        self.members.fail_listener(self.target, "")
+
+
 class Slow(_OfApplication):
     async def inject(self) -> None:
         self.members.slow_down(self.target)

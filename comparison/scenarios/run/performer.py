@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.link_ownership import ports_of_process
+from kernel.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 class Performer:
     """One fault in one target; `values` has all its parameters."""
+
+    #: The change of the group that its heal makes, if that is one of its own.
+    heals_by = ""
 
     def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
         self.changes = changes
@@ -37,12 +41,21 @@ class Performer:
     async def heal(self) -> None:
         """Undo it."""
 
+    @property
+    def comes(self) -> int:
+        """How many members more there are when it has begun, and again fewer when it is healed."""
+        return 0
+
     def abandon(self) -> None:
         """Undo at once what would keep processes from ending: the run is broken off. Links are healed anyway."""
 
     def member(self, named: str) -> str:
-        """The process of a member: `owner`, or a place."""
-        return self.members.choose_owner() if named == "owner" else self.members.process_at(named)
+        """The process of a member: `owner`, or a place. Raises `UserError` if nobody is there."""
+        if named == "owner":
+            return self.members.choose_owner()
+        if not self.members.has_joined(named):
+            raise UserError(f"there is no member at {named} to inject a fault into")
+        return self.members.process_at(named)
 
 
 def of_process(pid: int) -> Picks:

@@ -127,7 +127,10 @@ class Flap(_OfProcess):
         for time_ in range(self.number("times")):
             if time_:
                 await asyncio.sleep(self.number("every_ms") / 1000)
-            await self.members.kill(self.members.process_at(place))
+            if self.values["by"] == "leave":
+                await self.members.go(place, self.changes.takeover_s)
+            else:
+                await self.members.kill(self.members.process_at(place))
             await asyncio.sleep(self.number("every_ms") / 1000)
             await self.members.come_back(place)
 

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from comparison.run_folder import RunRecord, unwritable
-from comparison.scenarios.plan.vocabulary import Form, JoinBehind, JoinOne, RestartEach, SlowOwner
+from comparison.scenarios.plan.faults import fault_named
+from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, RestartEach, SlowOwner
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
@@ -207,6 +208,8 @@ def members_in_all(request: RunRequest) -> int:
             present += 1
         elif isinstance(step, JoinBehind):
             present += 2
+        elif isinstance(step, Inject) and step.fault == "join":
+            present += int(fault_named("join").values(step.parameters)["count"])
         most = max(most, present)
     return most
 

@@ -21,6 +21,7 @@ from comparison.scenarios.plan.vocabulary import (
     Played,
     RestartEach,
     Resubscribe,
+    Settle,
     SlowOwner,
     Steady,
     Undisturbed,
@@ -74,6 +75,7 @@ def performers(
         Inject: injections.inject,
         Hold: injections.hold,
         Heal: injections.heal,
+        Settle: injections.settle,
         Played: played,
     }
 

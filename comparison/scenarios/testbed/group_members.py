@@ -90,13 +90,17 @@ class GroupMembers:
 
     def join(self, count: int, settings: Mapping[str, str] | None = None) -> None:
         """Let `count` more members join at once, with `settings` over the design's own."""
-        places = [self.places[number % len(self.places)] for number in range(self.joined, self.joined + count)]
+        places = self.next_places(count)
         self._list_traces(places)
         for place in places:
             if settings:
                 self._settings[place] = settings
             self._join(place)
             self.joined += 1
+
+    def next_places(self, count: int) -> list[str]:
+        """Where the next members join."""
+        return [self.places[number % len(self.places)] for number in range(self.joined, self.joined + count)]
 
     async def add(self, count: int) -> list[str]:
         """Let `count` more members join at once, at new places with a process each; the names of the places."""
@@ -187,6 +191,10 @@ class GroupMembers:
         """Have one process spend so long on each record."""
         self._children[name].send({"command": "delay", "per_record_ms": per_record_ms})
 
+    def fail_listener(self, name: str, callback: str) -> None:
+        """Have one process's listener raise in its next call of this kind (`any`: of all), once; '' for not."""
+        self._children[name].send({"command": "fail_listener", "callback": callback})
+
     def step(self, name: str, *, on: bool) -> None:
         """Have one process wait before each ZooKeeper operation, or no longer."""
         self._children[name].send({"command": "step", "on": on})
@@ -201,6 +209,23 @@ class GroupMembers:
         self._topics[place] = tuple(topics)
         self.view.subscribed[name] = frozenset(topics)
         self._children[name].send({"command": "subscribe", "topics": self._streams_of(place)})
+
+    def unsubscribe(self, name: str) -> None:
+        """Have the members of a process unsubscribe, or shut down in a design in which they cannot."""
+        self.view.leave_out(name)
+        self.present -= 1
+        self._children[name].send({"command": "unsubscribe"})
+
+    def subscribe_again(self, name: str) -> None:
+        """Have the members of a process that have unsubscribed come back."""
+        self.view.take_back(name)
+        self.present += 1
+        self._children[name].send({"command": "subscribe_again"})
+
+    def has_joined(self, place: str) -> bool:
+        """Whether a process at this place has been told to join and was neither killed nor told to leave."""
+        name = self._living.get(place, "")
+        return name in self._configured and name not in self._gone
 
     def is_gone(self, name: str) -> bool:
         """Whether a process was killed or left."""

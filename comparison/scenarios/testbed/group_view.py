@@ -79,6 +79,7 @@ class GroupView:
             self.failures.append(f"{process}: {event['error']}")
         elif kind == "member_closed":
             self._beliefs = {u: owned for u, owned in self._beliefs.items() if u.member != unit.member}
+            self._arrived.discard((process, unit.member))
         else:
             return
         self.moved_ns = _number(event["ns"])

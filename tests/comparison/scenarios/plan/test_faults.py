@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from comparison.pipeline.silver.windows import TRACED_AS_CHANGES
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import FAULTS, Choice, Number, TargetKind, check, fault_named, kind_of
 from comparison.scenarios.plan.feasibility import Case, require_feasible
@@ -16,9 +17,13 @@ from comparison.scenarios.run.injections import PERFORMERS
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 ONE_OF_EACH = {
     TargetKind.MEMBER: ("owner", "m1", "m12"),
     TargetKind.MEMBERS: ("members",),
+    TargetKind.GROUP: ("group",),
     TargetKind.BROKER: ("coordinator", "broker-1"),
     TargetKind.SERVER: ("leader", "follower", "zookeeper-3"),
     TargetKind.ENSEMBLE: ("ensemble",),
@@ -30,9 +35,11 @@ ONE_OF_EACH = {
 }
 
 
-def composed(*steps: Step, servers: int = 3, design: str = "zookeeper") -> None:
+def composed(
+    *steps: Step, servers: int = 3, design: str = "zookeeper", settings: Mapping[str, str] | None = None
+) -> None:
     scenario = Scenario(name="mine", symptom="?", look_for=("!",), steps=(Form(), *steps), zookeeper_servers=servers)
-    parameters = Parameters()
+    parameters = Parameters(settings=settings or {})
     require_feasible(Case(scenario, design, parameters, configuration(design, parameters)))
 
 
@@ -93,7 +100,25 @@ def test_a_fault_that_makes_no_sense_is_refused(given: tuple[str, str, dict[str,
 def test_a_fault_that_fits_is_accepted() -> None:
     check("kill", "leader", {}, design="eager", servers=1)
     check("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}, design="zookeeper", servers=3)
-    assert fault_named("flap").values({"times": 2}) == {"times": 2, "every_ms": 500}
+    assert fault_named("flap").values({"times": 2}) == {"times": 2, "every_ms": 500, "by": "kill"}
+
+
+def test_what_changes_the_group_is_measured_as_a_change_and_not_also_as_a_fault() -> None:
+    assert {name for name, fault in FAULTS.items() if fault.is_change} == TRACED_AS_CHANGES
+    assert {name for name, fault in FAULTS.items() if fault.stays} == {"join", "leave", "unsubscribe"}
+
+
+def test_a_listener_can_only_fail_where_one_is_called() -> None:
+    with pytest.raises(ConfigurationError, match=r"listener-exception needs -c rebalance\.listener\.in\.attempt=true"):
+        composed(Inject("listener-exception", "owner"))
+    composed(Inject("listener-exception", "owner"), design="eager")
+    composed(Inject("listener-exception", "owner"), settings={"rebalance.listener.in.attempt": "true"})
+
+
+def test_several_members_may_join_and_leave_one_after_the_other() -> None:
+    composed(Inject("join", "group"), Inject("join", "group"), Inject("leave", "owner"), Inject("leave", "owner"))
+    with pytest.raises(ConfigurationError, match="leave is already in effect on 'm1'"):
+        composed(Inject("leave", "m1"), Inject("leave", "m1"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.scenarios.plan.vocabulary import Heal, Inject
+from comparison.scenarios.plan.vocabulary import Heal, Inject, Settle
 from comparison.scenarios.run import injections
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.link_faults import Cable
@@ -111,6 +111,31 @@ def test_a_kill_is_a_change_of_the_group_that_settles_after_the_heal(monkeypatch
         ("change_started", "kill", 2),
         ("change_settled", "kill", 2),
     ]
+
+
+def test_who_has_joined_or_left_is_a_change_that_stays_as_it_is_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch)
+    run.perform(Inject("leave", "m1"), Inject("freeze", "m2"), Heal("freeze"))
+    asyncio.run(run.injections.end())
+    assert run.done == ["stage fault", "inject m1", "stage fault", "inject m2", "stage heal", "heal m2", "settle"]
+    changes = [event for event in run.traced() if str(event[0]).startswith("change")]
+    assert changes == [("change_started", "leave", 1), ("change_settled", "leave", 1)]
+
+
+def test_a_change_that_no_step_waits_for_settles_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch)
+    run.perform(Inject("join", "group"))
+    asyncio.run(run.injections.end())
+    asyncio.run(run.injections.end())
+    assert run.done == ["stage fault", "inject group", "settle"]
+    assert run.traced()[-1] == ("change_settled", "join", 1)
+
+
+def test_a_change_before_the_last_one_has_settled_leaves_that_one_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch)
+    run.perform(Inject("leave", "m1"), Inject("leave", "m2"))
+    asyncio.run(run.injections.settle(Settle()))
+    assert [event[1:] for event in run.traced() if event[0] == "change_settled"] == [("leave", 2)]
 
 
 @pytest.mark.parametrize(
