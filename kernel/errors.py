@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import errno
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Errors of a folder or its disk, not of sockets or processes.
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
@@ -21,6 +25,14 @@ class UserError(RebalanceLabError):
 
 class ConfigurationError(UserError):
     """A setting has an unknown name or an invalid value."""
+
+
+class SeveralErrors(ConfigurationError):
+    """Everything that is wrong with a file, each with its line."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__("; ".join(texts))
+        self.texts = tuple(texts)
 
 
 class EnvironmentFault(UserError):

@@ -1,51 +1,53 @@
-"""The scenarios in words: for `scenarios`, and for reports."""
+"""The catalogue in words, for reports of runs that do not say themselves what was done; what a file can be made of."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.faults import FAULTS, Choice
+from comparison.scenarios.plan.fields import default_of, has_default, types_of
+from comparison.scenarios.plan.fields import in_words as kind_in_words
 from comparison.scenarios.plan.played import PLAYGROUND
-from kernel.designs import DESIGN_NAMES
+from comparison.scenarios.plan.step_names import STEPS
+from comparison.scenarios.plan.wording import for_readers, summary_of
 
 if TYPE_CHECKING:
+    from comparison.scenarios.plan.faults import Number
     from comparison.scenarios.plan.scenario import Scenario
-    from comparison.scenarios.plan.vocabulary import Step
 
 
-def described(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as JSON; each step is its name with its parameters."""
-    return {
-        "name": scenario.name,
-        "symptom": scenario.symptom,
-        "look_for": list(scenario.look_for),
-        "steps": [repr(step) for step in scenario.steps],
-        "defaults": scenario.defaults.as_json(),
-        "budget_s": scenario.budget_s,
-        "zookeeper_servers": scenario.zookeeper_servers,
-        "settings": dict(scenario.settings),
-        "designs": [d for d in DESIGN_NAMES if d not in scenario.same_run_as and d not in scenario.not_applicable],
-        "same_run_as": dict(scenario.same_run_as),
-        "not_applicable": dict(scenario.not_applicable),
-        "references": list(scenario.references),
-    }
+def vocabulary_text() -> str:
+    """Every step, fault and check with its parameters, as text."""
+    lines = ["Steps:"]
+    for name, step in STEPS.items():
+        lines += [f"  {name}", f"      {summary_of(step)}"]
+        kinds = types_of(step)
+        for field in fields(step):
+            default = f", default {default_of(field)!r}" if has_default(field) and default_of(field) else ""
+            lines.append(f"      {field.name}: {kind_in_words(kinds[field.name])}{default}")
+    lines += ["", "Faults, for inject:"]
+    for fault in FAULTS.values():
+        healed = f" Healed: {fault.heals}" if fault.heals else ""
+        lines += [
+            f"  {fault.name}",
+            f"      {fault.does}{healed}",
+            f"      target: {'; '.join(k.value for k in fault.targets)}",
+        ]
+        lines += [f"      {each.name}: {_range(each)}, default {each.default}" for each in fault.parameters]
+    lines += ["", "Checks, for expectations:", *(f"  {name}" for name in dict.fromkeys(check.name for check in CHECKS))]
+    return "\n".join(lines) + "\n"
 
 
-def in_words(step: Step) -> str:
-    """A step's description and parameters, without `change`, which only names the measurement."""
-    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
-    for more in ("settings", "parameters"):
-        given |= given.pop(more, None) or {}
-    shown_with = ", ".join(f"{name} {value}" for name, value in given.items() if value not in (None, ""))
-    words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
-    return f"{words} [{shown_with}]" if shown_with else words
+def _range(parameter: Number | Choice) -> str:
+    if isinstance(parameter, Choice):
+        return f"one of {', '.join(parameter.words)}"
+    return f"{parameter.least} to {parameter.most}"
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
     """Every scenario by name, and what is played by hand, with its steps in words."""
-    return {
-        scenario.name: {**described(scenario), "steps": [in_words(step) for step in scenario.steps]}
-        for scenario in (*CATALOGUE.values(), PLAYGROUND)
-    }
+    known: tuple[Scenario, ...] = (*CATALOGUE.values(), PLAYGROUND)
+    return {scenario.name: for_readers(scenario) for scenario in known}

@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.cli.analysis import analysed, format_option, shown
-from comparison.cli.catalogue_text import described, in_words
+from comparison.cli.catalogue_text import vocabulary_text
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
 from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.own_scenarios import names_of
 from comparison.progress import RunProgress
 from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.plan.catalogue import (
@@ -32,6 +33,8 @@ from comparison.scenarios.plan.catalogue import (
 from comparison.scenarios.plan.configuration import check
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.presets import PRESETS
+from comparison.scenarios.plan.scenario_text import as_file as text_of
+from comparison.scenarios.plan.wording import described, in_words
 from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
@@ -53,14 +56,26 @@ REPEATS_MAX = 200
 Examples:
   rebalance-lab scenarios
   rebalance-lab scenarios --show split-brain
+  rebalance-lab scenarios --show crash --as-file > my.toml    to change it: docs/own-scenarios.md
   rebalance-lab scenarios --json"""
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole catalogue as JSON.")
 @click.option("--show", metavar="NAME", help="Describe one scenario: the symptom, the steps, what to look for.")
-def scenarios(as_json: bool, show: str | None) -> None:
+@click.option("--as-file", is_flag=True, help="Print the scenario of --show as a file that `run` takes.")
+@click.option("--steps", is_flag=True, help="List the steps, faults and checks that a file can have.")
+def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> None:
     """List the scenarios, or describe one."""
-    chosen = [scenario_named(show)] if show else list(CATALOGUE.values())
-    if as_json:
+    if as_file and (as_json or not show):
+        raise click.UsageError("--as-file needs --show NAME, and excludes --json")
+    if steps:
+        if as_json or show:
+            raise click.UsageError("--steps excludes --json and --show")
+        click.echo(vocabulary_text(), nl=False)
+        return
+    chosen = [scenario_named(names_of([show])[0])] if show else list(CATALOGUE.values())
+    if as_file:
+        click.echo(text_of(chosen[0]), nl=False)
+    elif as_json:
         click.echo(msgspec.json.format(msgspec.json.encode([described(scenario) for scenario in chosen]), indent=2))
     elif show:
         _show(chosen[0])
@@ -175,6 +190,7 @@ Examples:
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
   rebalance-lab run join --design eager --repeat 10  medians and ranges of ten runs
+  rebalance-lab run my.toml crash                  an own scenario (docs/own-scenarios.md), and one of ours
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
@@ -182,7 +198,7 @@ Examples:
 @experiment_options
 def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int:
     """Run scenarios, analyse them and report the verdicts."""
-    scenarios = expanded(names)
+    scenarios = expanded(names_of(names))
     return experiment("run", scenarios, designs_for(scenarios, designs), options)
 
 
@@ -193,17 +209,19 @@ Examples:
   rebalance-lab compare --smoke    crash and herd only
   rebalance-lab compare --all      every scenario in every design; --dry-run estimates how long it takes
   rebalance-lab compare --design eager,cooperative
+  rebalance-lab compare my.toml crash --design all    these scenarios
   rebalance-lab compare --format json > comparison.json"""
 )
+@click.argument("names", metavar="[SCENARIO...]", nargs=-1)
 @click.option("--smoke", is_flag=True, help="Run only crash and herd.")
 @click.option("--all", "everything", is_flag=True, help="Run every scenario in every design.")
 @design_option
 @experiment_options
-def compare(smoke: bool, everything: bool, designs: tuple[str, ...], **options: Any) -> int:
+def compare(names: tuple[str, ...], smoke: bool, everything: bool, designs: tuple[str, ...], **options: Any) -> int:
     """Run the scenarios under several designs and compare them."""
-    if smoke and everything:
-        raise click.UsageError("--smoke and --all exclude each other")
-    scenarios = CATALOGUE if everything else SMOKE if smoke else COMPARED
+    if smoke + everything + bool(names) > 1:
+        raise click.UsageError("--smoke, --all and scenarios exclude each other")
+    scenarios = expanded(names_of(names)) if names else CATALOGUE if everything else SMOKE if smoke else COMPARED
     return experiment("compare", list(scenarios), designs_named(designs or ("all",) * everything), options)
 
 

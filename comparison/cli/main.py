@@ -20,7 +20,7 @@ from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
 from comparison.logs import set_inherited_level
 from comparison.printable import printable
-from kernel.errors import RebalanceLabError, UserError
+from kernel.errors import RebalanceLabError, SeveralErrors, UserError
 from kernel.lean_imports import leave_out_hypothesis
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ def _exit_code(arguments: list[str] | None) -> int:
         return _report(error.format_message(), Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", Exit.INTERRUPTED)
+    except SeveralErrors as error:
+        return [_report(text, Exit.USAGE) for text in error.texts][-1]
     except UserError as error:
         return _report(str(error), Exit.USAGE)
     except RebalanceLabError as error:

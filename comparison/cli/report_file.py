@@ -38,7 +38,7 @@ def write_page(results: Sequence[tuple[Mapping[str, Any], Path]], output: Path) 
     """
     views = [view for result, folder in results for view in read_views(result, folder)]
     command, *others = _commands(results)
-    about = About(command, catalogue(), others)
+    about = About(command, {**catalogue(), **_described(results)}, others)
     shown = page(together([result for result, _ in results]), views, about)
     with whole_file(output) as file:
         file.write_text(shown, encoding="utf-8")
@@ -56,13 +56,26 @@ def _commands(results: Sequence[tuple[Mapping[str, Any], Path]]) -> list[Mapping
     return known[:COMMANDS_MAX] or [{}]
 
 
+def _described(results: Sequence[tuple[Mapping[str, Any], Path]]) -> dict[str, Mapping[str, Any]]:
+    """The scenarios by name, as their runs describe them."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for run in (run for result, _ in results for run in result["runs"]):
+        if run["scenario"] not in found and isinstance(
+            text := _json(Path(run["path"]) / RUN_FILE).get("described"), dict
+        ):
+            found[run["scenario"]] = text
+    return found
+
+
 def _command(folder: Path) -> Mapping[str, Any]:
     """What the folder's command.json holds, or its run.json; empty without a readable one."""
-    for name in (COMMAND, RUN_FILE):
-        try:
-            found = msgspec.json.decode((folder / name).read_bytes())
-        except (OSError, msgspec.DecodeError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}
+    return _json(folder / COMMAND) or _json(folder / RUN_FILE)
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    """A file's content; empty if it is not a readable object."""
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}

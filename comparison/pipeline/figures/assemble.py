@@ -38,7 +38,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     by_window = counts_by_window(measured)
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)
-    kind = RunKind(run.scenario, run.design, parameters)
+    kind = RunKind(str(parameters.get("like") or run.scenario), run.design, parameters)
     changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]
     ended = next((event for event in measured.runner if isinstance(event, RunEnded)), None)
     return Run(

@@ -47,7 +47,7 @@ def no_record_lost(run: Run) -> CheckResult:
     delivered = run.metrics["delivered"]
     if lost == 0:
         return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats"
-    in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.scenario) == ("zookeeper", "crash") else 0
+    in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.judged_as) == ("zookeeper", "crash") else 0
     if lost <= in_hand:
         return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
     if not run.drained:

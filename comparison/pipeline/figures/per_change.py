@@ -30,7 +30,7 @@ NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change")
 
 
 class RunKind(NamedTuple):
-    """The kind of a run: its scenario, design and parameters."""
+    """The kind of a run: its scenario (or the one of the catalogue that it is like), design and parameters."""
 
     scenario: str
     design: str

@@ -20,6 +20,7 @@ the run ended.
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -101,8 +102,9 @@ class Check:
     except_in: tuple[str, ...] = ()  #: scenarios
 
     def covers(self, run: Run) -> bool:
-        among = _among(run.design, self.designs) and _among(run.scenario, self.scenarios)
-        return among and run.scenario not in self.except_in and self.given(run.parameters.get("settings", {}))
+        named = self.name in run.parameters.get("checks", ()) and not _has_several_ways(self.name)
+        among = _among(run.design, self.designs) and (named or _among(run.judged_as, self.scenarios))
+        return among and run.judged_as not in self.except_in and self.given(run.parameters.get("settings", {}))
 
 
 def _among(name: str, names: tuple[str, ...]) -> bool:
@@ -156,9 +158,29 @@ _ABOUT_ONE_GROUP = frozenset(
 )
 
 
+def _has_several_ways(name: str) -> bool:
+    """Whether it depends on the scenario how this check is decided."""
+    ways = {(design, check.decide) for check in CHECKS if check.name == name for design in check.designs}
+    return len(ways) > len({design for design, _ in ways})
+
+
+def why_not_judged(name: str, like: str) -> str:
+    """Why a scenario that is like another one ('': like none) cannot name this check; '' if it can."""
+    names = list(dict.fromkeys(check.name for check in CHECKS))
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        meant = f"did you mean {close[0]!r}? Use" if close else "use"
+        return f"unknown check {name!r}: {meant} one of {', '.join(names)}"
+    known = dict.fromkeys(each for check in CHECKS if check.name == name for each in check.scenarios)
+    if _has_several_ways(name) and like not in known:
+        return f"{name!r} is decided in several ways: say which with like = NAME, one of {', '.join(known)}"
+    return ""
+
+
 def judge(run: Run) -> Run:
     """The run with its verdicts; unknown if no check covers it."""
-    checked = [_verdict(check, run) for check in CHECKS if check.covers(run)]
+    covering = {(check.name, check.decide): check for check in reversed(CHECKS) if check.covers(run)}
+    checked = [_verdict(check, run) for check in CHECKS if covering.get((check.name, check.decide)) is check]
     verdicts = [verdict for verdict in checked if verdict is not None]
     return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
 

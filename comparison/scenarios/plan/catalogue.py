@@ -20,8 +20,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.plan.admitted import admitted
 from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_splits import SPLITS
+from comparison.scenarios.plan.fields import unknown
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
@@ -183,10 +185,11 @@ COMPARED_DESIGNS = (ZOOKEEPER, EAGER)
 
 
 def scenario_named(name: str) -> Scenario:
-    """Raises `ConfigurationError` with the names of the scenarios."""
-    scenario = CATALOGUE.get(ALIASES.get(name, name))
+    """A scenario of the catalogue, or of a file that was read. Raises `ConfigurationError` with their names."""
+    known = {**{each: file.scenario for each, file in admitted().items()}, **CATALOGUE}
+    scenario = known.get(ALIASES.get(name, name))
     if scenario is None:
-        raise ConfigurationError(f"unknown scenario {name!r}: use one of {', '.join(CATALOGUE)}")
+        raise ConfigurationError(unknown("scenario", name, CATALOGUE) + ", or a file, as in NAME.toml")
     return scenario
 
 

@@ -41,6 +41,10 @@ class Scenario:
     #: Subscriptions at the start: topic numbers by the place of the process. Other places subscribe to all topics.
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     references: tuple[str, ...] = ()
+    #: What it is judged by, besides the promises that hold everywhere: the checks of this scenario of the catalogue,
+    #: and further checks by their names. A scenario of the catalogue is like itself.
+    like: str = ""
+    checks: tuple[str, ...] = ()
 
     @property
     def sets_own_sizes(self) -> bool:

@@ -30,6 +30,7 @@ class Changes:
         self.enter_stage = enter_stage
         self.healing: list[Callable[[], None]] = []
         self._phases = 0
+        self._made: set[tuple[str, int]] = set()
         #: Detection takes a session timeout, and delayed waits for its delay.
         self.takeover_s = (self.configuration.session_ms + self.configuration.delay_ms) / 1000 + SETTLE_S
 
@@ -70,9 +71,12 @@ class Changes:
     ) -> None:
         """Make one change: trace it, make it, wait until the group has settled and is quiet.
 
-        `members` is their number afterwards; `counted` reads the servers' counters before and after. Raises
-        `WaitTimeout`, and what `make` raises.
+        `members` is their number afterwards; `counted` reads the servers' counters before and after. A round that there
+        was already becomes the next one. Raises `WaitTimeout`, and what `make` raises.
         """
+        while (change, round_) in self._made:
+            round_ += 1
+        self._made.add((change, round_))
         self.enter_stage(stage)
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:before")

@@ -177,11 +177,11 @@ def estimated_analysis_s(runs: int) -> float:
 
 
 def expanded(names: Sequence[str]) -> list[str]:
-    """The named scenarios in the catalogue's order; `split-brain` includes split-brain-ensemble."""
-    asked = {scenario_named(name).name for name in names}
+    """The named scenarios, the catalogue's first and in its order; `split-brain` includes split-brain-ensemble."""
+    asked = dict.fromkeys(scenario_named(name).name for name in names)
     if "split-brain" in asked:
-        asked.add("split-brain-ensemble")
-    return [name for name in CATALOGUE if name in asked]
+        asked["split-brain-ensemble"] = None
+    return [*(name for name in CATALOGUE if name in asked), *(name for name in asked if name not in CATALOGUE)]
 
 
 class Experiments:

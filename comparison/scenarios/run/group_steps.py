@@ -94,7 +94,7 @@ class GroupSteps:
 
     async def add_partitions(self, step: AddPartitions) -> None:
         topic = self._testbed.request.parameters.topic_names[0]
-        before = self._testbed.request.parameters.partitions
+        before = sum(tp.topic == topic for tp in self._members.view.partitions)
         after = before + step.more
 
         async def grow() -> None:

@@ -24,7 +24,7 @@ class Restarts:
 
     async def restart_each(self, step: RestartEach) -> None:
         """Restart the process at each place in turn, each as one change."""
-        for place in self._members.places:
+        for place in self._members.present_places:
             self._restarts += 1
             await self._restart(step, self._restarts, place)
 

@@ -13,9 +13,11 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from comparison.run_folder import RunRecord, unwritable
+from comparison.run_folder import SCENARIO_FILE, RunRecord, unwritable
+from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, RestartEach, SlowOwner
+from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
@@ -235,6 +237,8 @@ async def perform(
         "parameters": request.parameters.as_json(),
         "configuration": asdict(request.configuration),
         "warnings": list(request.warnings),
+        "described": for_readers(request.scenario),
+        **_kept_file(request),
     }
     record = RunRecord(request.run_dir, about)
     run = Run(request, fork_server, on_stage, record, play)
@@ -243,6 +247,18 @@ async def perform(
     finally:
         with contextlib.suppress(EnvironmentFault) if run.outcome.outcome == "failed" else contextlib.nullcontext():
             record.end(asdict(run.outcome))
+
+
+def _kept_file(request: RunRequest) -> dict[str, object]:
+    """Keep the file that a scenario was read from in the run's folder; what run.json says about it."""
+    file = file_of(request.scenario)
+    if file is None:
+        return {}
+    try:
+        (request.run_dir / SCENARIO_FILE).write_text(file.text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise unwritable(request.run_dir, error) from error
+    return {"scenario_file": {"path": file.path, "kept": SCENARIO_FILE, "sha256": file.digest}}
 
 
 def _error_text(caught: BaseException | None) -> str:
@@ -263,6 +279,8 @@ def _detail(request: RunRequest) -> dict[str, object]:
         "session_ms": request.configuration.session_ms,
         "observed": "log" if request.zookeeper == "embedded" else "live",
         **({"warnings": list(request.warnings)} if request.warnings else {}),
+        **({"like": request.scenario.like} if request.scenario.like else {}),
+        **({"checks": list(request.scenario.checks)} if request.scenario.checks else {}),
     }
 
 

@@ -166,6 +166,11 @@ class GroupMembers:
         """The place of a process."""
         return name.partition(".")[0]
 
+    @property
+    def present_places(self) -> list[str]:
+        """The places at which there are members now."""
+        return [place for place in self.places if self._living[place] in self._configured - self._gone]
+
     def process_at(self, place: str) -> str:
         """The name of the current process at a place."""
         return self._living[place]

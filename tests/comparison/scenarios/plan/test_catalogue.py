@@ -185,7 +185,7 @@ def test_a_single_run_is_in_the_folder_of_its_design() -> None:
 
 
 def test_an_unknown_scenario_is_refused_with_the_known_names() -> None:
-    with pytest.raises(ConfigurationError, match="unknown scenario 'crush': use one of herd, "):
+    with pytest.raises(ConfigurationError, match=r"unknown scenario 'crush': did you mean 'crash'\? Use one of herd, "):
         scenario_named("crush")
 
 

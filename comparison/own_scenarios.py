@@ -1,0 +1,38 @@
+"""Scenarios that users write: files where a command takes a scenario's name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.figures.verdicts import why_not_judged
+from comparison.scenarios.plan.admitted import admit
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.scenario_file import read_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.scenarios.plan.admitted import ScenarioFile
+
+_SUFFIX = ".toml"
+
+
+def own_scenario(path: Path) -> ScenarioFile:
+    """The scenario of a file, from now on known by its name.
+
+    Raises `EnvironmentFault` if the file cannot be read, `ConfigurationError` for its content.
+    """
+    file = read_scenario(path, why_not_judged)
+    admit(file)
+    return file
+
+
+def names_of(given: Sequence[str]) -> list[str]:
+    """The names of scenarios, each of which may be given as a file. Raises `ConfigurationError` for an unknown one."""
+    return [own_scenario(Path(each)).scenario.name if is_file(each) else scenario_named(each).name for each in given]
+
+
+def is_file(given: str) -> bool:
+    """Whether somebody means a file, not a name."""
+    return given.endswith(_SUFFIX) or "/" in given

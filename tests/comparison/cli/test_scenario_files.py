@@ -1,0 +1,54 @@
+"""Scenario files on the command line: printed, planned, refused with every complaint on a line of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.cli.main import main
+from comparison.exits import Exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def called(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(list(arguments))
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_a_printed_scenario_is_planned_as_the_original(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("scenarios", "--show", "crash", "--as-file") == Exit.AS_EXPECTED
+    mine = tmp_path / "mine.toml"
+    mine.write_text(capsys.readouterr().out.replace('name = "crash"', 'name = "mine"'))
+    assert called("run", "join", str(mine), "crash", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    planned = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    designs = ("zookeeper", "eager")
+    assert planned == [f"{name} · {design}" for name in ("crash", "join", "mine") for design in designs]
+
+
+def test_compare_takes_scenarios_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('name = "compared"\n[[steps]]\nstep = "form"\n')
+    assert called("compare", str(mine), "--design", "eager", "--dry-run") == Exit.AS_EXPECTED
+    assert capsys.readouterr().out.startswith("compared · eager: ")
+
+
+def test_every_complaint_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('name = "wrong"\nbudget = 3\n[[steps]]\nstep = "fork"\n')
+    assert called("run", str(wrong)) == Exit.USAGE
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"rebalance-lab: {wrong}, line 2, column 1: unknown key 'budget': did you mean 'budget_s'?")
+    assert second.startswith(f"rebalance-lab: {wrong}, line 4, column 1: unknown step 'fork': did you mean 'form'?")
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2):
+        text = f'name = "twin"\nbudget_s = {number}\n[[steps]]\nstep = "form"\n'
+        (tmp_path / f"{number}.toml").write_text(text)
+    assert called("run", str(tmp_path / "1.toml"), str(tmp_path / "2.toml"), "--dry-run") == Exit.USAGE
+    assert "both have the name 'twin': choose another one" in capsys.readouterr().err
