@@ -66,8 +66,10 @@ class _Sizes:
             self.present += 1
         elif isinstance(step, JoinBehind):
             self.present += 2
+        elif isinstance(step, Inject) and step.fault == "join":
+            self.present += int(FAULTS["join"].values(step.parameters)["count"])
         elif isinstance(step, KillOwner | LeaveOne):
-            self.present -= 1
+            self.present = max(0, self.present - 1)
         elif isinstance(step, AddPartitions):
             self.partitions += step.more
         self.places += max(0, self.present - before)

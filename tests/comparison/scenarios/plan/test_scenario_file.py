@@ -68,6 +68,7 @@ SETTINGS = st.dictionaries(
 TARGETS = {
     TargetKind.MEMBER: "owner",
     TargetKind.MEMBERS: "members",
+    TargetKind.GROUP: "group",
     TargetKind.BROKER: "coordinator",
     TargetKind.SERVER: "leader",
     TargetKind.ENSEMBLE: "ensemble",
@@ -101,12 +102,14 @@ def values(name: str, wanted: Any) -> st.SearchStrategy[Any]:
 
 @st.composite
 def injections(draw: st.DrawFn) -> Inject:
-    fault = draw(st.sampled_from(sorted(FAULTS.values(), key=lambda each: each.name)))
+    fault = draw(st.sampled_from([each for each in FAULTS.values() if set(each.targets) & TARGETS.keys()]))
     given_ = {
         each.name: draw(st.sampled_from(each.words) if isinstance(each, Choice) else st.integers(each.least, each.most))
         for each in fault.parameters
     }
-    return Inject(fault.name, TARGETS[draw(st.sampled_from(fault.targets))], given_)
+    return Inject(
+        fault.name, draw(st.sampled_from([TARGETS[each] for each in fault.targets if each in TARGETS])), given_
+    )
 
 
 def steps_of(kind: type) -> st.SearchStrategy[Any]:
