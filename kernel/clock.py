@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 NS_PER_MS = 1_000_000
 _MILLISECOND = timedelta(milliseconds=1)
@@ -24,10 +24,20 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """CLOCK_MONOTONIC, which all processes of a machine share, and the wall clock."""
+    """CLOCK_MONOTONIC, which all processes of a machine share, and the wall clock.
+
+    The wall clock of one process can be stepped, as an administrator or NTP steps a machine's.
+    """
+
+    _stepped_ms: ClassVar[int] = 0
+
+    @classmethod
+    def step(cls, by_ms: int) -> None:
+        """Set the wall clock of this process ahead, or back."""
+        cls._stepped_ms += by_ms
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
 
     def wall_ms(self) -> int:
-        return time.time_ns() // NS_PER_MS
+        return time.time_ns() // NS_PER_MS + self._stepped_ms

@@ -87,6 +87,7 @@ class Broker:
         self._failure: RebalanceLabError | None = None
         self._failed = asyncio.Event()
         self._running = contextlib.AsyncExitStack()
+        self._storage: Storage | None = None
 
     async def start(self) -> None:
         """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken, or the data
@@ -118,6 +119,7 @@ class Broker:
             await asyncio.to_thread(clean_up_previous_incarnations, self._data_dir, node_id)
             storage = Storage(self._data_dir, node_id)
             await storage.start()
+            self._storage = storage
             starting.push_async_callback(storage.close)
             self.address = BrokerAddress(node_id, *self.config.advertised(server.host, server.port))
             self.cluster = self._cluster()
@@ -161,6 +163,11 @@ class Broker:
     async def stop(self) -> None:
         """Close every connection, stop mounted parts, leave the cluster, close the storage. Idempotent."""
         await self._running.aclose()
+
+    async def fill_disk(self, *, full: bool) -> None:
+        """Store nothing more, as when the disk of the data folder is full, or lift that. Raises StorageFailed."""
+        if self._storage is not None:
+            await self._storage.fill_up(full=full)
 
     async def failed(self) -> RebalanceLabError:
         """Wait until an internal error has made the broker unusable; returns the error to report before stopping it.

@@ -62,6 +62,12 @@ PROCESSES: tuple[Step, ...] = (
     Inject("kill", "owner"),
     Hold(1000),
     Heal(),
+    Inject("disk-full", "broker-1"),
+    Hold(1000),
+    Inject("clock-step", "owner", {"by_ms": -3_600_000}),
+    Inject("clock-step", "coordinator", {"by_ms": 86_400_000}),
+    Hold(1500),
+    Heal(),
     Inject("slow-start", "m2", {"away_ms": 300}),
     Inject("flap", "m3", {"times": 2, "every_ms": 300}),
 )

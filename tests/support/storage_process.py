@@ -1,9 +1,9 @@
 """A process with a Storage, driven by JSON lines on stdin; see `stored.StorageProcess`.
 
 Commands: lead (epoch), flood (append and report every acknowledgement until refused), write (texts), read, pairs
-(epoch), upsert (pairs), flood_pairs (as flood), items, bye. Answers: {"ok": ...} or {"refused": <error name>,
-"message": ...}. `--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop
-interrupts it there. `--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
+(epoch), upsert (pairs), flood_pairs (as flood), items, fill_up (full), bye. Answers: {"ok": ...} or {"refused": <error
+name>, "message": ...}. `--linger N` waits N ms inside every transaction, between the rows and the commit, so that a
+stop interrupts it there. `--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
 """
 
 from __future__ import annotations
@@ -83,6 +83,9 @@ class Commands:
     async def items(self) -> list[tuple[str, str]]:
         assert self.pair_log is not None
         return [(k.decode(), v.decode()) for k, v in await self.pair_log.items()]
+
+    async def fill_up(self, full: bool) -> None:
+        await self.storage.fill_up(full=full)
 
 
 def linger(ms: int) -> None:

@@ -2,13 +2,6 @@
 
 A step `Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"})` names a fault and a target; `check` refuses
 what makes no sense before anything starts. `comparison.scenarios.run.injections` has what performs each of them.
-
-Not in the table, and why:
-
-- A full disk: a limit on the size of files (RLIMIT_FSIZE) needs no root but stops the process's trace as well, and a
-  process without its trace ends; a small file system needs root. `tests/faults/test_full_disk.py` shows the former.
-- A step of one process's clock: that needs root or a preloaded library. All timers of members, brokers and the runner
-  read the monotonic clock, which no step of the wall clock changes.
 """
 
 from __future__ import annotations
@@ -106,6 +99,7 @@ class Fault:
     """One row: a fault that can be injected, and healed unless it is over at once."""
 
     name: str
+    area: str  #: what it is a fault of, as a heading
     does: str
     heals: str  #: what its heal does; '' if there is nothing to heal
     targets: tuple[TargetKind, ...]
@@ -132,10 +126,12 @@ class Fault:
 _WAYS = Choice("ways", "both", ("both", "out", "in"))
 _AWAY = Number("away_ms", 1000, 0, 600_000)
 _LASTING_MS = 3_600_000
+_YEARS_MS = 10 * 365 * 86_400_000
 
 _ROWS = (
     Fault(
         name="kill",
+        area="processes",
         does="Kills the process (SIGKILL); the operating system closes its sockets.",
         heals="Starts it again.",
         targets=PROCESSES,
@@ -143,12 +139,14 @@ _ROWS = (
     ),
     Fault(
         name="freeze",
+        area="processes",
         does="Stops the process (SIGSTOP): its connections stay open, and nothing answers on them.",
         heals="Lets it go on (SIGCONT).",
         targets=PROCESSES,
     ),
     Fault(
         name="restart",
+        area="processes",
         does="Shuts the process down cleanly, and starts it again after away_ms.",
         heals="",
         targets=PROCESSES,
@@ -156,6 +154,7 @@ _ROWS = (
     ),
     Fault(
         name="slow-start",
+        area="processes",
         does="Kills the process; the one that takes its place needs away_ms until it joins.",
         heals="",
         targets=(K.MEMBER,),
@@ -163,6 +162,7 @@ _ROWS = (
     ),
     Fault(
         name="flap",
+        area="processes",
         does="Ends the process and starts it again `times` times, by a kill or by leaving cleanly; each time it is "
         "down, and then up, for every_ms.",
         heals="",
@@ -175,6 +175,7 @@ _ROWS = (
     ),
     Fault(
         name="join",
+        area="membership",
         does="Lets `count` more members join at once.",
         heals="They leave.",
         targets=(K.GROUP,),
@@ -184,6 +185,7 @@ _ROWS = (
     ),
     Fault(
         name="leave",
+        area="membership",
         does="The member leaves cleanly, and its process ends.",
         heals="A new process joins in its place.",
         targets=(K.MEMBER,),
@@ -192,6 +194,7 @@ _ROWS = (
     ),
     Fault(
         name="unsubscribe",
+        area="membership",
         does="The member unsubscribes, and its process goes on. In zookeeper, where a consumer keeps its subscription "
         "for life, the application shuts it down instead.",
         heals="It subscribes again; in zookeeper, the application creates another consumer.",
@@ -201,6 +204,7 @@ _ROWS = (
     ),
     Fault(
         name="rolling-restart",
+        area="membership",
         does="Restarts the members one after the other: each leaves cleanly, its process ends, and a new one joins "
         "in its place away_ms later; the next one leaves after another every_ms.",
         heals="",
@@ -210,6 +214,7 @@ _ROWS = (
     ),
     Fault(
         name="cut",
+        area="links",
         does="Holds all bytes of the link, or those of one direction; neither end gets an error.",
         heals="Delivers what was held.",
         targets=LINKS,
@@ -217,6 +222,7 @@ _ROWS = (
     ),
     Fault(
         name="delay",
+        area="links",
         does="Delivers all bytes of the link, or those of one direction, by_ms later.",
         heals="Ends the delay.",
         targets=LINKS,
@@ -224,6 +230,7 @@ _ROWS = (
     ),
     Fault(
         name="growing-delay",
+        area="links",
         does="Raises the link's delay to to_ms, in ten equal steps over within_ms.",
         heals="Ends the delay.",
         targets=LINKS,
@@ -231,24 +238,45 @@ _ROWS = (
     ),
     Fault(
         name="half-open",
+        area="links",
         does="Resets the link's connections at the far end only: what the near end sends is swallowed.",
         heals="Resets them at the near end as well.",
         targets=LINKS,
     ),
     Fault(
         name="close",
+        area="links",
         does="Resets the link's connections, and refuses new ones.",
         heals="Lets connections be made again.",
         targets=LINKS,
     ),
     Fault(
         name="quorum-loss",
+        area="ZooKeeper",
         does="Kills two of the three ZooKeeper servers, the leader among them.",
         heals="Starts both again.",
         targets=(K.ENSEMBLE,),
     ),
     Fault(
+        name="disk-full",
+        area="disk and clock",
+        does="The broker's data file finds no room: SQLite refuses every write with `database or disk is full`, and "
+        "reads go on. The process's other files, its trace among them, have room.",
+        heals="There is room again.",
+        targets=(K.BROKER,),
+    ),
+    Fault(
+        name="clock-step",
+        area="disk and clock",
+        does="Sets the wall clock of the process ahead by by_ms, or back, as its Kafka code reads it: for the times of "
+        "records, commits and registrations, retention and expiry. All timers read the monotonic clock.",
+        heals="Sets it right again.",
+        targets=(K.MEMBER, K.BROKER),
+        parameters=(Number("by_ms", 3_600_000, -_YEARS_MS, _YEARS_MS),),
+    ),
+    Fault(
         name="expire",
+        area="ZooKeeper",
         does="Ends the ZooKeeper session of the member, or of all: another client takes it over and closes it.",
         heals="",
         targets=(K.MEMBER, K.MEMBERS),
@@ -256,6 +284,7 @@ _ROWS = (
     ),
     Fault(
         name="set-data",
+        area="ZooKeeper",
         does="Writes another owner into the partition's owner znode, as by hand; the znode still belongs to the same "
         "session.",
         heals="",
@@ -264,9 +293,10 @@ _ROWS = (
     ),
     Fault(
         name="listener-exception",
-        does="The application's rebalance listener raises an exception when it is called next, once. eager and its "
-        "descendants: the rebalance goes on, and the application's poll raises it. zookeeper: the attempt fails, as in "
-        "Kafka 1.1; 0.8 calls no listener.",
+        area="application",
+        does="The application's rebalance listener raises an exception when it is called next, once. With a "
+        "coordinator the rebalance goes on, and the application's poll raises it, as in Kafka; in zookeeper the "
+        "attempt fails, as in Kafka 1.1, since 0.8 calls no listener.",
         heals="The listener works, even if it was not called.",
         targets=(K.MEMBER,),
         parameters=(Choice("callback", "any", ("any", "revoked", "assigned")),),
@@ -274,12 +304,14 @@ _ROWS = (
     ),
     Fault(
         name="slow",
+        area="application",
         does="The application stops polling, while its client's background work goes on.",
         heals="It polls again.",
         targets=(K.MEMBER,),
     ),
     Fault(
         name="slow-record",
+        area="application",
         does="The application spends per_record_ms on each record.",
         heals="It processes at full speed.",
         targets=(K.MEMBER,),
@@ -287,6 +319,7 @@ _ROWS = (
     ),
     Fault(
         name="stuck-record",
+        area="application",
         does="The application is stuck in one record.",
         heals="It gets past it.",
         targets=(K.MEMBER,),

@@ -1,23 +1,35 @@
 """A broker as a process: the kernel's broker with the coordinator mounted on it.
 
 Standard input: one line of configuration (`BrokerProcessConfig`). The end of the input, or `{"command": "stop"}`,
-ends the broker. Standard output: `{"event": "ready", "port": N}` once it serves, `{"event": "failed", "error": ...}`
-when it cannot start, or when a bug of ours ends it later.
+ends the broker. `{"command": "fill_disk", "full": true}` and `{"command": "step_clock", "by_ms": N}` are faults.
+Standard output: `{"event": "ready", "port": N}` once it serves, `{"event": "failed", "error": ...}` when it cannot
+start, or when a bug of ours ends it later.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
 from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
 from kernel.broker.loop import measured_loop
+from kernel.broker.storage.errors import StorageError
+from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.broker.broker import Broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +47,17 @@ async def run() -> int:
     if config is None:
         return 0
     tracer = ChildTrace.of(config, Role.BROKER)
-    stopping = stopping_after(lines)
+    broker: Broker | None = None
+
+    async def perform(line: Mapping[str, object]) -> None:
+        command = line.get("command")
+        if command == "fill_disk" and broker is not None:
+            with contextlib.suppress(StorageError):  # the broker is being stopped, or its disk is full by itself
+                await broker.fill_disk(full=line.get("full") is True)
+        elif command == "step_clock":
+            SystemClock.step(msgspec.convert(line.get("by_ms"), int))
+
+    stopping = stopping_after(lines, perform)
     try:
         broker, _ = broker_of(config.settings, config.zookeeper, Path(config.data_dir), tracer)
         await broker.start()

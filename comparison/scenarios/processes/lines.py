@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 _Config = TypeVar("_Config")
 
@@ -43,13 +43,23 @@ async def configured(lines: AsyncIterator[Mapping[str, object]], config: type[_C
     return None if first is None or "command" in first else msgspec.convert(first, config)
 
 
-def stopping_after(lines: AsyncIterator[Mapping[str, object]]) -> asyncio.Task[None]:
-    """A task that ends when the process is to end: a line says so, the input ends, or SIGTERM comes."""
+async def nothing(_: Mapping[str, object]) -> None:
+    """Performs no command."""
+
+
+def stopping_after(
+    lines: AsyncIterator[Mapping[str, object]], perform: Callable[[Mapping[str, object]], Awaitable[None]] = nothing
+) -> asyncio.Task[None]:
+    """A task that ends when the process is to end: a line says so, the input ends, or SIGTERM comes.
+
+    It lets `perform` perform every other line.
+    """
 
     async def until_stopped() -> None:
         async for line in lines:
             if line.get("command") == "stop":
                 return
+            await perform(line)
 
     stopping = asyncio.create_task(until_stopped())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)

@@ -36,6 +36,7 @@ from comparison.logs import set_inherited_level
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
 from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
+from kernel.clock import SystemClock
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -306,6 +307,7 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         "unsubscribe": lambda members, _: members.unsubscribe(),
         "subscribe_again": lambda members, _: members.subscribe_again(),
         "fail_listener": lambda members, line: members.fail_listener(str(line.get("callback"))),
+        "step_clock": lambda _, line: SystemClock.step(msgspec.convert(line.get("by_ms"), int)),
         "delay": lambda members, line: members.delay(msgspec.convert(line.get("per_record_ms"), int)),
         "step": lambda members, line: members.gate.step() if line.get("on") is True else members.gate.open(),
         "let_go": lambda members, _: members.gate.let_go(),

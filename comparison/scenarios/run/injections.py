@@ -12,7 +12,16 @@ from comparison.scenarios.plan.vocabulary import heals
 from comparison.scenarios.run.link_faults import Close, Cut, Delay, GrowingDelay, HalfOpen
 from comparison.scenarios.run.member_faults import Expire, ListenerException, SetData, Slow, SlowRecord, StuckRecord
 from comparison.scenarios.run.membership_faults import Join, Leave, RollingRestart, Unsubscribe
-from comparison.scenarios.run.process_faults import Flap, Freeze, Kill, QuorumLoss, Restart, SlowStart
+from comparison.scenarios.run.process_faults import (
+    ClockStep,
+    DiskFull,
+    Flap,
+    Freeze,
+    Kill,
+    QuorumLoss,
+    Restart,
+    SlowStart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +48,8 @@ PERFORMERS: Mapping[str, type[Performer]] = MappingProxyType(
         "half-open": HalfOpen,
         "close": Close,
         "quorum-loss": QuorumLoss,
+        "disk-full": DiskFull,
+        "clock-step": ClockStep,
         "expire": Expire,
         "set-data": SetData,
         "listener-exception": ListenerException,

@@ -135,6 +135,34 @@ class Flap(_OfProcess):
             await self.members.come_back(place)
 
 
+class DiskFull(_OfProcess):
+    async def inject(self) -> None:
+        self._fill(full=True)
+
+    async def heal(self) -> None:
+        self._fill(full=False)
+
+    def _fill(self, *, full: bool) -> None:
+        assert self.broker.child is not None
+        self.broker.child.send({"command": "fill_disk", "full": full})
+
+
+class ClockStep(_OfProcess):
+    """A process that takes the place of the one that it was injected into has the machine's time."""
+
+    async def setup(self) -> None:
+        await super().setup()
+        child = self.members.child(self.target) if self._broker is None else self._broker.child
+        assert child is not None
+        self._child = child
+
+    async def inject(self) -> None:
+        self._child.send({"command": "step_clock", "by_ms": self.number("by_ms")})
+
+    async def heal(self) -> None:
+        self._child.send({"command": "step_clock", "by_ms": -self.number("by_ms")})
+
+
 class QuorumLoss(Performer):
     """Two of three servers die, the leader among them."""
 

@@ -59,6 +59,10 @@ CREATE INDEX tombstone_by_time ON pair (term, timestamp_ms) WHERE value IS NULL;
 """
 
 
+_TABLES = ("term", "batch", "producer", "aborted", "pair")
+#: SQLite's own limits.
+_PAGE_BYTES_MAX, _PAGES_MAX = 65_536, 4_294_967_294
+
 #: For reading pairs by offset. Created at the first such read: it makes every write a fifth more expensive.
 PAIRS_BY_OFFSET = "CREATE INDEX IF NOT EXISTS pair_by_offset ON pair (term, at_offset)"
 
@@ -110,6 +114,31 @@ def create_file(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def fill_up(connection: sqlite3.Connection) -> None:
+    """Leave the file no room, as when its disk is full: SQLite refuses what needs another page, and reads go on.
+
+    Some rows would fit into pages that are not full. On a full disk they would not, since the write-ahead log cannot
+    grow either, so a trigger of this connection has every new row ask for pages.
+    """
+    connection.execute("CREATE TABLE IF NOT EXISTS ballast (bytes BLOB)")
+    sizes = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")]
+    pages, free = sizes
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    for table in _TABLES:
+        connection.execute(
+            f"CREATE TEMP TRIGGER IF NOT EXISTS full_{table} BEFORE INSERT ON main.{table} "
+            f"BEGIN INSERT INTO ballast VALUES (zeroblob({(free + 2) * _PAGE_BYTES_MAX})); END"
+        )
+
+
+def make_room(connection: sqlite3.Connection) -> None:
+    """Lift what `fill_up` did."""
+    connection.execute(f"PRAGMA max_page_count = {_PAGES_MAX}")
+    for table in _TABLES:
+        connection.execute(f"DROP TRIGGER IF EXISTS temp.full_{table}")
+    connection.execute("DROP TABLE IF EXISTS ballast")
 
 
 def open_reader(path: Path) -> sqlite3.Connection:

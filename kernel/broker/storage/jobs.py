@@ -91,12 +91,20 @@ class Index:
 
 
 @dataclass(slots=True, eq=False)
+class Room:
+    """Leave the file no room to grow, or lift that again; returns None."""
+
+    full: bool
+    future: asyncio.Future[object]
+
+
+@dataclass(slots=True, eq=False)
 class Stop:
     """The last job."""
 
     future: asyncio.Future[object]
 
 
-Job = Append | Upsert | TakeOver | Trim | Forget | Index | Stop
+Job = Append | Upsert | TakeOver | Trim | Forget | Index | Room | Stop
 #: A job with its result or its error.
 JobResult = tuple[Job, object, StorageError | None]

@@ -19,7 +19,7 @@ from kernel.broker.storage.epochs import topic_folder, topic_named
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
 from kernel.broker.storage.internal_errors import log_stopped
-from kernel.broker.storage.jobs import Append, Forget, Index, Stop, TakeOver, Trim, Upsert
+from kernel.broker.storage.jobs import Append, Forget, Index, Room, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
 from kernel.broker.storage.terms import Term, TermRequest
@@ -124,6 +124,10 @@ class Storage:
         with faults_named(f"forget topic {topic_id}"):
             await asyncio.to_thread(shutil.rmtree, topic_folder(self.data_dir, topic_id), ignore_errors=True)
         await self._perform(Forget(topic_id, asyncio.get_running_loop().create_future()))
+
+    async def fill_up(self, *, full: bool) -> None:
+        """Leave this incarnation's file no room to grow, as on a full disk, or lift that. Raises StorageFailed."""
+        await self._perform(Room(full, asyncio.get_running_loop().create_future()))
 
     # -- internals ---------------------------------------------------------------------------------------------
 

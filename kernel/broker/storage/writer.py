@@ -24,9 +24,18 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, SqliteTransaction, create_file, faults_named
+from kernel.broker.storage.files import (
+    FOLDER,
+    MISUSES,
+    PAIRS_BY_OFFSET,
+    SqliteTransaction,
+    create_file,
+    faults_named,
+    fill_up,
+    make_room,
+)
 from kernel.broker.storage.internal_errors import log_stopped
-from kernel.broker.storage.jobs import Append, Forget, Index, Job, JobResult, Stop, TakeOver, Trim, Upsert
+from kernel.broker.storage.jobs import Append, Forget, Index, Job, JobResult, Room, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 from kernel.broker.storage.trimming import trim
 from kernel.records.batches import placed
@@ -135,7 +144,7 @@ class Writer:
                     answers = [self._trim(trim_job)]
                 else:
                     self._at_work = (job := waiting.popleft(),)
-                    answers = [self._index(job) if isinstance(job, Index) else self._forget(job)]
+                    answers = [self._rare(job)]
                 self._answered(answers)
                 self._at_work = ()
 
@@ -178,6 +187,19 @@ class Writer:
             return job, None, refusal
         except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
             return job, None, log_stopped(f"deleting old records in {self._file}", bug)
+        return job, None, None
+
+    def _rare(self, job: Job) -> JobResult:
+        if isinstance(job, Index):
+            return self._index(job)
+        return self._room(job) if isinstance(job, Room) else self._forget(job)
+
+    def _room(self, job: Room) -> JobResult:
+        try:
+            with faults_named(f"change the room of {self._file}"):
+                (fill_up if job.full else make_room)(self._connection)
+        except StorageFailed as failure:
+            return job, None, failure
         return job, None, None
 
     def _forget(self, job: Job) -> JobResult:

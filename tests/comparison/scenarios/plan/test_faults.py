@@ -14,6 +14,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Step
 from comparison.scenarios.run.injections import PERFORMERS
+from docs.fault_page import PAGE, page
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
@@ -41,6 +42,10 @@ def composed(
     scenario = Scenario(name="mine", symptom="?", look_for=("!",), steps=(Form(), *steps), zookeeper_servers=servers)
     parameters = Parameters(settings=settings or {})
     require_feasible(Case(scenario, design, parameters, configuration(design, parameters)))
+
+
+def test_page_of_the_faults_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m docs.fault_page"
 
 
 def test_every_fault_has_its_own_performer() -> None:

@@ -194,3 +194,35 @@ def test_successor_that_cannot_write_its_term_fails_clearly_and_the_next_one_has
         assert old.ask(do="lead", epoch=2)["ok"] in (1, 2)
         assert old.ask(do="read")["ok"][0] == [0, 0, "a"]
         assert (tmp_path / "epochs" / TOPIC_ID.hex).is_dir()
+
+
+RECORDS = ("lead", {"do": "write", "texts": ["a"]}, {"do": "read"})
+PAIRS = ("pairs", {"do": "upsert", "pairs": [["g", "1"]]}, {"do": "items"})
+
+
+@pytest.mark.parametrize(("lead", "write", "read"), [RECORDS, PAIRS], ids=["records", "pairs"])
+def test_file_without_room_refuses_as_a_full_disk_does_until_there_is_room(
+    tmp_path: Path, lead: str, write: dict[str, Any], read: dict[str, Any]
+) -> None:
+    with StorageProcess(tmp_path) as broker:
+        broker.ask(do=lead, epoch=0)
+        assert "ok" in broker.ask(**write)
+        stored = broker.ask(**read)
+        for _ in range(2):
+            assert broker.ask(do="fill_up", full=True) == {"ok": None}
+            refused = broker.ask(**write)
+            assert refused["refused"] == "StorageFailed"
+            assert "database or disk is full" in refused["message"]
+        assert broker.ask(**read) == stored
+        assert broker.ask(do=lead, epoch=1)["refused"] == "StorageFailed"
+        assert broker.ask(do="fill_up", full=False) == {"ok": None}
+        broker.ask(do=lead, epoch=2)
+        assert broker.ask(**read) == stored
+        assert "ok" in broker.ask(**write)
+        stored = broker.ask(**read)
+        broker.ask(do="fill_up", full=True)
+        broker.process.kill()
+        with StorageProcess(tmp_path) as successor:
+            successor.ask(do=lead, epoch=3)
+            assert successor.ask(**read) == stored
+            assert "ok" in successor.ask(**write)
