@@ -109,6 +109,14 @@ def write_json(path: Path, content: Mapping[str, object]) -> None:
         raise unwritable(path, error) from error
 
 
+def keep_scenario(text: str, path: Path) -> None:
+    """Keep the file that a scenario was read from, byte for byte. Raises `EnvironmentFault`."""
+    try:
+        path.write_bytes(text.encode())
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 class RunRecord:
     """The `run.json` of a run, written again with each change: it is true even if the runner is killed."""
 

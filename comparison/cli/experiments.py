@@ -232,7 +232,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats")
     )
     spark = chosen_spark(options)
-    command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
+    given = own_seed(names) if options["seed"] is None else options["seed"]
+    command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], given)
     names = possible_on(zookeeper, names)
     planned = plan(names, designs, {**options, "settings": settings}, repeats)
     without = left_out(names, designs)
@@ -302,6 +303,16 @@ def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def own_seed(names: Sequence[str]) -> int | None:
+    """The seed that a scenario's file says. Raises `ConfigurationError` if several say different ones."""
+    seeds = sorted({scenario_named(name).defaults.seed for name in names} - {0})
+    if len(seeds) > 1:
+        raise ConfigurationError(
+            f"the scenarios have different seeds ({', '.join(map(str, seeds))}): choose one by --seed"
+        )
+    return seeds[0] if seeds else None
 
 
 def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:

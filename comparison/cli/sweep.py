@@ -28,10 +28,10 @@ from comparison.run_folder import write_json
 from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
-from comparison.sweep.grid_file import read_grid
+from comparison.sweep.grid_file import scenario_or_grid
 from comparison.sweep.metrics import metrics_named
 from comparison.sweep.plan import planned_sweep
-from comparison.sweep.run import SweepRunner, current_result, read_plan, read_state, sweep_folder
+from comparison.sweep.run import SweepRunner, current_result, read_plan, read_scenarios, read_state, sweep_folder
 from comparison.sweep.state import RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
 from comparison.whole_file import whole_file
@@ -56,6 +56,7 @@ Examples:
   rebalance-lab sweep --grid scenario=join --grid members=2..16*2 --seeds 3
   rebalance-lab sweep docs/sweeps/retries-and-backoff.toml --dry-run
   rebalance-lab sweep grid.toml --grid design=all --metric converge_ms -o runs/my-sweep
+  rebalance-lab sweep my-scenario.toml --grid members=2..8   an own scenario (docs/own-scenarios.md)
   rebalance-lab sweep runs/my-sweep                  go on with it after an interrupt
   rebalance-lab sweep runs/my-sweep --rerun-failed
 
@@ -92,7 +93,7 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
 def sweep(source: Path | None, **options: Any) -> int:
     """Run every combination of a grid, and fit how figures grow.
 
-    FILE is a grid in TOML. The same command again, or its FOLDER, goes on where a sweep was interrupted.
+    FILE is a grid in TOML, or a scenario. The same command again, or its FOLDER, goes on where a sweep was interrupted.
     """
     spark = chosen_spark(options)
     request = _requested(source, options)
@@ -133,9 +134,10 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
         if given:
             raise click.UsageError(f"{' and '.join(given)} cannot be combined with a sweep's folder: its plan is fixed")
         stored = read_plan(source)
+        read_scenarios(source, stored)
         grid = replace(stored.grid, metrics=metrics or stored.grid.metrics)
         return _Request(grid, stored.command, stored.zookeeper, source)
-    grid = Grid(axes={}) if source is None else read_grid(source)
+    grid = Grid(axes={}) if source is None else scenario_or_grid(source)
     grid = grid.overridden(axes_from(options["axes"]), **counts)
     zookeeper = options["zookeeper"] or "embedded"
     complete(grid)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.catalogue import COMPARED_DESIGNS, designs_named, scenario_named
+from comparison.own_scenarios import names_of
+from comparison.scenarios.plan.catalogue import COMPARED_DESIGNS, designs_named
 from comparison.scenarios.plan.configuration import check
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.presets import preset_named
@@ -131,7 +132,7 @@ def _expanded(name: str, value: Value) -> Iterable[Value]:
 
 def _checked(name: str, value: Value) -> Value:
     if name == SCENARIO:
-        return scenario_named(str(value)).name
+        return names_of([str(value)])[0]
     if name == PRESET:
         return preset_named(str(value)).name
     if name in NUMBERS:

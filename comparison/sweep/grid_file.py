@@ -17,32 +17,47 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from comparison.sweep.grid import COUNTS, Grid, Value, axis, count
+from comparison.own_scenarios import is_file, own_scenario
+from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.sweep.metrics import metrics_named
-from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _GRID, _METRICS = "grid", "metrics"
+#: What a scenario's file has, and a grid has not.
+_STEPS = "steps"
 _KNOWN = (*COUNTS, _METRICS, _GRID)
 _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)$")
 
 
+def scenario_or_grid(path: Path) -> Grid:
+    """The grid of a file; of a scenario's file, the grid that has only this scenario. Raises as `read_grid`."""
+    text = _text(path)
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if _STEPS in tomllib.loads(text):
+            return Grid(axes={SCENARIO: (own_scenario(path).scenario.name,)})
+    return parse_grid(text, str(path), path.parent)
+
+
 def read_grid(path: Path) -> Grid:
     """The grid of a file. Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content."""
+    return parse_grid(_text(path), str(path), path.parent)
+
+
+def _text(path: Path) -> str:
     try:
-        text = path.read_bytes().decode()
+        return path.read_bytes().decode()
     except OSError as error:
         raise EnvironmentFault(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path}: not UTF-8 text: a grid is a TOML file (docs/sweeps.md)") from error
-    return parse_grid(text, str(path))
 
 
-def parse_grid(text: str, name: str) -> Grid:
-    """The grid in a TOML text; `name` is the file's."""
+def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
+    """The grid in a TOML text; `name` is the file's, `folder` where its scenario files are looked for first."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -55,6 +70,8 @@ def parse_grid(text: str, name: str) -> Grid:
     def at_line(*key: str) -> Iterator[None]:
         try:
             yield
+        except SeveralErrors:
+            raise  # they are about another file
         except ConfigurationError as error:
             line = f", line {lines[key]}" if key in lines else ""
             raise ConfigurationError(f"{name}{line}: {error}") from error
@@ -67,7 +84,7 @@ def parse_grid(text: str, name: str) -> Grid:
         table = _table(content.get(_GRID))
     for axis_name, value in _flat(table):
         with at_line(_GRID, *axis_name.split(".")):
-            axes[axis_name] = axis(axis_name, _values(axis_name, value))
+            axes[axis_name] = axis(axis_name, _beside(axis_name, _values(axis_name, value), folder))
     given: dict[str, Any] = {}
     for key in (each for each in content if each != _GRID):
         with at_line(key):
@@ -102,6 +119,15 @@ def _values(name: str, value: object) -> list[Value]:
             raise ConfigurationError(f"{name} has {each!r}: a value must be a number, a text, true or false")
         values.append(each)
     return values
+
+
+def _beside(name: str, values: list[Value], folder: Path | None) -> list[Value]:
+    """Scenario files with their folder, if they are beside the grid."""
+    if name != SCENARIO or folder is None:
+        return values
+    return [
+        str(folder / str(each)) if is_file(str(each)) and (folder / str(each)).is_file() else each for each in values
+    ]
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comparison.own_scenarios import own_scenario
 from comparison.pipeline.result import SCHEMA_VERSION
 from comparison.progress import about
-from comparison.run_folder import provenance, require_room, run_dir_of, unwritable, write_json
+from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import interrupt_on_signals
 from comparison.scenarios.run.runner import perform
-from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences
+from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences, files_of
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
 from kernel.trace.listed_file import RUN_FILE
 
@@ -74,6 +75,8 @@ def _keep(folder: Path, plan: RecordedPlan) -> None:
             require_room(folder)
         except OSError as error:
             raise unwritable(folder, error) from error
+        for name, file in files_of(plan.grid).items():
+            keep_scenario(file.text, folder / kept_as(name))
         write_json(folder / PLAN_FILE, msgspec.to_builtins(plan))
         return
     if changed := differences(read_plan(folder), plan):
@@ -92,6 +95,19 @@ def read_plan(folder: Path) -> RecordedPlan:
         raise EnvironmentFault(f"{folder} is no sweep's folder ({PLAN_FILE}: {error.strerror})") from error
     except msgspec.DecodeError as error:
         raise EnvironmentFault(f"{path} is damaged ({error}): choose another folder with --output") from error
+
+
+def read_scenarios(folder: Path, plan: RecordedPlan) -> None:
+    """Make the scenarios known whose files a sweep has kept. Raises `EnvironmentFault` if one is not as it was."""
+    for name, digest in plan.scenario_files.items():
+        path = folder / kept_as(name)
+        if own_scenario(path).digest != digest:
+            raise EnvironmentFault(f"{path} has been changed: choose another folder with --output")
+
+
+def kept_as(scenario: str) -> str:
+    """The name of the copy of a scenario's file in a sweep's folder."""
+    return f"{scenario}.scenario.toml"
 
 
 def read_state(folder: Path, plan: SweepPlan) -> SweepState:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comparison.scenarios.plan.admitted import file_of
+from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.run.experiments import estimated_run_s
-from comparison.sweep.grid import Grid, Value, complete
+from comparison.sweep.grid import SCENARIO, Grid, Value, complete
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comparison.scenarios.plan.admitted import ScenarioFile
     from comparison.sweep.plan import SweepPlan, SweepRun
 
 PLAN_FILE = "sweep-plan.json"
@@ -63,6 +66,7 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int
     metrics: list[str] = []  #: to show first; another choice is no other plan
     runs: list[PlannedRun]
+    scenario_files: dict[str, str] = {}  #: the digest of each scenario that was read from a file, by its name
 
     @property
     def grid(self) -> Grid:
@@ -92,7 +96,14 @@ def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str) -> Recorde
             )
             for run in plan.runs
         ],
+        scenario_files={name: file.digest for name, file in files_of(plan.grid).items()},
     )
+
+
+def files_of(grid: Grid) -> dict[str, ScenarioFile]:
+    """The files of a grid's scenarios, by the scenarios' names."""
+    files = ((str(name), file_of(scenario_named(str(name)))) for name in grid.axes[SCENARIO])
+    return {name: file for name, file in files if file is not None}
 
 
 def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
@@ -106,6 +117,8 @@ def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
         before, after = (str(getattr(plan, name)) for plan in (stored, wanted))
         if before != after:
             found.append(f"{name} was {before}, is {after}")
+    others = (name for name, digest in stored.scenario_files.items() if wanted.scenario_files.get(name, "") != digest)
+    found += [f"the file of scenario {name} has been changed" for name in others if not found]
     if not found and stored.runs != wanted.runs:
         found.append("another version of rebalance-lab planned other parameters")
     return found

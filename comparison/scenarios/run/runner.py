@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from comparison.run_folder import SCENARIO_FILE, RunRecord, unwritable
+from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, RestartEach, SlowOwner
@@ -254,10 +254,7 @@ def _kept_file(request: RunRequest) -> dict[str, object]:
     file = file_of(request.scenario)
     if file is None:
         return {}
-    try:
-        (request.run_dir / SCENARIO_FILE).write_text(file.text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise unwritable(request.run_dir, error) from error
+    keep_scenario(file.text, request.run_dir / SCENARIO_FILE)
     return {"scenario_file": {"path": file.path, "kept": SCENARIO_FILE, "sha256": file.digest}}
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from comparison.cli.main import main
 from comparison.exits import Exit
+from comparison.scenarios.plan.faults import FAULTS
+from comparison.scenarios.plan.step_names import STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,3 +54,22 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
         (tmp_path / f"{number}.toml").write_text(text)
     assert called("run", str(tmp_path / "1.toml"), str(tmp_path / "2.toml"), "--dry-run") == Exit.USAGE
     assert "both have the name 'twin': choose another one" in capsys.readouterr().err
+
+
+def test_a_file_may_say_the_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = 'name = "{}"\n[defaults]\nseed = {}\n[[steps]]\nstep = "form"\n'
+    for name, seed in (("one", 5), ("two", 6)):
+        (tmp_path / f"seeded-{name}.toml").write_text(text.format(f"seeded-{name}", seed))
+    one, two = (str(tmp_path / f"seeded-{name}.toml") for name in ("one", "two"))
+    assert called("run", one, "--dry-run") == Exit.AS_EXPECTED
+    assert "seed 5" in capsys.readouterr().err
+    assert called("run", one, "--dry-run", "--seed", "7") == Exit.AS_EXPECTED
+    assert "seed 7" in capsys.readouterr().err
+    assert called("run", one, two, "--dry-run") == Exit.USAGE
+    assert "different seeds (5, 6): choose one by --seed" in capsys.readouterr().err
+
+
+def test_everything_that_a_file_can_have_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("scenarios", "--steps") == Exit.AS_EXPECTED
+    listed = capsys.readouterr().out
+    assert {f"  {name}" for name in (*STEPS, *FAULTS, "settles", "zombie commits")} <= set(listed.splitlines())
