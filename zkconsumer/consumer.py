@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from random import Random
 from typing import TYPE_CHECKING
 
 from kernel.consumer import Capabilities, MemberPlace, SilentListener
 from kernel.errors import RebalanceLabError, StreamsExist, UserError
 from kernel.zookeeper.errors import SessionClosed
+from kernel.zookeeper.manners import JavaManners
 from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.member import log_lines
 from zkconsumer.member.executor import Executor, Parts
@@ -126,6 +128,7 @@ class ZooKeeperConsumer:
             name=self._consumer_id,
             connection_timeout_ms=config.connection_timeout_ms,
             retry_forever=True,
+            manners=JavaManners(Random(f"{config.seed}:{self._consumer_id}") if config.pauses_to_reconnect else None),
         )
         if self._closing is not None:  # closed meanwhile, without this session
             await session.close()

@@ -159,6 +159,14 @@ _ALL = (
     ),
     # Where a modern client would differ:
     Setting(
+        name="zookeeper.reconnect",
+        parse=str,
+        default="java",
+        doc="wait before connecting to ZooKeeper again: java (0.1 to 1.1 s at random, with one server 1.1 to 2.1 s, as "
+        "the Java client of the original) or soon (at most 0.1 s, as kazoo)",
+        valid=one_of("java", "soon"),
+    ),
+    Setting(
         name="watch.reads",
         parse=str,
         default="zkclient",
@@ -238,6 +246,7 @@ class ZkConsumerConfig:
     listener_in_attempt: bool
     registration_conflict: str  #: wait or fail
     one_read_watches: bool  #: watch.reads=one
+    pauses_to_reconnect: bool  #: zookeeper.reconnect=java
     exclude_internal_topics: bool
     consumer_timeout_ms: int | None  #: None: an iterator waits forever
     offsets_storage: str  #: zookeeper or kafka
@@ -294,6 +303,7 @@ class ZkConsumerConfig:
             listener_in_attempt=values["rebalance.listener.in.attempt"],
             registration_conflict=values["registration.conflict"],
             one_read_watches=values["watch.reads"] == "one",
+            pauses_to_reconnect=values["zookeeper.reconnect"] == "java",
             exclude_internal_topics=values["exclude.internal.topics"],
             consumer_timeout_ms=None if values["consumer.timeout.ms"] < 0 else values["consumer.timeout.ms"],
             offsets_storage=values["offsets.storage"],

@@ -18,6 +18,7 @@ from kazoo.retry import KazooRetry
 
 from kernel.zookeeper.connection import Client, Connection, Handler, log
 from kernel.zookeeper.event_queue import Answered, EventQueue, Notified, StateChanged
+from kernel.zookeeper.manners import KazooManners
 
 if TYPE_CHECKING:
     import asyncio
@@ -55,12 +56,20 @@ class Bridge:
         name: str,
         loop: asyncio.AbstractEventLoop,
         handle: Callable[[SessionEvent], None],
+        manners: KazooManners | None = None,
     ) -> None:
         events = EventQueue(loop, handle)
         self._put = events.put
         self._handler = Handler(name)
+        manners = manners or KazooManners()
         # Retry without limit like the Java client, pausing up to a second between rounds over all servers.
-        retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0, sleep_func=self._handler.sleep_func)
+        retry = KazooRetry(
+            max_tries=-1,
+            delay=manners.retry_delay_s,
+            backoff=manners.retry_backoff,
+            max_delay=1.0,
+            sleep_func=self._handler.sleep_func,
+        )
         self._client = Client(
             hosts=connect_string,
             timeout=session_timeout_ms / 1000,
@@ -69,7 +78,9 @@ class Bridge:
             randomize_hosts=False,
             logger=log,
         )
-        self._connection = Connection(self._client, self._client._conn_retry.copy(), events, loop, self._notified)
+        self._connection = Connection(
+            self._client, self._client._conn_retry.copy(), events, loop, self._notified, manners
+        )
         self._client._connection = self._handler.connection = self._connection
         self._chroot = str(self._client.chroot)  #: "" without one
         self._client.add_listener(self._state_changed)

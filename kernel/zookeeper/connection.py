@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped, ConnectionLoss
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import CLOSE_RESPONSE, ConnectionHandler
+from kazoo.protocol.connection import CLOSE_RESPONSE, STOP_CONNECTING, ConnectionHandler
 from kazoo.protocol.serialization import Connect, ReplyHeader, Watch
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kazoo.retry import KazooRetry
 
     from kernel.zookeeper.event_queue import EventQueue
+    from kernel.zookeeper.manners import KazooManners
 
 # kazoo warns of every dropped connection. The owner of the session gets a state change instead.
 log = logging.getLogger("rebalance_lab.kazoo")
@@ -49,6 +50,7 @@ _XID_MAX = 2**31 - 1
 _READ_BYTES = 1 << 18
 #: The least time a server gets to answer a Connect, however short the session timeout is.
 _CONNECT_TIMEOUT_MIN_S = 2.0
+_LATE = "nothing heard for two thirds of the session timeout"
 
 
 def _connect_timeout_s(session_timeout_s: float) -> float:
@@ -145,8 +147,10 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         events: EventQueue,
         loop: asyncio.AbstractEventLoop,
         notify: Callable[[int, str, int | None], None],
+        manners: KazooManners,
     ) -> None:
         super().__init__(client, retry, logger=log)
+        self._manners = manners
         self._events = events
         self._loop = loop
         self._notify = notify
@@ -170,6 +174,9 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         return super()._connect(*where)
 
     def _connect_attempt(self, *where: Any) -> Any:
+        _, address, port, _ = where
+        if self.client._stopped.wait(self._manners.pause_s((address, port))):
+            return STOP_CONNECTING
         try:
             return super()._connect_attempt(*where)
         finally:
@@ -185,8 +192,11 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         ready = handler.select_any([self._read_sock], timeout)
         if self._failure is not None:
             raise self._failure
+        if self._manners.is_late():
+            raise ConnectionDropped(_LATE)
         if not ready[0] and handler.select_any([self._socket], 0)[0]:
             self.ping_outstanding.clear()  # the server has replied; the loop has not read it yet
+            self._manners.heard()
         return ready
 
     def _hand_over(self) -> None:
@@ -232,8 +242,10 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
+        self._manners.opened()
         result = super()._invoke(min(timeout, _connect_timeout_s(self.client._session_timeout / 1000)), request, xid)
         self.negotiated_timeout_ms = result[0].time_out
+        self._manners.greeted(self.negotiated_timeout_ms)
         return result
 
     # -- in either thread ----------------------------------------------------------------------------------------
@@ -339,6 +351,9 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         with self.client._exclusion:
             if self._ours is not ours:
                 return
+            if self._manners.is_late():
+                self._fail(ours, _LATE)
+                return
             try:
                 chunk = ours.recv(_READ_BYTES)
             except BlockingIOError:
@@ -350,6 +365,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
                 self._fail(ours, "socket connection broken")
                 return
             self._received += chunk
+            self._manners.heard()
         self._serve(ours)
 
     def _serve(self, ours: socket.socket) -> None:

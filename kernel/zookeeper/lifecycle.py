@@ -33,9 +33,11 @@ from kernel.zookeeper.pipeline import Pipeline
 from kernel.zookeeper.watches import EVENTS, WatchRegistry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from kernel.trace.writer import Tracer
+    from kernel.zookeeper.manners import KazooManners
     from kernel.zookeeper.stepping import StepGate
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class SessionLifecycle:
         name: str,
         connection_timeout_ms: int,
         retry_forever: bool,
+        manners: KazooManners | None = None,
     ) -> None:
         self.member: str | None = None  #: goes into every trace event; set it once the member knows its id
         self.name = name
@@ -71,7 +74,12 @@ class SessionLifecycle:
         self._connection_timeout_s = connection_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._bridge = Bridge(
-            connect_string, session_timeout_ms=session_timeout_ms, name=name, loop=self._loop, handle=self._handle
+            connect_string,
+            session_timeout_ms=session_timeout_ms,
+            name=name,
+            loop=self._loop,
+            handle=self._handle,
+            manners=manners,
         )
         self._pipeline = Pipeline(self._bridge.send, self._finished)
         self._watches = WatchRegistry()
@@ -80,11 +88,12 @@ class SessionLifecycle:
         self._connected = asyncio.Event()
         self._seen_zxid = 0
         self._closing: asyncio.Future[None] | None = None
+        self._is_awaited: Callable[[], bool] = lambda: False
         #: All state changes, from the first one on.
         self.states = self.subscribe()
 
     @classmethod
-    async def open(
+    async def open(  # noqa: PLR0913 - all but the connect string are by name
         cls,
         connect_string: str,
         *,
@@ -94,6 +103,7 @@ class SessionLifecycle:
         name: str,
         connection_timeout_ms: int,
         retry_forever: bool = False,
+        manners: KazooManners | None = None,
     ) -> Self:
         """Connect and return a session that is CONNECTED.
 
@@ -109,6 +119,7 @@ class SessionLifecycle:
                 name=f"{process}-{name}" if process else name,
                 connection_timeout_ms=connection_timeout_ms,
                 retry_forever=retry_forever,
+                manners=manners,
             )
         except ValueError as error:
             raise UserError(f"{connect_string!r} is not a ZooKeeper connect string: {error}") from error
@@ -170,6 +181,13 @@ class SessionLifecycle:
         self._pipeline.gate = gate
         gate.attach(flow)
 
+    def let_new_operations_go_first(self, is_awaited: Callable[[], bool]) -> None:
+        """In every later new session, hold the operations that wait for it until the first new operation was sent.
+
+        Only if `is_awaited()` then says that somebody is about to send one.
+        """
+        self._is_awaited = is_awaited
+
     @property
     def connected(self) -> bool:
         return self.state is SessionState.CONNECTED
@@ -182,13 +200,14 @@ class SessionLifecycle:
     # -- performing ------------------------------------------------------------------------------------------
 
     async def _perform(self, operation: Operation) -> Any:
+        repeated = False
         while True:
             if self._closing is not None:
                 raise SessionClosed("the session was closed", operation.path)
             if operation.only_in and (operation.only_in != self.session_id or self.state is SessionState.LOST):
                 raise SessionExpired(f"session {session_name(operation.only_in)} is over", operation.path)
             attempt = Attempt(operation, self._loop.create_future())
-            self._pipeline.append(attempt)
+            self._pipeline.append(attempt, repeated=repeated)
             if self.connected:
                 self._pipeline.flow()
             else:
@@ -198,6 +217,7 @@ class SessionLifecycle:
             except RETRIED:
                 if not self._retry_forever:
                     raise
+                repeated = True
 
     def _finished(self, operation: Operation, error: ZooKeeperError | None, zxid: int) -> None:
         self._tracer.emit(
@@ -267,6 +287,8 @@ class SessionLifecycle:
                     self.requested_timeout_ms,
                     self.negotiated_timeout_ms,
                 )
+        if new_session and self._is_awaited():
+            self._pipeline.hold()
         self._become(SessionChange(state, self.session_id, new_session))
         if state is SessionState.CONNECTED:
             self._pipeline.flow()

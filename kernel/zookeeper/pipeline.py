@@ -41,9 +41,30 @@ class Pipeline:
         self.gate: StepGate | None = None  #: in front of it, each operation may have to wait
         self._unsent: deque[Attempt] = deque()
         self._sent: dict[Attempt, None] = {}
+        self._held: deque[Attempt] = deque()
+        self._holding = False
 
-    def append(self, attempt: Attempt) -> None:
-        self._unsent.append(attempt)
+    def append(self, attempt: Attempt, *, repeated: bool = False) -> None:
+        """Queue an attempt; while the pipeline holds, a new operation ends that and a repeated one is held too."""
+        if not self._holding:
+            self._unsent.append(attempt)
+        elif repeated:
+            self._held.append(attempt)
+        else:
+            self._unsent.append(attempt)
+            self.let_go()
+
+    def hold(self) -> None:
+        """Hold what is waiting to be sent until the next new operation, which goes first."""
+        self._holding = True
+        self._held.extend(self._unsent)
+        self._unsent.clear()
+
+    def let_go(self) -> None:
+        """Send what is held, after what is waiting by now."""
+        self._holding = False
+        self._unsent.extend(self._held)
+        self._held.clear()
 
     def flow(self) -> None:
         """Send as many operations as the window allows."""
@@ -76,6 +97,7 @@ class Pipeline:
 
     def fail_all(self, kind: type[ZooKeeperError], message: str) -> None:
         """Fail all operations; later replies are ignored."""
+        self.let_go()
         attempts = [*self._sent, *self._unsent]
         self._sent.clear()
         self._unsent.clear()
@@ -84,10 +106,10 @@ class Pipeline:
 
     def fail_bound(self, session_id: int, kind: type[ZooKeeperError], message: str) -> None:
         """Fail the unsent operations that are bound to that session; kazoo fails the sent ones."""
-        bound = [attempt for attempt in self._unsent if attempt.operation.only_in == session_id]
-        for attempt in bound:
-            self._unsent.remove(attempt)
-            self._finish(attempt, None, kind(message, attempt.operation.path), 0)
+        for waiting in (self._unsent, self._held):
+            for attempt in [attempt for attempt in waiting if attempt.operation.only_in == session_id]:
+                waiting.remove(attempt)
+                self._finish(attempt, None, kind(message, attempt.operation.path), 0)
 
     def _finish(self, attempt: Attempt, value: Any, error: ZooKeeperError | None, zxid: int) -> None:
         self._finished(attempt.operation, error, zxid)

@@ -37,6 +37,7 @@ SETTINGS = {
     "auto.commit.interval.ms": "3600000",
     "auto.offset.reset": "smallest",
     "rebalance.retries.while.closing": "false",
+    "zookeeper.reconnect": "soon",
 }
 
 

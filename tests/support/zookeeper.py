@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from kernel.trace.writer import Tracer
+    from kernel.zookeeper.manners import KazooManners
 
 READS = ("exists", "getData", "getChildren")
 WRITES = ("create", "delete", "setData")
@@ -27,7 +28,12 @@ _CLOSE_SESSION = -11
 
 @asynccontextmanager
 async def opened(
-    connect_string: str, tracer: Tracer | None = None, *, timeout_ms: int = 15_000, retry_forever: bool = False
+    connect_string: str,
+    tracer: Tracer | None = None,
+    *,
+    timeout_ms: int = 15_000,
+    retry_forever: bool = False,
+    manners: KazooManners | None = None,
 ) -> AsyncIterator[ZooKeeperSession]:
     """A session for a `with` block; its timeout is longer than a busy machine's pauses."""
     session = await ZooKeeperSession.open(
@@ -38,6 +44,7 @@ async def opened(
         name="session",
         connection_timeout_ms=30_000,
         retry_forever=retry_forever,
+        manners=manners,
     )
     async with session:
         yield session

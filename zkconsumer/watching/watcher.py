@@ -7,7 +7,8 @@
    the next. With `one_read` (not ZkClient's way), 2 and 3 omit an `exists` in front of another read, unless the node
    does not exist: N reads fewer per join.
 4. A new session notifies the application first, then every listener, as if everything had changed: listeners of
-   children before listeners of data.
+   children before listeners of data. What the application sends then goes before every operation that waited for the
+   connection, unless an earlier notification is still being handled.
 5. After a lost connection in the same session every watch is registered again. Here we differ: Java's client sends its
    watches in one request (setWatches), with the last zxid that it has seen, and the server reports which of them would
    have fired meanwhile. kazoo does not, so reads replace the request, in the step `re-arm`: `getChildren` and `exists`
@@ -84,10 +85,13 @@ class Watcher:
         #: paths whose watches were lost with the connection, and the last zxid seen by then
         self._broken: dict[str, int] = {}
         self._states: asyncio.Queue[SessionChange] | None = None
+        self._delivering = False
+        self._handling = False
 
     def begin(self) -> None:
         """Handle renewed sessions from now on; an earlier one has nothing to restore."""
         self._states = self.session.subscribe()
+        self.session.let_new_operations_go_first(lambda: self._delivering and not self._handling)
 
     def forget_listeners(self) -> None:
         """Stop notifying listeners; watches that are registered still fire (ZkClient.unsubscribeAll)."""
@@ -114,9 +118,12 @@ class Watcher:
         """Handle notifications and new sessions forever, one after the other, in order of arrival."""
         assert self._states is not None, "begin comes first"
         states = asyncio.create_task(self._forward_states(self._states))
+        self._delivering = True
         try:
             while True:
+                self._handling = False
                 happened = await self._waiting.get()
+                self._handling = True
                 try:
                     await self._handle(happened)
                 except SessionClosed:
@@ -125,6 +132,7 @@ class Watcher:
                     # As on ZkClient's event thread: an event that fails does not stop the others.
                     log.exception("could not handle %s", happened)
         finally:
+            self._delivering = False
             states.cancel()
 
     async def _handle(self, happened: WatchFired | SessionChange) -> None:

@@ -2,8 +2,8 @@
 
 On the originals (SIGSTOP of 4.5 s, session 2 s, auto-commit 100 ms): the offset of the new owner moved back in 10 of 10
 rounds, always by a write in the *new* session; after the SIGCONT, 53 to 99 messages, all already delivered, within 1.1
-to 2.0 s. kazoo reconnects sooner than ZkClient: the window is 0.1 to 0.3 s here, so the test keeps it open until the
-effect has happened.
+to 2.0 s. `python -m bench.wake` measures both. How long the window is depends on chance (the client's pauses), so
+the test keeps it open until the effect has happened.
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ def test_frozen_member_delivers_another_owners_records_and_moves_its_offset_back
             if moved_back:
                 assert stale < newest
                 assert back
+                registered = next(op for op in link.operations(before) if op.op == "create" and "/ids/" in op.path)
+                assert registered.at <= back[0].at
                 assert {op.session for op in back} == {back[0].session} != {0}
             else:
                 assert not back

@@ -1,0 +1,106 @@
+"""A session with the manners of ZooKeeper's Java client, on a real server; `test_manners.py` has the pauses alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from random import Random
+
+import pytest
+
+from kernel.waiting import until
+from kernel.zookeeper.manners import JavaManners
+from kernel.zookeeper.operations import SessionState, WatchEvent
+from tests.support.tracers import ListTracer
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import Watched, become, end_session, opened
+
+
+class StoppedForLong(JavaManners):
+    """As after SIGSTOP and SIGCONT, while `late` is set."""
+
+    late = False
+
+    def is_late(self) -> bool:
+        return self.late or super().is_late()
+
+    def greeted(self, session_timeout_ms: int) -> None:
+        self.late = False
+        super().greeted(session_timeout_ms)
+
+
+def test_notification_that_waited_while_the_process_was_stopped_is_dropped(chroot):
+    manners = StoppedForLong(None)
+    tracer = ListTracer()
+
+    async def script() -> None:
+        async with opened(chroot) as other, opened(chroot, tracer, manners=manners) as session:
+            watched = Watched()
+            await session.create("/ids")
+            await session.children("/ids", watch=watched)
+            before = session.session_id
+            manners.late = True
+            await other.create("/ids/a")
+            await become(session, SessionState.SUSPENDED)
+            await become(session, SessionState.CONNECTED)
+            assert session.session_id == before
+            # The loss of the watch, not the change: who listens has to look.
+            assert watched.events == [WatchEvent.NONE]
+            assert await session.children("/ids") == ["a"]
+
+    asyncio.run(script())
+    assert not tracer.of("zk_notified")
+
+
+def test_busy_loop_does_not_count_as_stopped(chroot):
+    async def script() -> None:
+        tracer = ListTracer()
+        async with opened(chroot, tracer, timeout_ms=4000, manners=JavaManners(None)) as session:
+            await session.create("/mine", b"", ephemeral=True)
+            before = session.session_id
+            time.sleep(5)  # noqa: ASYNC251  # the fault: nothing else runs on this loop meanwhile
+            assert await session.exists("/mine")
+            assert session.session_id == before
+            assert [e["state"] for e in tracer.of("session_changed") if e["state"] != "connected"] == []
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+def test_new_operation_goes_before_those_that_waited_for_a_new_session(chroot, awaited):
+    async def script() -> None:
+        with ZooKeeperProxy(chroot) as proxy:
+            async with opened(proxy.connect_string, retry_forever=True) as session:
+                await session.create("/n", b"before")
+                session.let_new_operations_go_first(lambda: awaited)
+                since, old = proxy.mark(), session.session_id
+                proxy.refuse(True)
+                proxy.cut()
+                await become(session, SessionState.SUSPENDED)
+                waiting = asyncio.ensure_future(session.set("/n", b"stale"))
+                await asyncio.to_thread(end_session, chroot, session.credentials)
+                proxy.refuse(False)
+                await until(lambda: session.session_id != old, 10, "a new session", every_s=0)
+                await session.create("/first")
+                await waiting
+                sent = [op.path for op in proxy.operations(since) if op.op in ("create", "setData")]
+                assert sorted(sent) == ["/first", "/n"]
+                if awaited:
+                    assert sent == ["/first", "/n"]
+
+    asyncio.run(script())
+
+
+def test_java_client_connects_again_after_one_to_two_seconds_and_opens_a_new_session_at_once(chroot):
+    async def script() -> None:
+        with ZooKeeperProxy(chroot) as proxy:
+            async with opened(proxy.connect_string, retry_forever=True, manners=JavaManners(Random(1))) as session:
+                old = session.session_id
+                await asyncio.to_thread(end_session, chroot, session.credentials)
+                broken_at = time.monotonic()
+                await until(lambda: session.session_id != old and session.connected, 10, "a new session")
+                again, new = [op for op in proxy.operations() if op.op in ("connect", "reconnect")][1:]
+                assert again.at - broken_at > 1.0
+                assert new.at - again.at < 1.0
+
+    asyncio.run(script())
