@@ -158,6 +158,20 @@ class Resubscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class KillAtPoint:
+    """Let one more member join, and kill a process (SIGKILL) when that rebalance has come to a named point.
+
+    `point` is one of `comparison.scenarios.plan.points`, which a member passes (the one that decides, where one does)
+    or the coordinating broker. Whoever passes it stops itself (SIGSTOP) right there, so the kill is no race. `target`
+    is `member` (the one that passes the point), `broker` (the one that coordinates; it is not restarted) or `server`
+    (the only ZooKeeper server; it is started again).
+    """
+
+    point: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Inject:
     """Inject a fault of `comparison.scenarios.plan.faults` into a target. It lasts until its `Heal`, or to the end."""
 
@@ -216,6 +230,7 @@ Step = (
     | KillCoordinator
     | AddPartitions
     | Resubscribe
+    | KillAtPoint
     | Inject
     | Hold
     | Heal

@@ -1,7 +1,8 @@
 """A broker as a process: the kernel's broker with the coordinator mounted on it.
 
 Standard input: one line of configuration (`BrokerProcessConfig`). The end of the input, or `{"command": "stop"}`,
-ends the broker. `{"command": "fill_disk", "full": true}` and `{"command": "step_clock", "by_ms": N}` are faults.
+ends the broker. `{"command": "fill_disk", "full": true}` and `{"command": "step_clock", "by_ms": N}` are faults;
+`{"command": "halt_at", ...}` stops it (SIGSTOP) at an event, as a member's process.
 Standard output: `{"event": "ready", "port": N}` once it serves, `{"event": "failed", "error": ...}` when it cannot
 start, or when a bug of ours ends it later.
 """
@@ -18,7 +19,7 @@ import msgspec
 
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
-from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
+from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
 from kernel.broker.loop import measured_loop
 from kernel.broker.storage.errors import StorageError
@@ -56,6 +57,8 @@ async def run() -> int:
                 await broker.fill_disk(full=line.get("full") is True)
         elif command == "step_clock":
             SystemClock.step(msgspec.convert(line.get("by_ms"), int))
+        elif command == "halt_at":
+            tracer.halt_at(msgspec.convert(line, Halt))
 
     stopping = stopping_after(lines, perform)
     try:

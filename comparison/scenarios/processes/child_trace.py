@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,11 +32,25 @@ class ChildConfig:
     trace: str  #: path of the trace file
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """Where a process stops itself: after an event of a kind, whose field has a value."""
+
+    kind: str
+    field: str
+    value: str
+
+    def matches(self, kind: str, fields: Mapping[str, object]) -> bool:
+        return kind == self.kind and fields.get(self.field) == self.value
+
+
 class ChildTrace(TraceWriter):
     """A trace that ends its process when it cannot be written: a full disk, a limit on files.
 
     A member that went on untraced would still affect the group, and the verdict would see only half of it.
     """
+
+    _halt: Halt | None = None
 
     @classmethod
     def of(
@@ -59,3 +74,10 @@ class ChildTrace(TraceWriter):
             super().emit(kind, member=member, stream=stream, cause=cause, **fields)
         except OSError:
             os._exit(UNTRACED)
+        if self._halt is not None and self._halt.matches(kind, fields):
+            self._halt = None
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def halt_at(self, halt: Halt) -> None:
+        """Stop this process (SIGSTOP) when it has traced such an event, once."""
+        self._halt = halt

@@ -12,12 +12,14 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "delay", "per_record_ms": 20}`: spend so long on each record that is delivered; 0 ends that;
 - `{"command": "step", "on": true}`: wait before each ZooKeeper operation, and report it (zookeeper only);
 - `{"command": "let_go"}`: perform the operation that waits;
+- `{"command": "halt_at", "kind": "phase_entered", "field": "phase", "value": "claim"}`: stop this process (SIGSTOP)
+  when it has traced such an event;
 - `{"command": "leave"}`: leave the group as the design does, and exit;
 - `{"command": "stop"}`: the same, as is the end of the input.
 
 Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines, and
-`WAITING` of a member that is stepped. Original and stock consumers keep the same contract, without `delay`, `step` and
-`let_go`.
+`WAITING` of a member that is stepped. Original and stock consumers keep the same contract, without `delay`, `step`,
+`let_go` and `halt_at`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import msgspec
 
 from comparison.logs import set_inherited_level
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
-from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
+from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
 from kernel.clock import SystemClock
 from kernel.consumer import SilentListener
@@ -126,7 +128,8 @@ class Memory(SilentListener):
 class Members:
     """The consumers of this process, each with a task that polls."""
 
-    def __init__(self, config: MemberConfig, tracer: Tracer) -> None:
+    def __init__(self, config: MemberConfig, tracer: Tracer, halt_at: Callable[[Halt], None] = lambda _: None) -> None:
+        self.halt_at = halt_at
         self._config = config
         self._tracer = tracer
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
@@ -311,6 +314,7 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         "delay": lambda members, line: members.delay(msgspec.convert(line.get("per_record_ms"), int)),
         "step": lambda members, line: members.gate.step() if line.get("on") is True else members.gate.open(),
         "let_go": lambda members, _: members.gate.let_go(),
+        "halt_at": lambda members, line: members.halt_at(msgspec.convert(line, Halt)),
     }
 )
 
@@ -334,7 +338,7 @@ async def run() -> None:
         return
     config = msgspec.convert(first, MemberConfig)
     tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: write_event(event) if _is_reported(event) else None)
-    members = Members(config, tracer)
+    members = Members(config, tracer, tracer.halt_at)
     performing = asyncio.create_task(perform_commands(lines, members))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, performing.cancel)
     for _ in range(config.members):

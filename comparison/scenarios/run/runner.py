@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
-from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, RestartEach, SlowOwner
+from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, KillAtPoint, RestartEach, SlowOwner
 from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
@@ -206,7 +206,7 @@ def members_in_all(request: RunRequest) -> int:
     for step in request.scenario.steps:
         if isinstance(step, Form):
             present = max(present, step.size(present, request.parameters.members))
-        elif isinstance(step, JoinOne | SlowOwner):
+        elif isinstance(step, JoinOne | KillAtPoint | SlowOwner):
             present += 1
         elif isinstance(step, JoinBehind):
             present += 2

@@ -15,6 +15,7 @@ from comparison.scenarios.plan.vocabulary import (
     Inject,
     JoinBehind,
     JoinOne,
+    KillAtPoint,
     KillCoordinator,
     KillOwner,
     LeaveOne,
@@ -30,6 +31,7 @@ from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.run.fault_steps import Faults
 from comparison.scenarios.run.group_steps import GroupSteps
 from comparison.scenarios.run.injections import Injections
+from comparison.scenarios.run.kill_steps import KillSteps
 from comparison.scenarios.run.restart_steps import Restarts
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def performers(
         CutAuthority: faults.cut_authority,
         CutEnsemble: faults.cut_ensemble,
         KillCoordinator: faults.kill_coordinator,
+        KillAtPoint: KillSteps(changes).kill_at_point,
         Inject: injections.inject,
         Hold: injections.hold,
         Heal: injections.heal,
@@ -83,7 +86,7 @@ def performers(
 def _comes_at_a_phase(step: Step) -> bool:
     """Whether a step changes a group at rest, so that its phase is drawn. `RestartEach` draws one for each restart."""
     grows = isinstance(step, Form) and step.more is not None
-    return grows or isinstance(step, JoinOne | LeaveOne | KillOwner | AddPartitions | Resubscribe)
+    return grows or isinstance(step, JoinOne | LeaveOne | KillOwner | KillAtPoint | AddPartitions | Resubscribe)
 
 
 class Nemesis:

@@ -1,0 +1,72 @@
+"""Kills a process exactly when a rebalance has come to one of its named points."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.points import point_named
+from kernel.trace.events import Role
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from comparison.scenarios.plan.vocabulary import KillAtPoint
+    from comparison.scenarios.processes.children import ChildProcess
+    from comparison.scenarios.run.changes import Changes
+
+_START_S = 20.0
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal (proc(5), the state after the command's name)."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    return stat.rpartition(")")[2].split()[0] == "T"
+
+
+class KillSteps:
+    """Performs `KillAtPoint`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._testbed = changes.testbed
+
+    async def kill_at_point(self, step: KillAtPoint) -> None:
+        """Let a member join, wait until a process has stopped itself at the point, and kill the target."""
+        changes = self._changes
+        changes.enter_stage("fault")
+        point = point_named(self._testbed.request.design, step.point)
+        decider = self._members.view.decider
+        name = decider if decider and not self._members.is_gone(decider) else self._members.choose_owner()
+        broker = self._testbed.coordinating_broker
+        assert broker.child is not None
+        halted = broker.child if point.role is Role.BROKER else self._members.child(name)
+        target = {"member": name, "broker": broker.life, "server": "zookeeper-1"}[step.target]
+        detail = {"point": point.name, "target": target}
+        members = self._members.present + (step.target != "member")
+        changes.tracer.emit("change_started", change="kill", round=1, members=members, detail=detail)
+        halted.send({"command": "halt_at", "kind": point.kind, "field": point.field, "value": point.value})
+        self._members.join(1)
+        await until(lambda: is_stopped(halted.pid), changes.takeover_s, f"{halted.name} to stop itself at {point.name}")
+        changes.tracer.emit("fault_started", fault="kill", target=target, detail=detail)
+        if step.target == "member":
+            await self._members.kill(name)
+        elif step.target == "broker":
+            await self._testbed.kill_broker(broker)
+        else:
+            await self._kill_server(halted)
+        changes.tracer.emit("fault_ended", fault="kill", target=target)
+        if halted.returncode is None:
+            halted.thaw()
+        await self._members.until_settled(changes.takeover_s)
+        changes.tracer.emit("change_settled", change="kill", round=1, members=members)
+        await changes.quiet()
+
+    async def _kill_server(self, halted: ChildProcess) -> None:
+        """The only server dies, the stopped process goes on, and the server is started again with its data."""
+        (server,) = self._testbed.zookeeper.servers
+        await asyncio.to_thread(server.kill)
+        halted.thaw()
+        await asyncio.to_thread(server.launch)
+        await asyncio.to_thread(server.wait_ready, _START_S)

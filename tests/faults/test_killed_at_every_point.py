@@ -1,0 +1,107 @@
+"""`kill -9` at every named point of a rebalance: of the member, of its coordinating broker, of the ZooKeeper server.
+
+Verify that no record and no committed offset is lost, that every partition has one owner afterwards, and what else the
+design promises, wherever in a rebalance a process dies.
+
+Setup: an embedded ZooKeeper, two brokers, three members as processes, a producer that numbers its records.
+
+Steps: a member joins; a process that passes the point (the member that decides, or the coordinating broker) stops
+itself there, and the target is killed. A ZooKeeper server is started again with its data; a broker is not, and the
+other one takes over.
+
+Expectation per failure type: the verdicts of any run, "no record lost" and "final offsets" among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.pipeline.analysis import analyze
+from comparison.run_folder import new_bundle, provenance, run_dir_of
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.points import POINTS
+from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import Form, KillAtPoint, Steady
+from comparison.scenarios.processes.fork_server import ForkServer
+from comparison.scenarios.run.runner import RunOutcome, perform
+from kernel.designs import EAGER, ZOOKEEPER
+from kernel.trace.events import Role
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.faults
+
+SEED = 20120517
+CELLS = [
+    (design, point.name, target)
+    for design, points in POINTS.items()
+    for point in points
+    for target in ("member", "broker", "server")
+    if target == "broker" or point.role is Role.MEMBER
+]
+#: What is run at every change.
+IN_CI = {(ZOOKEEPER, "claim", "member"), (ZOOKEEPER, "R5", "server"), (EAGER, "decide", "broker")}
+#: Longer than the brokers' sessions, so that the new coordinator is there in time; and an 0.8 rebalance has tries left
+#: after the session of the member that was killed.
+SETTINGS = {"session.timeout.ms": "6000", "rebalance.max.retries": "8"}
+
+
+def scenario(point: str, target: str) -> Scenario:
+    return Scenario(
+        name="killed-at-a-point",
+        symptom="A process died in the middle of a rebalance.",
+        look_for=("no record and no committed offset is lost",),
+        steps=(Form(), Steady(), KillAtPoint(point, target)),
+        defaults=Parameters(members=2, partitions=4),
+        brokers_min=2,
+    )
+
+
+async def performed(folder: Path, design: str, point: str, target: str, seed: int) -> tuple[RunOutcome, Path, Path]:
+    bundle = new_bundle(folder, "test")
+    made = scenario(point, target)
+    settings = {name: value for name, value in SETTINGS.items() if name != "session.timeout.ms" or design != ZOOKEEPER}
+    parameters = made.parameters({"seed": seed, "settings": settings})
+    request = RunRequest(
+        scenario=made,
+        design=design,
+        parameters=parameters,
+        configuration=configuration(design, parameters),
+        zookeeper="embedded",
+        run=f"{bundle.name}/{made.name}/{design}",
+        run_dir=run_dir_of(bundle, made.name, design),
+    )
+    fork_server = await ForkServer.open()
+    try:
+        outcome = await perform(request, provenance(["pytest"]), fork_server, asyncio.Event())
+    finally:
+        await fork_server.stop()
+    return outcome, request.run_dir, bundle
+
+
+@pytest.mark.parametrize(
+    ("design", "point", "target"),
+    [pytest.param(*cell, marks=[] if cell in IN_CI else pytest.mark.long, id=" ".join(cell)) for cell in CELLS],
+)
+def test_nothing_is_lost_and_the_group_settles_wherever_a_process_is_killed(
+    design: str, point: str, target: str, given_seed: int | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    seed = SEED if given_seed is None else given_seed
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    outcome, run_dir, bundle = asyncio.run(performed(tmp_path, design, point, target, seed))
+    left = {child.pid for child in psutil.Process().children(recursive=True)} - before
+    assert not left, "processes of the run are still running"
+    assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
+    (run,) = analyze(spark, [run_dir], output=bundle)["runs"]
+    verdicts = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
+    assert {"no record lost", "final offsets", "settles"} <= verdicts.keys()
+    assert not {check: text for check, text in verdicts.items() if not text.startswith("as expected")}, f"seed {seed}"
