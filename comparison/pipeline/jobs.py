@@ -1,7 +1,8 @@
 """Spark's part: share out tasks, bring the partitions of large runs together, collect typed values.
 
 Nothing is measured here. A job's data are bytes: what the tasks exchange are their own values, so that the JVM moves
-them and never looks inside. There is one collect a job.
+them and never looks inside. Hence RDDs: a query would have to be planned and compiled first. There is one collect a
+job.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
-from operator import or_
+from operator import or_, pos
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import pyarrow as pa
 
 from comparison.pipeline.bronze.quarantine import count_lines_on
 from comparison.pipeline.bronze.tables import joined, read_part, unlabelled
@@ -42,9 +41,11 @@ from comparison.pipeline.tasks import (
 from kernel.errors import UNWRITABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+    from pyspark import RDD
     from pyspark.sql import SparkSession
 
     from comparison.pipeline.bronze.chunks import Part
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
     from comparison.pipeline.result import Run
     from comparison.pipeline.silver.context import Context
 
-#: A task's result that belongs to no bucket: what only adds up.
-_NO_BUCKET = -1
 _TASKS_A_CORE = 8
 #: Naming and commits, which a context of a large run needs besides its own kinds.
 _OF_AUTHORITY = ("authority_named", "authority_cleared", "offset_written")
@@ -129,12 +128,12 @@ def _mapped(spark: SparkSession, count: int, task: Callable[[int], Any]) -> list
     """Do `task` for each number below `count`, and return their results in order."""
     if not count:
         return []
-    rows = (
-        spark.range(0, count, 1, _tasks(spark, count))
-        .mapInArrow(_Numbered(task), "number bigint, value binary")
-        .collect()
-    )
-    return [_value(row["value"]) for row in sorted(rows, key=lambda row: row["number"])]
+    return [_value(data) for data in _shared_out(spark, count).mapPartitions(_Each(task)).collect()]
+
+
+def _shared_out(spark: SparkSession, count: int) -> RDD[int]:
+    """The numbers below `count`, in order, shared out among tasks."""
+    return spark.sparkContext.parallelize(range(count), _tasks(spark, count))
 
 
 def _attempted(task: Callable[..., Any], *given: Any) -> Any:
@@ -174,16 +173,15 @@ class _Unwritable(NamedTuple):
     text: str | None
 
 
-class _Numbered:
-    """A task for numbers as a function of Arrow batches."""
+class _Each:
+    """A task for each of some numbers."""
 
     def __init__(self, task: Callable[[int], Any]) -> None:
         self._task = task
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield pa.record_batch({"number": [number], "value": [pickle.dumps(_attempted(self._task, number))]})
+    def __call__(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        for number in numbers:
+            yield pickle.dumps(_attempted(self._task, number))
 
 
 class _AnalysePart:
@@ -209,18 +207,16 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
     context, authority = _context(run, pieces, folder)
     shared = spark.sparkContext.broadcast(_Shared(context.of_partitions(), naming_rows(authority)))
     buckets = _buckets(spark)
-    reduce = _ReducePart(shared, folder, numbers, buckets)
-    measure = _measuring(run, shared, folder, buckets, first_number)
     rows = (
-        spark.range(0, len(numbers), 1, _tasks(spark, len(numbers)))
-        .mapInArrow(reduce, "bucket int, value binary")
-        .groupBy("bucket")
-        .applyInArrow(measure, "bucket int, value binary")
+        _shared_out(spark, len(numbers))
+        .mapPartitions(_ReducePart(shared, folder, numbers, buckets))
+        .partitionBy(buckets + 1, pos)
+        .mapPartitions(_MeasureBucket(run, shared, folder, buckets, first_number))
         .collect()
     )
     shared.destroy()
-    values = {row["bucket"]: _value(row["value"]) for row in rows}
-    parts = values.pop(_NO_BUCKET)
+    values = {bucket: _value(data) for bucket, data in rows}
+    parts = values.pop(buckets)
     figures = partitions.added(list(values.values()))
     measured = together(context, parts, figures, acting(authority, context))
     write_gold(folder, numbers[0], [(run, partitions.PartitionFigures(), measured)])  # its rounds; the rest is written
@@ -252,44 +248,42 @@ class _Shared(NamedTuple):
 
 
 class _ReducePart:
+    """Parts of a large run, by bucket; behind the last bucket comes what only adds up."""
+
     def __init__(self, shared: Any, folder: Path, numbers: Sequence[int], buckets: int) -> None:
         self._shared, self._folder, self._numbers, self._buckets = shared, folder, numbers, buckets
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, places: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         context, naming = _indexed(self._shared)
-        for batch in batches:
-            for place in batch.column(0).to_pylist():
-                part = _of_one_run(reduce_part, context, naming, self._folder, self._numbers[place])
-                if isinstance(part, _Broken | _Unwritable):
-                    yield _values({_NO_BUCKET: part})
-                    continue
-                shares = part.bundle.shared_out(self._buckets)
-                yield _values({_NO_BUCKET: replace(part, bundle=Bundle()), **dict(enumerate(shares))})
+        for place in places:
+            part = _of_one_run(reduce_part, context, naming, self._folder, self._numbers[place])
+            if not isinstance(part, _Broken | _Unwritable):
+                for bucket, share in enumerate(part.bundle.shared_out(self._buckets)):
+                    yield bucket, pickle.dumps(share)
+                part = replace(part, bundle=Bundle())
+            yield self._buckets, pickle.dumps(part)
 
 
-def _measuring(
-    run: TraceRun, shared: Any, folder: Path, buckets: int, first_number: int
-) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
-    """What is done with all rows of a bucket. Spark wants a function, and looks at its annotations."""
+class _MeasureBucket:
+    """What is done with all that belongs to a bucket, which is a partition."""
 
-    def measured(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        bucket = key[0].as_py()
-        found: Any = [pickle.loads(value) for value in table["value"].to_pylist()]  # our own
-        if bucket != _NO_BUCKET:
-            number = first_number + bucket
-            found = _of_one_run(measure_bucket, run, shared.value.context, found, bucket, buckets, folder, number)
+    def __init__(self, run: TraceRun, shared: Any, folder: Path, buckets: int, first_number: int) -> None:
+        self._run, self._shared, self._folder = run, shared, folder
+        self._buckets, self._first_number = buckets, first_number
+
+    def __call__(self, rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        bucket, found = self._buckets, []
+        for each, data in rows:
+            bucket = each
+            found.append(pickle.loads(data))  # our own
+        if bucket == self._buckets:
+            measured: Any = next((each for each in found if isinstance(each, _Broken | _Unwritable)), found)
         else:
-            found = next((each for each in found if isinstance(each, _Broken | _Unwritable)), found)
-        return pa.Table.from_batches([_values({bucket: found})])
-
-    return measured
-
-
-def _values(values: Mapping[int, Any]) -> pa.RecordBatch:
-    return pa.record_batch(
-        [pa.array(list(values), pa.int32()), pa.array([pickle.dumps(value) for value in values.values()], pa.binary())],
-        names=["bucket", "value"],
-    )
+            context, number = self._shared.value.context, self._first_number + bucket
+            measured = _of_one_run(
+                measure_bucket, self._run, context, found, bucket, self._buckets, self._folder, number
+            )
+        yield bucket, pickle.dumps(measured)
 
 
 _cached: list[Any] = []

@@ -100,7 +100,7 @@ def starting_session(
             # The rest of the job is not needed, and an orderly stop would wait for it.
             starting.kill()
             raise
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             # Read the message now: it is in the JVM, which is about to end.
             told = with_remedy(in_short(str(error)), local=place.is_local)
             raise (ConfigurationError if told.startswith(_BAD_SETTING) else SparkFailed)(told) from None

@@ -6,25 +6,17 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    Applied = Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 class InlineSpark:
     """Stands in for a session with `parallelism` cores."""
 
     def __init__(self, parallelism: int) -> None:
-        self.sparkContext = SimpleNamespace(defaultParallelism=parallelism, broadcast=_Broadcast)
-
-    def range(self, start: int, end: int, step: int, partitions: int) -> _Rows:
-        numbers = range(start, end, step)
-        edges = [len(numbers) * place // partitions for place in range(partitions + 1)]
-        return _Rows([pa.record_batch({"id": list(numbers[low:high])}) for low, high in pairwise(edges)])
+        self.sparkContext = SimpleNamespace(
+            defaultParallelism=parallelism, broadcast=_Broadcast, parallelize=_Rows.shared_out
+        )
 
 
 class _Broadcast:
@@ -36,26 +28,22 @@ class _Broadcast:
 
 
 class _Rows:
-    """Record batches, each of which is a partition."""
+    """An RDD by its partitions."""
 
-    def __init__(self, batches: list[pa.RecordBatch]) -> None:
-        self._batches = batches
+    def __init__(self, partitions: Iterable[list[Any]]) -> None:
+        self._partitions = list(partitions)
 
-    def mapInArrow(self, task: Mapped, _: str) -> _Rows:  # noqa: N802 - Spark's name
-        return _Rows([found for batch in self._batches for found in task(iter([batch]))])
+    @classmethod
+    def shared_out(cls, values: Sequence[Any], partitions: int) -> _Rows:
+        edges = [len(values) * place // partitions for place in range(partitions + 1)]
+        return cls(list(values[low:high]) for low, high in pairwise(edges))
 
-    def groupBy(self, column: str) -> _Groups:  # noqa: N802 - Spark's name
-        return _Groups(pa.Table.from_batches(self._batches), column)
+    def mapPartitions(self, task: Callable[[Iterator[Any]], Iterator[Any]]) -> _Rows:  # noqa: N802 - Spark's name
+        return _Rows(list(task(iter(each))) for each in self._partitions)
 
-    def collect(self) -> list[dict[str, Any]]:
-        return [row for batch in self._batches for row in batch.to_pylist()]
+    def partitionBy(self, count: int, place: Callable[[Any], int]) -> _Rows:  # noqa: N802 - Spark's name
+        rows = self.collect()
+        return _Rows([row for row in rows if place(row[0]) % count == number] for number in range(count))
 
-
-class _Groups:
-    def __init__(self, table: pa.Table, column: str) -> None:
-        self._table, self._column = table, column
-
-    def applyInArrow(self, measure: Applied, _: str) -> _Rows:  # noqa: N802 - Spark's name
-        keys = self._table[self._column]
-        groups = [measure((key,), self._table.filter(pa.compute.equal(keys, key))) for key in pa.compute.unique(keys)]
-        return _Rows([batch for group in groups for batch in group.to_batches()])
+    def collect(self) -> list[Any]:
+        return [row for each in self._partitions for row in each]

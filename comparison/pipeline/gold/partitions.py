@@ -1,4 +1,4 @@
-"""Measure some partitions of one run, whole: what `applyInArrow` does for a bucket of them, and a test for all.
+"""Measure some partitions of one run, whole: what a task does for a bucket of them, and a test for all.
 
 What is measured of several sets of partitions of one run adds up.
 """

@@ -18,6 +18,8 @@ _PARTITIONS_MIN = 2
 #: CPU seconds with fifty million events. The quick one must also compile huge methods, because Spark often generates
 #: such code.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods")
+#: What forks workers on this machine.
+DAEMON = "comparison.pipeline.spark.daemon"
 #: How long Spark itself asks a master before it gives up; it then asks twice more.
 _LOOKUP_TIMEOUT = "8s"
 
@@ -47,6 +49,8 @@ def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions
         "spark.sql.maxPlanStringLength": "2000",
         "spark.cleaner.referenceTracking.blocking": "false",
     }
+    if master.is_local:
+        settings["spark.python.daemon.module"] = DAEMON
     if chosen.environment is not None:
         settings["spark.archives"] = f"{_absolute(chosen.environment)}#{ENVIRONMENT_FOLDER}"
     return {**settings, **chosen.conf}
