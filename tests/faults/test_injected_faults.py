@@ -73,9 +73,11 @@ PROCESSES: tuple[Step, ...] = (
 )
 SESSIONS: tuple[Step, ...] = (
     Inject("expire", "owner"),
-    Hold(500),
+    Hold(1000),  # until the member has noticed: before that, the group looks settled
+    Settle(),
     Inject("expire", "members"),
     Hold(1000),
+    Settle(),
     Inject("set-data", "partition-0"),
     Inject("stuck-record", "owner"),
     Hold(500),

@@ -39,22 +39,30 @@ class Gate:
 
 
 class Stream:
-    """One direction of a connection. Bytes stay in order: those that were delayed go before those that are not."""
+    """One direction of a connection. Bytes stay in order: those that were delayed go before those that are not.
+
+    A reset is news like bytes: that of the end that is read from travels in this direction, that of the end that is
+    written to in the other one (`back`). It is held and delayed as they are.
+    """
 
     def __init__(self) -> None:
         self.gate = Gate()
+        self.back = self
         self.delay_s = 0.0
         self._late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_LATE_CHUNKS)
         self._pending = 0  #: received, and neither delivered nor written
 
     async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take bytes in until the end of the stream; those without a delay are written at once."""
+        """Take bytes in until the end of the stream; those without a delay are written at once. Raises `OSError`."""
         while True:
-            data = await reader.read(_CHUNK)
+            try:
+                data = await reader.read(_CHUNK)
+            except OSError:
+                await self.carry_news()
+                raise
             await self.gate.passed()
             if data and not self.delay_s and not self._pending:
-                writer.write(data)
-                await writer.drain()
+                await self._write(data, writer)
                 continue
             self._pending += 1
             await self._late.put((asyncio.get_running_loop().time() + self.delay_s, data))
@@ -62,7 +70,7 @@ class Stream:
                 return
 
     async def deliver(self, writer: asyncio.StreamWriter) -> None:
-        """Write delayed bytes when they are due; passes a half-close on."""
+        """Write delayed bytes when they are due; passes a half-close on. Raises `OSError`."""
         while True:
             due, data = await self._late.get()
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
@@ -71,9 +79,21 @@ class Stream:
                 if writer.can_write_eof():
                     writer.write_eof()
                 return
+            await self._write(data, writer)
+            self._pending -= 1
+
+    async def carry_news(self) -> None:
+        """Let as much time pass as bytes in this direction would need."""
+        await self.gate.passed()
+        await asyncio.sleep(self.delay_s)
+
+    async def _write(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        try:
             writer.write(data)
             await writer.drain()
-            self._pending -= 1
+        except OSError:
+            await self.back.carry_news()
+            raise
 
 
 class Link:
@@ -81,7 +101,9 @@ class Link:
 
     def __init__(self, peer_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.peer_port = peer_port
-        self.streams = {way: Stream() for way in Way}
+        there, back = Stream(), Stream()
+        there.back, back.back = back, there
+        self.streams = {Way.TO_UPSTREAM: there, Way.TO_CLIENT: back}
         self._reader, self._writer = reader, writer
         self._up_writer: asyncio.StreamWriter | None = None
         self._copying: asyncio.Future[None] | None = None
@@ -136,7 +158,7 @@ class Link:
                 all_.create_task(back.receive(up_reader, self._writer))
                 all_.create_task(back.deliver(self._writer))
         except* OSError:
-            pass  # one end was reset: `copy` closes the other one
+            pass  # one end was reset, and the other one may know: `copy` closes it
 
     async def _swallow(self, noticed: Gate) -> None:
         """Read until the client gives up, or may notice."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 import time
 from typing import TYPE_CHECKING
 
@@ -84,6 +86,47 @@ def test_proxy_delivers_bytes_sent_during_the_cut_at_the_heal() -> None:
             proxy.heal()
             assert await asyncio.wait_for(client[0].readexactly(6), 20) == b"during"
         assert [event["kind"] for event in tracer.events] == ["link_cut", "link_healed"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("answering", [False, True])
+@pytest.mark.parametrize("ways", [frozenset(Way), frozenset({Way.TO_UPSTREAM})], ids=["both", "to-upstream"])
+def test_proxy_holds_a_reset_like_bytes(ways: frozenset[Way], *, answering: bool) -> None:
+    """Both as the client's stream ends, and when the upstream writes to it."""
+
+    async def scenario() -> None:
+        ended = asyncio.Event()
+        writers: list[asyncio.StreamWriter] = []
+
+        async def upstream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.append(writer)
+            with contextlib.suppress(OSError):
+                while await reader.read(1024):
+                    pass
+            ended.set()
+            writer.close()
+
+        server = await asyncio.start_server(upstream, LOOPBACK, 0)
+        proxy = TcpProxy("link", SilentTracer())
+        await proxy.start(server.sockets[0].getsockname()[1])
+        try:
+            _, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
+            await until(lambda: bool(writers), 20, "the upstream to be reached")
+            proxy.cut(ways=ways)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+            if answering:
+                writers[0].write(b"late" * 100)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(ended.wait(), 0.15)
+            assert proxy.links == 1
+            proxy.heal()
+            await asyncio.wait_for(ended.wait(), 20)
+            await until(lambda: proxy.links == 0, 20, "the link to end")
+        finally:
+            await proxy.stop()
+            server.close()
 
     asyncio.run(scenario())
 
