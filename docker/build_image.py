@@ -29,7 +29,7 @@ DOCKERFILE = """\
 FROM scratch
 COPY . /
 EXPOSE 2181 2888 3888
-VOLUME ["/data"]
+VOLUME ["/data", "/datalog"]
 ENTRYPOINT ["/bin/sh", "/start-server.sh"]
 """
 
@@ -72,7 +72,7 @@ def lay_out(root: Path) -> None:
         target = root / library.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(library.resolve(), target)
-    for name in ("conf", "data", "tmp"):
+    for name in ("conf", "data", "datalog", "tmp"):
         (root / name).mkdir()
         (root / name / ".keep").touch()  # COPY keeps empty folders, but tools archive them differently
     (root / "conf" / "log4j2.properties").write_text(LOGGING, encoding="utf-8")

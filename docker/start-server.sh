@@ -6,6 +6,7 @@ set -eu
 config=/conf/zoo.cfg
 {
     echo "dataDir=/data"
+    echo "dataLogDir=${ZOO_DATA_LOG_DIR:-/datalog}"
     echo "clientPort=2181"
     echo "tickTime=${ZOO_TICK_TIME:-2000}"
     echo "initLimit=${ZOO_INIT_LIMIT:-5}"
@@ -24,6 +25,8 @@ config=/conf/zoo.cfg
 } > "$config"
 echo "${ZOO_MY_ID:-1}" > /data/myid
 
-exec /java/bin/java -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData \
+# SERVER_JVMFLAGS is several words.
+# shellcheck disable=SC2086
+exec /java/bin/java "-Xmx${ZK_SERVER_HEAP:-128}m" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData \
     -Dlog4j2.configurationFile=/conf/log4j2.properties -Dlog4j2.disableJmx=true -Dzookeeper.jmx.log4j.disable=true \
-    -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"
+    ${SERVER_JVMFLAGS:-} -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"

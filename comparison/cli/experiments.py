@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from comparison.cli.analysis import analysed, format_option, shown
 from comparison.cli.catalogue_text import vocabulary_text
-from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
@@ -170,7 +171,14 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             "--zookeeper",
             default="embedded",
             show_default=True,
-            help="embedded, docker, or HOST:PORT,... of a running one.",
+            help="embedded, docker, docker:3, or HOST:PORT,... of a running one.",
+        ),
+        click.option(
+            "--zookeeper-log",
+            "zookeeper_logs",
+            multiple=True,
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Folder of a running server's transaction log, to judge by it. Once for each server.",
         ),
         output_option,
         format_option,
@@ -228,12 +236,13 @@ def compare(names: tuple[str, ...], smoke: bool, everything: bool, designs: tupl
 def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
     """Plan the runs, perform, analyse and report them; the exit code."""
     settings = split_pairs(options.pop("pairs"))
-    root, form, dry_run, quiet, zookeeper, repeats = (
-        options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats")
+    root, form, dry_run, quiet, zookeeper, repeats, logs = (
+        options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats", "zookeeper_logs")
     )
     spark = chosen_spark(options)
     given = own_seed(names) if options["seed"] is None else options["seed"]
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], given)
+    require_logs(zookeeper, logs)
     names = possible_on(zookeeper, names)
     planned = plan(names, designs, {**options, "settings": settings}, repeats)
     without = left_out(names, designs)
@@ -266,6 +275,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             name=name,
             command=command,
             zookeeper=zookeeper,
+            zookeeper_logs=logs,
             progress=progress,
             without=without,
             warnings=warnings,

@@ -1,4 +1,4 @@
-"""Checks of a plan against a ZooKeeper that is not embedded, before anything starts."""
+"""Checks of a plan against a ZooKeeper that is already running, before anything starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
-from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
+from kernel.zookeeper.target import open_zookeeper, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,31 +29,46 @@ _COUNTED = ("herd", "join")
 def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
     """The scenarios that can run on this ZooKeeper; the others are reported on standard error as skipped.
 
-    Only the links of embedded servers can be cut. Raises `ConfigurationError` when no scenario is left.
+    Only the links of servers that a run starts can be cut. Raises `ConfigurationError` when no scenario is left.
     """
-    if parse_target(zookeeper).kind is TargetKind.EMBEDDED:
+    if parse_target(zookeeper).ours:
         return list(names)
     possible = [name for name in names if scenario_named(name).zookeeper_servers == 1]
     skipped = [name for name in names if name not in possible]
     if not possible:
         raise ConfigurationError(
-            f"{', '.join(skipped)} needs an embedded ensemble, since it cuts the links between servers: "
-            "leave out --zookeeper"
+            f"{', '.join(skipped)} needs an ensemble of its own, since it cuts the links between servers: "
+            "leave out --zookeeper, or use --zookeeper docker"
         )
     if skipped:
-        click.echo(f"skipped (needs an embedded ensemble): {', '.join(skipped)}", err=True)
+        click.echo(f"skipped (needs an ensemble of its own): {', '.join(skipped)}", err=True)
     return possible
 
 
 def not_judged_on(zookeeper: str, names: Sequence[str], designs: Sequence[str]) -> list[str]:
     """Warnings of checks that are not possible on this ZooKeeper."""
     counted = [name for name in names if name in _COUNTED]
-    if parse_target(zookeeper).kind is TargetKind.EMBEDDED or ZOOKEEPER not in designs or not counted:
+    if parse_target(zookeeper).ours or ZOOKEEPER not in designs or not counted:
         return []
     return [
         f"the servers' own counters are not compared in {' and '.join(counted)}: with --zookeeper {zookeeper} they "
-        "include the runner's observer"
+        "include other clients, such as the runner's observer"
     ]
+
+
+def require_logs(zookeeper: str, logs: Sequence[Path]) -> None:
+    """Raises `ConfigurationError` for folders without a transaction log, or of a ZooKeeper that a run starts itself."""
+    if logs and parse_target(zookeeper).ours:
+        raise ConfigurationError(
+            f"--zookeeper-log is for a ZooKeeper that is already running (--zookeeper HOST:PORT): with {zookeeper} the "
+            "log is read without it"
+        )
+    for folder in logs:
+        if not any(folder.glob("log.*") if folder.name == "version-2" else folder.glob("version-2/log.*")):
+            raise ConfigurationError(
+                f"--zookeeper-log {folder}: there is no transaction log version-2/log.* in it. Give the server's "
+                "dataLogDir, or its dataDir if it has no dataLogDir"
+            )
 
 
 def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
@@ -63,7 +78,7 @@ def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
     grants another session timeout.
     """
     target = parse_target(spec)
-    if target.kind is not TargetKind.RUNNING:
+    if target.ours:
         return
     with open_zookeeper(target, Path()):
         pass

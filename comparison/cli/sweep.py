@@ -80,7 +80,9 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
     "-o", "--output", type=click.Path(path_type=Path), help="Folder of the sweep.  [default: runs/sweep-NAME]"
 )
 @click.option(
-    "--zookeeper", help="embedded, docker, or HOST:PORT,... of a running one.  [default: embedded]", metavar="TARGET"
+    "--zookeeper",
+    help="embedded, docker, docker:3, or HOST:PORT,... of a running one.  [default: embedded]",
+    metavar="TARGET",
 )
 @click.option("--rerun-failed", is_flag=True, help="Make the runs again that failed.")
 @click.option(

@@ -11,49 +11,28 @@ expiry up to one tick late.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
-from kernel.errors import EnvironmentFault
 from kernel.ports import LOOPBACK, free_ports
-from kernel.waiting import WaitTimeout, wait_until
-from kernel.zookeeper.server import (
-    PortInUse,
-    ServerConfig,
-    ServerProcess,
-    StartGivenUp,
-    require_free,
-    wait_for_all,
+from kernel.zookeeper.server import PortInUse, ServerConfig, ServerProcess, require_free, wait_for_all
+from kernel.zookeeper.servers import (
+    NUMBERS,
+    START_TIMEOUT_S,
+    Limits,
+    QuorumLinks,
+    QuorumPorts,
+    connect_string,
+    followers_of,
+    leader_of,
+    peer_lines,
 )
 
 if TYPE_CHECKING:
     import threading
 
-#: How long servers may take to start; they need about a second on an idle machine.
-START_TIMEOUT_S = 90.0
-
-#: Ticks that a follower of an ensemble may take to connect to its leader.
-INIT_LIMIT = 10
-
 #: Another process may take a free port before the server listens on it; then others are chosen.
 _PORT_ATTEMPTS = 5
-
-
-class QuorumPorts(NamedTuple):
-    """The two ports of a server for the other servers of its ensemble."""
-
-    quorum: int
-    election: int
-
-
-#: `(i, j, real)` -> the ports that server i uses to reach server j, whose real ports are given. Called once for each
-#: ordered pair before the servers start; a proxy must then listen on these ports. It must
-#: - retry its own connection to the real port for about two seconds. The peer may not listen yet, and an accepted but
-#:   then closed connection costs an election initLimit ticks.
-#: - refuse election connections from i to j with i < j. Otherwise the larger id connects back to the real address,
-#:   past the proxy; once refused, it connects through its own links.
-QuorumLinks = Callable[[int, int, QuorumPorts], QuorumPorts]
 
 
 class _Servers:
@@ -74,7 +53,11 @@ class _Servers:
     @property
     def connect_string(self) -> str:
         """host:port of every server, in order."""
-        return ",".join(server.address for server in self.servers)
+        return connect_string(self.servers)
+
+    def reach(self) -> str:
+        """The address of this machine at which the servers reach proxies."""
+        return LOOPBACK
 
     def __enter__(self) -> Self:
         return self.start()
@@ -98,7 +81,8 @@ class EmbeddedZooKeeper(_Servers):
     ) -> None:
         self._run_dir = Path(run_dir).resolve()
         self._given_up = given_up
-        self._lines = _timing(tick_ms, min_session_ms, max_session_ms)
+        limits = Limits(tick_ms=tick_ms, min_session_ms=min_session_ms, max_session_ms=max_session_ms)
+        self._lines = limits.lines(ensemble=False)
         self._port = port
 
     def start(self) -> Self:
@@ -150,10 +134,10 @@ class ZooKeeperEnsemble(_Servers):
     ) -> None:
         self._run_dir = Path(run_dir).resolve()
         self._given_up = given_up
-        self._lines = _timing(tick_ms, min_session_ms, max_session_ms) | {
-            "initLimit": INIT_LIMIT,
-            "syncLimit": sync_limit,
-        }
+        limits = Limits(
+            tick_ms=tick_ms, sync_limit=sync_limit, min_session_ms=min_session_ms, max_session_ms=max_session_ms
+        )
+        self._lines = limits.lines(ensemble=True)
         self._quorum_links = quorum_links
 
     def start(self) -> Self:
@@ -174,8 +158,7 @@ class ZooKeeperEnsemble(_Servers):
         return self
 
     def _start_on(self, ports: list[int]) -> None:
-        numbers = (1, 2, 3)
-        real = {number: QuorumPorts(*ports[3 + 2 * i : 5 + 2 * i]) for i, number in enumerate(numbers)}
+        real = {number: QuorumPorts(ports[3 + 2 * i], ports[4 + 2 * i]) for i, number in enumerate(NUMBERS)}
         self.servers = tuple(
             ServerProcess(
                 self._run_dir / f"zookeeper-{number}",
@@ -185,7 +168,7 @@ class ZooKeeperEnsemble(_Servers):
                     lines=self._lines | self._peers(number, real),
                 ),
             )
-            for i, number in enumerate(numbers)
+            for i, number in enumerate(NUMBERS)
         )
         for server in self.servers:
             server.launch()
@@ -194,35 +177,13 @@ class ZooKeeperEnsemble(_Servers):
 
     def _peers(self, number: int, real: dict[int, QuorumPorts]) -> dict[str, str]:
         """The server.N lines in one server's configuration."""
-        lines = {}
-        for peer, ports in real.items():
-            used = ports if peer == number or self._quorum_links is None else self._quorum_links(number, peer, ports)
-            lines[f"server.{peer}"] = f"{LOOPBACK}:{used.quorum}:{used.election}"
-        return lines
+        used = peer_lines(number, real, self._quorum_links)
+        return {f"server.{peer}": f"{ports.host}:{ports.quorum}:{ports.election}" for peer, ports in used.items()}
 
     def leader(self, *, timeout_s: float = 15.0) -> ServerProcess:
         """Wait for exactly one leader and return it. Raises `EnvironmentFault` after `timeout_s`."""
-
-        def only_leader() -> ServerProcess | None:
-            if self._given_up is not None and self._given_up.is_set():
-                raise StartGivenUp("the ZooKeeper ensemble was stopped before one of its servers led")
-            leaders = [server for server in self.servers if server.running and server.mode() == "leader"]
-            return leaders[0] if len(leaders) == 1 else None
-
-        try:
-            leader = wait_until(only_leader, timeout_s, "a leader")
-        except WaitTimeout:
-            tails = "\n".join(f"server {server.number}:\n{server.log_tail(5)}" for server in self.servers)
-            raise EnvironmentFault(
-                f"no ZooKeeper server became leader within {timeout_s:g} s; ends of the logs:\n{tails}"
-            ) from None
-        assert leader is not None
-        return leader
+        return leader_of(self.servers, timeout_s=timeout_s, given_up=self._given_up)
 
     def followers(self) -> tuple[ServerProcess, ...]:
         """The followers, sorted by number."""
-        return tuple(server for server in self.servers if server.running and server.mode() == "follower")
-
-
-def _timing(tick_ms: int, min_session_ms: int, max_session_ms: int) -> dict[str, object]:
-    return {"tickTime": tick_ms, "minSessionTimeout": min_session_ms, "maxSessionTimeout": max_session_ms}
+        return followers_of(self.servers)

@@ -89,6 +89,10 @@ class ServerProcess:
         return self.config.number
 
     @property
+    def host(self) -> str:
+        return LOOPBACK
+
+    @property
     def client_port(self) -> int:
         return self.config.client_port
 

@@ -1,4 +1,7 @@
-"""Which ZooKeeper a command uses: `--zookeeper embedded | docker | HOST:PORT[,HOST:PORT...][/chroot]`."""
+"""Which ZooKeeper a command uses: `--zookeeper embedded | docker[:3] | HOST:PORT[,HOST:PORT...][/chroot]`.
+
+`docker` starts as many servers as the run needs, `docker:3` always an ensemble of three.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,20 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import Unavailable, UserError
 from kernel.zookeeper.counters import server_mode
-from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
+from kernel.zookeeper.servers import NUMBERS, Limits, connect_string
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kernel.zookeeper.server import ServerProcess
+    from kernel.zookeeper.servers import QuorumLinks, Server, Servers
 
-HELP = "embedded (default), docker, or HOST:PORT[,HOST:PORT...][/chroot] of a running one"
+HELP = "embedded (default), docker, docker:3, or HOST:PORT[,HOST:PORT...][/chroot] of a running one"
+
+
+_DOCKER_ENSEMBLE = "docker:3"
 
 
 class TargetKind(StrEnum):
@@ -37,6 +44,12 @@ class ZooKeeperTarget:
     kind: TargetKind
     addresses: tuple[tuple[str, int], ...] = ()  #: only for a running one
     chroot: str = ""  #: "" or a path that begins with a slash
+    servers: int = 1  #: at least so many; only for those that are started
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is started for the run, so that every fault can be injected and its transaction log is at hand."""
+        return self.kind is not TargetKind.RUNNING
 
     @property
     def connect_string(self) -> str:
@@ -50,14 +63,16 @@ class ZooKeeperHandle:
     """A running ZooKeeper. `servers` are its processes if they are ours, for fault injection."""
 
     connect_string: str
-    servers: tuple[ServerProcess, ...]
+    servers: tuple[Server, ...]
     kind: TargetKind
     addresses: tuple[tuple[str, int], ...]  #: of each server's client port, for the counters
 
 
 def parse_target(text: str) -> ZooKeeperTarget:
-    """Parse a `--zookeeper`. Raises `UserError` if it has none of the three forms."""
+    """Parse a `--zookeeper`. Raises `UserError` if it has none of the forms."""
     text = text.strip()
+    if text == _DOCKER_ENSEMBLE:
+        return ZooKeeperTarget(TargetKind.DOCKER, servers=len(NUMBERS))
     if text in (TargetKind.EMBEDDED, TargetKind.DOCKER):
         return ZooKeeperTarget(TargetKind(text))
     hosts, slash, rest = text.partition("/")
@@ -78,20 +93,52 @@ def open_zookeeper(
     one does not serve, `StartGivenUp` if another thread sets `given_up` during the start.
     """
     target = parse_target(spec) if isinstance(spec, str) else spec
-    match target.kind:
-        case TargetKind.RUNNING:
-            require_serving(target)
-            yield ZooKeeperHandle(target.connect_string, (), target.kind, target.addresses)
-        case TargetKind.EMBEDDED:
-            with EmbeddedZooKeeper(run_dir, given_up=given_up) as embedded:
-                addresses = tuple(("127.0.0.1", server.client_port) for server in embedded.servers)
-                yield ZooKeeperHandle(embedded.connect_string, embedded.servers, target.kind, addresses)
-        case TargetKind.DOCKER:
-            # Imported late: the client library is slow to import, and few users need it.
-            from kernel.zookeeper.container import DockerZooKeeper
+    if not target.ours:
+        require_serving(target)
+        yield ZooKeeperHandle(target.connect_string, (), target.kind, target.addresses)
+        return
+    started = make_servers(target, run_dir, given_up=given_up)
+    started.start()
+    try:
+        addresses = tuple((server.host, server.client_port) for server in started.servers)
+        yield ZooKeeperHandle(connect_string(started.servers), started.servers, target.kind, addresses)
+    finally:
+        started.stop()
 
-            with DockerZooKeeper() as container:
-                yield ZooKeeperHandle(container.connect_string, (), target.kind, container.addresses)
+
+def make_servers(
+    target: ZooKeeperTarget,
+    run_dir: Path,
+    *,
+    limits: Limits | None = None,
+    ensemble: bool = False,
+    quorum_links: QuorumLinks | None = None,
+    given_up: threading.Event | None = None,
+) -> Servers:
+    """The servers to start for a target that is `ours`; three if it or the caller asks for an ensemble."""
+    limits = limits or Limits()
+    if target.kind is TargetKind.DOCKER:
+        # Imported late: the client library is slow to import, and few users need it.
+        from kernel.zookeeper.containers.zookeeper import DockerZooKeeper
+
+        return DockerZooKeeper(
+            run_dir,
+            servers=len(NUMBERS) if ensemble else target.servers,
+            limits=limits,
+            quorum_links=quorum_links,
+            given_up=given_up,
+        )
+    sessions = {"min_session_ms": limits.min_session_ms, "max_session_ms": limits.max_session_ms}
+    if not ensemble:
+        return EmbeddedZooKeeper(run_dir, tick_ms=limits.tick_ms, given_up=given_up, **sessions)
+    return ZooKeeperEnsemble(
+        run_dir,
+        tick_ms=limits.tick_ms,
+        sync_limit=limits.sync_limit,
+        quorum_links=quorum_links,
+        given_up=given_up,
+        **sessions,
+    )
 
 
 def require_serving(target: ZooKeeperTarget) -> None:

@@ -60,17 +60,19 @@ class Transaction:
     removed_paths: tuple[str, ...] = ()  #: for closeSession: the deleted ephemeral znodes
 
 
-def read_transactions(data_dir: Path) -> Iterator[Transaction]:
+def read_transactions(data_dir: Path, since: int = 0) -> Iterator[Transaction]:
     """All transactions in a server's data directory, sorted by zxid. Best read after the server has stopped.
 
-    A torn record (a kill, a full disk) ends its file, as it does for ZooKeeper. Raises `FileNotFoundError` if there is
-    no log, ValueError for a file that is not a transaction log.
+    `since` skips the files that end before this zxid. A torn record (a kill, a full disk) ends its file, as it does
+    for ZooKeeper. Raises `FileNotFoundError` if there is no log, ValueError for a file that is not a transaction log.
     """
     logs = sorted((data_dir / "version-2").glob("log.*"), key=lambda log: int(log.suffix[1:], 16))
     if not logs:
         raise FileNotFoundError(f"no ZooKeeper transaction log in {data_dir}")
     last_zxid = 0
-    for log in logs:
+    # The files' names are those of their first zxids: the last one that is not later has `since`.
+    begun = [log for log in logs if int(log.suffix[1:], 16) <= since]
+    for log in logs[max(0, len(begun) - 1) :]:
         for records in _records(log):
             # A server that fell behind may repeat the end of one file at the start of the next.
             if records[0].zxid > last_zxid:
@@ -78,7 +80,7 @@ def read_transactions(data_dir: Path) -> Iterator[Transaction]:
                 yield from records
 
 
-def read_ensemble(data_dirs: Sequence[Path]) -> Iterator[Transaction]:
+def read_ensemble(data_dirs: Sequence[Path], since: int = 0) -> Iterator[Transaction]:
     """The transactions that a majority of the servers logged, sorted by zxid.
 
     This omits a change that only a cut-off leader logged. Gaps that a snapshot left on one server are filled from the
@@ -88,7 +90,7 @@ def read_ensemble(data_dirs: Sequence[Path]) -> Iterator[Transaction]:
     by_zxid: dict[int, list[Transaction]] = {}
     for data_dir in data_dirs:
         grouped: dict[int, list[Transaction]] = {}
-        for transaction in read_transactions(data_dir):
+        for transaction in read_transactions(data_dir, since):
             grouped.setdefault(transaction.zxid, []).append(transaction)
         seen.update(grouped.keys())
         by_zxid.update(grouped)

@@ -27,7 +27,8 @@ class RunRequest:
     design: str
     parameters: Parameters
     configuration: Configuration
-    zookeeper: str  #: embedded, docker or HOST:PORT...
+    zookeeper: str  #: embedded, docker, docker:3 or HOST:PORT...
+    zookeeper_logs: tuple[Path, ...] = ()  #: folders of the transaction log of a ZooKeeper that is not ours
     run: str  #: the run id in all of its traces
     run_dir: Path
     warnings: tuple[str, ...] = ()  #: about its settings, for the report

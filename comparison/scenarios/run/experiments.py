@@ -187,13 +187,14 @@ def expanded(names: Sequence[str]) -> list[str]:
 class Experiments:
     """Performs a plan in a new folder under `root`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what the command line gives, each by its name
         self,
         *,
         root: Path,
         name: str,
         command: list[str],
         zookeeper: str,
+        zookeeper_logs: Sequence[Path] = (),
         progress: RunProgress,
         without: Sequence[LeftOut] = (),
         warnings: Sequence[str] = (),
@@ -203,6 +204,7 @@ class Experiments:
         self.bundle = new_bundle(root, name)
         self._about = provenance(command)
         self._zookeeper = zookeeper
+        self._zookeeper_logs = tuple(zookeeper_logs)
         self._progress = progress
         self._run_dirs: list[Path] = []
         self._outcomes: list[RunOutcome] = []
@@ -240,6 +242,7 @@ class Experiments:
             parameters=each.parameters,
             configuration=configuration(each.design, each.parameters),
             zookeeper=self._zookeeper,
+            zookeeper_logs=self._zookeeper_logs,
             run="/".join((self.bundle.name, *each.folder)),
             run_dir=run_dir_of(self.bundle, *each.folder),
             warnings=self._warnings,

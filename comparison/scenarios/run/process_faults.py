@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.faults import Given
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.testbed.testbed import BrokerChild
-    from kernel.zookeeper.server import ServerProcess
+    from kernel.zookeeper.servers import Server
 
 _START_S = 20.0
 
@@ -26,11 +26,11 @@ class _OfProcess(Performer):
     def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
         super().__init__(changes, target, values)
         self._kind = kind_of(target)
-        self._server: ServerProcess | None = None
+        self._server: Server | None = None
         self._broker: BrokerChild | None = None
 
     @property
-    def server(self) -> ServerProcess:
+    def server(self) -> Server:
         assert self._server is not None, "set up first"
         return self._server
 

@@ -27,6 +27,7 @@ from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserE
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
+from kernel.zookeeper.target import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -274,7 +275,11 @@ def _detail(request: RunRequest) -> dict[str, object]:
         "member_settings": dict(request.configuration.member),
         "broker_settings": dict(request.configuration.broker),
         "session_ms": request.configuration.session_ms,
-        "observed": "log" if request.zookeeper == "embedded" else "live",
+        "observed": "log"
+        if parse_target(request.zookeeper).ours
+        else "given log"
+        if request.zookeeper_logs
+        else "live",
         **({"warnings": list(request.warnings)} if request.warnings else {}),
         **({"like": request.scenario.like} if request.scenario.like else {}),
         **({"checks": list(request.scenario.checks)} if request.scenario.checks else {}),

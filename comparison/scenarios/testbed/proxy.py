@@ -33,7 +33,7 @@ Picks = Callable[[Collection[int]], Collection[int]]
 
 
 class TcpProxy:
-    """Forwards connections to one upstream port of this machine.
+    """Forwards connections to one upstream port, of this machine or of a container on it.
 
     A fault affects every connection, or those whose clients' ports a function picks: called once with the ports of all
     connections, and once for each later one. A link has one fault at a time.
@@ -43,6 +43,7 @@ class TcpProxy:
         self.name = name
         self.port = 0
         self.upstream_port = 0
+        self.upstream_host = LOOPBACK
         self._tracer = tracer
         self._server: asyncio.Server | None = None
         self._links: dict[asyncio.Task[None], Link] = {}
@@ -51,10 +52,10 @@ class TcpProxy:
         self._delays: dict[Way, float] = {}
         self._closing = False
 
-    async def start(self, upstream_port: int = 0) -> int:
-        """Listen on a free port; the port. The upstream port may be set later."""
+    async def start(self, upstream_port: int = 0, host: str = LOOPBACK) -> int:
+        """Listen on a free port of `host`; the port. The upstream may be set later."""
         self.upstream_port = upstream_port
-        self._server = await asyncio.start_server(self._accepted, LOOPBACK, 0)
+        self._server = await asyncio.start_server(self._accepted, host, 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port
 
@@ -182,6 +183,6 @@ class TcpProxy:
         deadline = asyncio.get_running_loop().time() + UPSTREAM_RETRY_S
         while asyncio.get_running_loop().time() < deadline:
             with contextlib.suppress(OSError):
-                return await asyncio.open_connection(LOOPBACK, self.upstream_port)
+                return await asyncio.open_connection(self.upstream_host, self.upstream_port)
             await asyncio.sleep(_RETRY_EVERY_S)
         return None

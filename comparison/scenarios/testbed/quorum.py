@@ -11,7 +11,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
-from kernel.zookeeper.embedded import QuorumPorts
+from kernel.zookeeper.servers import QuorumPorts
 
 if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
@@ -27,26 +27,29 @@ class QuorumProxies:
         self._quorum = {(i, j): TcpProxy(f"quorum {i}->{j}", tracer) for i, j in pairs}
         self._election = {(i, j): TcpProxy(f"election {i}->{j}", tracer) for i, j in pairs if i > j}
         self._refused: dict[tuple[int, int], socket.socket] = {}
+        self._host = LOOPBACK
 
-    async def start(self) -> None:
+    async def start(self, host: str = LOOPBACK) -> None:
+        """Listen on `host`, the address of this machine that the servers can reach."""
+        self._host = host
         for proxy in self._all():
-            await proxy.start()
+            await proxy.start(host=host)
         for i, j in self._quorum:
             if i < j:
                 # Bound but not listening: connections are refused, and no other process can take the port.
                 held = socket.socket()
-                held.bind((LOOPBACK, 0))
+                held.bind((host, 0))
                 self._refused[i, j] = held
 
     def ports(self, i: int, j: int, real: QuorumPorts) -> QuorumPorts:
-        """`kernel.zookeeper.embedded.QuorumLinks`: the ports by which server i reaches server j."""
+        """`kernel.zookeeper.servers.QuorumLinks`: the ports by which server i reaches server j."""
         quorum = self._quorum[i, j]
-        quorum.upstream_port = real.quorum
+        quorum.upstream_host, quorum.upstream_port = real.host, real.quorum
         if i < j:
-            return QuorumPorts(quorum.port, self._refused[i, j].getsockname()[1])
+            return QuorumPorts(quorum.port, self._refused[i, j].getsockname()[1], self._host)
         election = self._election[i, j]
-        election.upstream_port = real.election
-        return QuorumPorts(quorum.port, election.port)
+        election.upstream_host, election.upstream_port = real.host, real.election
+        return QuorumPorts(quorum.port, election.port, self._host)
 
     def cut(self, server: int) -> None:
         """Cut `server` off from the others."""

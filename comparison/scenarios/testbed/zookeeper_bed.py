@@ -1,4 +1,7 @@
-"""The ZooKeeper of one run: one server, an ensemble whose links can be cut, or one that is not ours."""
+"""The ZooKeeper of one run: one server, an ensemble whose links can be cut, or one that is not ours.
+
+Ours are child processes or containers; either way every fault can be injected, and the transaction log is at hand.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TI
 from comparison.scenarios.plan.vocabulary import Hold
 from comparison.scenarios.processes.bystander_process import NAMESPACE as BYSTANDERS
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
+from comparison.scenarios.testbed.given_log import GivenLog
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from comparison.scenarios.testbed.observed_offsets import OffsetWrite, answered_in, merged, missing
 from comparison.scenarios.testbed.observer import ReplayClock, write_observed, write_offsets
@@ -19,32 +23,31 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.quorum import QuorumProxies
 from kernel.clock import SystemClock
 from kernel.designs import DESIGNS
-from kernel.errors import RebalanceLabError, Unavailable, UserError
+from kernel.errors import EnvironmentFault, RebalanceLabError, Unavailable, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper.counters import read_counters
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
-from kernel.zookeeper.target import open_zookeeper
+from kernel.zookeeper.servers import Limits, connect_string, followers_of, leader_of
+from kernel.zookeeper.target import make_servers, parse_target, require_serving
 from kernel.zookeeper.txnlog import read_ensemble
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
-    from kernel.zookeeper.server import ServerProcess
+    from kernel.zookeeper.servers import Server
+    from kernel.zookeeper.target import ZooKeeperTarget
+    from kernel.zookeeper.txnlog import Transaction
 
 #: A server that is cut off waits this much longer than the cut before it notices: a split brain requires that.
 _UNNOTICED_MS = 2000
 _CLIENTS = frozenset({TargetKind.MEMBER_AUTHORITY, TargetKind.BROKER_ZOOKEEPER})
-#: The chroot's name is the namespace of the server's own counters.
-_EMBEDDED = "embedded"
 
-Opened = TypeVar("Opened")
+Made = TypeVar("Made")
 
 
 class ZooKeeperBed:
@@ -60,74 +63,93 @@ class ZooKeeperBed:
         #: Only in front of the servers of a run with faults of its clients' links: by server.
         self.client_proxies: dict[int, TcpProxy] = {}
         self._proxy_tracer = proxy_tracer
-        self._ensemble: ZooKeeperEnsemble | None = None
         self._opened = contextlib.ExitStack()
         self._opening: asyncio.Future[Any] | None = None
         self._given_up = threading.Event()
-        self.servers: tuple[ServerProcess, ...] = ()
+        self.servers: tuple[Server, ...] = ()
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
-        self.cut_server: ServerProcess | None = None  #: the follower that a split-brain run cuts off
+        self.cut_server: Server | None = None  #: the follower that a split-brain run cuts off
+        self._given_log = GivenLog(request.zookeeper_logs) if request.zookeeper_logs else None
         self._observer: LiveObserver | None = None
         self._observer_trace: TraceWriter | None = None
 
     async def start(self) -> None:
-        """Raises `UserError` if the scenario needs an embedded ensemble and was given another ZooKeeper."""
-        if self._proxies is None:
-            handle = await self._open(
-                open_zookeeper(self._request.zookeeper, self._request.run_dir, given_up=self._given_up)
-            )
-            self.servers, self.connect_string = handle.servers, handle.connect_string
-            if self.servers:
-                self._addresses = handle.addresses
-                if self.member_proxy is not None:
-                    await self.member_proxy.start(self.servers[0].client_port)
-                await self._start_client_proxies()
-            else:
-                # Not ours: a chroot of our own, and no counters, which include other clients.
-                self.connect_string = await make_chroot(handle.connect_string, chroot_name(self._request.run))
+        """Raises `UserError` if the scenario needs an ensemble of ours and was given another ZooKeeper."""
+        target = parse_target(self._request.zookeeper)
+        if target.ours:
+            await self._start_ours(target)
             return
-        if self._request.zookeeper != _EMBEDDED:
+        if self._proxies is not None:
             raise UserError(
-                f"{self._request.scenario.name} cuts links between servers: it needs the embedded ZooKeeper"
+                f"{self._request.scenario.name} cuts links between servers: it needs the embedded ZooKeeper or docker"
             )
-        await self._proxies.start()
-        ensemble = ZooKeeperEnsemble(
+        await asyncio.to_thread(require_serving, target)
+        # Not ours: a chroot of our own, and no counters, which include other clients.
+        self.connect_string = await make_chroot(target.connect_string, chroot_name(self._request.run))
+        if self._given_log is not None:
+            await self._given_log.begin(self.connect_string)
+
+    async def _start_ours(self, target: ZooKeeperTarget) -> None:
+        servers = make_servers(
+            target,
             self._request.run_dir,
-            tick_ms=ZOOKEEPER_TICK_MS,
-            sync_limit=(self.cut_ms + _UNNOTICED_MS) // ZOOKEEPER_TICK_MS,
-            min_session_ms=ZOOKEEPER_SESSION_MS[0],
-            max_session_ms=ZOOKEEPER_SESSION_MS[1],
-            quorum_links=self._proxies.ports,
+            limits=Limits(
+                tick_ms=ZOOKEEPER_TICK_MS,
+                min_session_ms=ZOOKEEPER_SESSION_MS[0],
+                max_session_ms=ZOOKEEPER_SESSION_MS[1],
+                **({"sync_limit": self._sync_limit} if self._proxies is not None else {}),
+            ),
+            ensemble=self._proxies is not None,
+            quorum_links=None if self._proxies is None else self._proxies.ports,
             given_up=self._given_up,
         )
-        await self._open(ensemble)
-        self.servers, self.connect_string = ensemble.servers, ensemble.connect_string
-        self._addresses = tuple((LOOPBACK, server.client_port) for server in ensemble.servers)
-        self._ensemble = ensemble
+        self._opened.callback(servers.stop)
+        if self._proxies is not None:
+            host = await self._in_thread(servers.reach)
+            try:
+                await self._proxies.start(host)
+            except OSError as error:
+                raise EnvironmentFault(
+                    f"this machine does not have the address {host} of the containers' network ({error.strerror}): the "
+                    "Docker engine runs elsewhere, so that links between servers cannot be broken. Use the embedded "
+                    "ZooKeeper."
+                ) from error
+        await self._in_thread(servers.start)
+        self.servers, self.connect_string = servers.servers, connect_string(servers.servers)
+        self._addresses = tuple((server.host, server.client_port) for server in self.servers)
+        if self.member_proxy is not None:
+            self.member_proxy.upstream_host = self.servers[0].host
+            await self.member_proxy.start(self.servers[0].client_port)
         await self._start_client_proxies()
-        self.cut_server = (await asyncio.to_thread(ensemble.followers))[0]
+        if self._proxies is not None:
+            self.cut_server = (await asyncio.to_thread(followers_of, self.servers))[0]
+
+    @property
+    def _sync_limit(self) -> int:
+        return (self.cut_ms + _UNNOTICED_MS) // ZOOKEEPER_TICK_MS
 
     async def _start_client_proxies(self) -> None:
         if _CLIENTS.isdisjoint(self._request.links):
             return
         for server in self.servers:
             proxy = self.client_proxies[server.number] = TcpProxy(f"clients->{server.number}", self._proxy_tracer)
+            proxy.upstream_host = server.host
             await proxy.start(server.client_port)
 
-    def _address(self, server: ServerProcess) -> str:
+    def _address(self, server: Server) -> str:
         proxy = self.client_proxies.get(server.number)
         return server.address if proxy is None else f"{LOOPBACK}:{proxy.port}"
 
-    async def _open(self, zookeeper: AbstractContextManager[Opened]) -> Opened:
-        """Start it on a thread: starting blocks, and the proxies between the servers run on this loop.
+    async def _in_thread(self, make: Callable[[], Made]) -> Made:
+        """Call what blocks on a thread: the proxies between the servers run on this loop.
 
         A thread cannot be cancelled, so `stop` makes it give up and waits for it. Otherwise it would leave a server
         behind.
         """
-        opening = asyncio.ensure_future(asyncio.to_thread(self._opened.enter_context, zookeeper))
-        self._opening = opening
-        return await asyncio.shield(opening)
+        making = asyncio.ensure_future(asyncio.to_thread(make))
+        self._opening = making
+        return await asyncio.shield(making)
 
     @property
     def cut_ms(self) -> int:
@@ -160,10 +182,10 @@ class ZooKeeperBed:
     def _majority(self) -> str:
         return ",".join(self._address(server) for server in self.servers if server is not self.cut_server)
 
-    def server(self, target: str) -> ServerProcess:
+    def server(self, target: str) -> Server:
         """The server that a fault names: `leader`, `follower` (the one to be cut off) or `zookeeper-<n>`. May block."""
         if target == "leader":
-            return self.servers[0] if self._ensemble is None else self._ensemble.leader()
+            return self.servers[0] if len(self.servers) == 1 else leader_of(self.servers)
         if target == "follower":
             assert self.cut_server is not None
             return self.cut_server
@@ -191,7 +213,7 @@ class ZooKeeperBed:
 
     async def observe(self, group: str, partitions: Sequence[TopicPartition]) -> None:
         """Start observing a group in a ZooKeeper whose transaction log cannot be read."""
-        if self.servers or DESIGNS[self._request.design].coordinator:
+        if self.servers or self._given_log is not None or DESIGNS[self._request.design].coordinator:
             return
         self._record.add_traces(Role.OBSERVER, ["observer"])
         self._observer_trace = TraceWriter(self._observations, self._identity())
@@ -258,20 +280,17 @@ class ZooKeeperBed:
     def write_observations(self) -> None:
         """After the stop, write the observer's trace from the transaction log.
 
-        For a ZooKeeper that is not ours, write the offsets, which are merged with the members' traces.
+        For a ZooKeeper whose log cannot be read, write the offsets, which are merged with the members' traces.
         """
-        if not self.servers:
-            if self._observer is not None:
-                self._record.add_traces(Role.OBSERVER, ["observer-offsets"])
-                identity = self._request.trace_identity(Role.OBSERVER, "observer-offsets")
-                path = self._observations.with_name("observer-offsets.jsonl")
-                write_offsets(self._offset_writes(self._observer), path, identity, self._observer.group)
+        if self._observer is not None:
+            self._record.add_traces(Role.OBSERVER, ["observer-offsets"])
+            identity = self._request.trace_identity(Role.OBSERVER, "observer-offsets")
+            path = self._observations.with_name("observer-offsets.jsonl")
+            write_offsets(self._offset_writes(self._observer), path, identity, self._observer.group)
+        transactions = self._transactions()
+        if not transactions:
             return
         clock = SystemClock()
-        try:
-            transactions = list(read_ensemble([server.data_dir for server in self.servers]))
-        except FileNotFoundError:
-            return  # ended before the first transaction
         self._record.add_traces(Role.OBSERVER, ["observer"])
         write_observed(
             transactions,
@@ -279,3 +298,12 @@ class ZooKeeperBed:
             self._identity(),
             ReplayClock(monotonic_ns=clock.monotonic_ns(), wall_ms=clock.wall_ms()),
         )
+
+    def _transactions(self) -> list[Transaction]:
+        """What the run's log has; nothing if it ended before the first transaction, or there is no log to read."""
+        try:
+            if self._given_log is not None:
+                return self._given_log.transactions()
+            return list(read_ensemble([server.data_dir for server in self.servers]))
+        except FileNotFoundError:
+            return []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.scenarios.run.experiments import plan
 from kernel.errors import ConfigurationError
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 FOREIGN = "127.0.0.1:2181"
 
 
-def test_every_scenario_can_run_on_an_embedded_zookeeper() -> None:
-    assert possible_on("embedded", ["herd", "split-brain"]) == ["herd", "split-brain"]
+@pytest.mark.parametrize("ours", ["embedded", "docker", "docker:3"])
+def test_every_scenario_can_run_on_a_zookeeper_that_the_run_starts(ours: str) -> None:
+    assert possible_on(ours, ["herd", "split-brain"]) == ["herd", "split-brain"]
+    assert not_judged_on(ours, ["herd"], ["zookeeper"]) == []
 
 
 def test_scenarios_that_cut_servers_are_skipped_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert possible_on(FOREIGN, ["herd", "split-brain", "crash"]) == ["herd", "crash"]
-    assert "skipped (needs an embedded ensemble): split-brain" in capsys.readouterr().err
+    assert "skipped (needs an ensemble of its own): split-brain" in capsys.readouterr().err
 
 
 def test_no_runnable_scenario_is_an_error() -> None:
@@ -36,7 +38,17 @@ def test_checks_that_an_external_zookeeper_rules_out_are_named_before_the_run() 
     assert "the servers' own counters are not compared in herd" in message
     assert not_judged_on(FOREIGN, ["crash"], ["zookeeper"]) == []
     assert not_judged_on(FOREIGN, ["herd"], ["eager"]) == []
-    assert not_judged_on("embedded", ["herd"], ["zookeeper"]) == []
+
+
+def test_a_log_is_refused_that_is_none_or_is_read_anyway(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"no transaction log version-2/log.\* in it. Give .* dataLogDir"):
+        require_logs(FOREIGN, [tmp_path])
+    log = tmp_path / "version-2" / "log.1"
+    log.parent.mkdir()
+    log.touch()
+    require_logs(FOREIGN, [tmp_path, log.parent])
+    with pytest.raises(ConfigurationError, match=r"with docker:3 the log is read without it"):
+        require_logs("docker:3", [tmp_path])
 
 
 def test_an_external_zookeeper_with_other_session_limits_is_refused_with_the_session_to_use(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -18,10 +19,13 @@ import pytest
 from kernel.errors import EnvironmentFault
 from kernel.waiting import wait_until
 from kernel.zookeeper.counters import read_counters, server_mode
-from kernel.zookeeper.embedded import EmbeddedZooKeeper, QuorumPorts, ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
 from kernel.zookeeper.server import PortInUse, StartGivenUp
 from kernel.zookeeper.txnlog import read_ensemble
 from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from kernel.zookeeper.servers import QuorumPorts
 
 #: Starts a server from a thread that ends at once (the parent-death signal is tied to threads), then waits.
 PARENT = """

@@ -13,6 +13,8 @@ from kernel.zookeeper.target import TargetKind, ZooKeeperTarget, open_zookeeper,
     [
         ("embedded", ZooKeeperTarget(TargetKind.EMBEDDED)),
         (" docker ", ZooKeeperTarget(TargetKind.DOCKER)),
+        ("docker:3", ZooKeeperTarget(TargetKind.DOCKER, servers=3)),
+        ("docker:2181", ZooKeeperTarget(TargetKind.RUNNING, (("docker", 2181),))),
         ("zk1:2181", ZooKeeperTarget(TargetKind.RUNNING, (("zk1", 2181),))),
         (
             "zk1:2181,10.0.0.2:2182/a/b/",

@@ -1,0 +1,33 @@
+"""Whole runs on ZooKeeper in containers: the same verdicts as on the embedded one, by the same transaction log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.experiments import unexpected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.docker, pytest.mark.faults]
+
+SEED = 20120517
+
+
+@pytest.mark.parametrize(
+    ("scenario", "design", "zookeeper"),
+    [
+        ("split-brain", "zookeeper", "docker"),
+        pytest.param("herd", "zookeeper", "docker:3", marks=pytest.mark.long),
+        pytest.param("stale-view", "zookeeper", "docker", marks=pytest.mark.long),
+        pytest.param("split-brain", "server", "docker", marks=pytest.mark.long),
+    ],
+)
+def test_run_on_containers_ends_with_every_verdict_as_expected(
+    scenario: str, design: str, zookeeper: str, local_image: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    assert not unexpected(spark, tmp_path, scenario, design, seed=SEED, zookeeper=zookeeper), f"seed {SEED}"
