@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.processes.lines import WAITING
-from comparison.scenarios.testbed.group_view import GroupView
+from comparison.scenarios.testbed.group_view import QUIET_MS, GroupView
 from kernel.designs import DESIGNS
 from kernel.trace.events import Role
 from kernel.waiting import until
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.testbed import Testbed
 
 MEMBER_MODULE = "comparison.scenarios.processes.member_process"
-#: A group is quiet when no member rebalances and there was no event about ownership for this long. Then the effects of
-#: a change are over, and do not merge with those of the next one.
-QUIET_MS = 300
 
 
 class GroupMembers:
@@ -300,7 +297,7 @@ class GroupMembers:
 
         def settled() -> bool:
             self.check()
-            return self.view.settled(present * streams, memberships)
+            return self.view.settled(present * streams, memberships, time.monotonic_ns())
 
         await until(settled, timeout_s, lambda: f"the group to settle ({self.view.summary()})")
 

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+#: A group is quiet when no member rebalances and there was no event about ownership for this long. Then the effects of
+#: a change are over, and do not merge with those of the next one.
+QUIET_MS = 300
+
+
 class Unit(NamedTuple):
     """The unit of ownership."""
 
@@ -48,6 +53,8 @@ class GroupView:
         self._open_rebalances: Counter[str] = Counter()
         self._ended_rebalances: Counter[str] = Counter()
         self._arrived: set[tuple[str, str]] = set()  # (process, member) that have completed a rebalance
+        #: The generation of the last rebalance that each (process, member) completed, in designs that have generations.
+        self._generations: dict[tuple[str, str], int] = {}
         self.moved_ns = 0  #: time of the last event about ownership
 
     def apply(self, event: Mapping[str, object]) -> None:
@@ -71,10 +78,7 @@ class GroupView:
         elif kind == "rebalance_started":
             self._open_rebalances[process] += 1
         elif kind == "rebalance_ended":
-            self._open_rebalances[process] -= 1
-            self._ended_rebalances[process] += 1
-            if event["outcome"] == "ok":
-                self._arrived.add((process, unit.member))
+            self._complete(unit, event)
         elif kind == "member_failed":
             self.failures.append(f"{process}: {event['error']}")
         elif kind == "member_closed":
@@ -83,6 +87,15 @@ class GroupView:
         else:
             return
         self.moved_ns = _number(event["ns"])
+
+    def _complete(self, unit: Unit, event: Mapping[str, object]) -> None:
+        """A member's rebalance has ended."""
+        self._open_rebalances[unit.process] -= 1
+        self._ended_rebalances[unit.process] += 1
+        if event["outcome"] == "ok":
+            self._arrived.add((unit.process, unit.member))
+            if isinstance(event.get("generation"), int):
+                self._generations[unit.process, unit.member] = _number(event["generation"])
 
     def _advance(self, offsets: dict[TopicPartition, int], event: Mapping[str, object], offset: int) -> None:
         tp = TopicPartition(str(event["topic"]), _number(event["partition"]))
@@ -117,18 +130,51 @@ class GroupView:
         """The processes that own at least one partition."""
         return sorted({unit.process for units in self.owners().values() for unit in units})
 
-    def settled(self, units: int, memberships: int) -> bool:
-        """Whether each partition has one subscribed owner, enough units own something, and all memberships have joined.
+    def settled(self, units: int, memberships: int, now_ns: int = 0) -> bool:
+        """Whether each partition has one subscribed owner, all memberships have joined, and it is what was decided.
 
-        `range` assigns each topic by itself, so with several topics only as many units own something as the largest
-        topic has partitions. Only the end of its first rebalance shows that a member without partitions has joined.
+        It is if as many units own something as every strategy of ours would have it. Another strategy may leave members
+        without partitions: then it is what was decided if all memberships have it from the same, newest generation, and
+        nothing is under way. Only the end of its first rebalance shows that a member without partitions has joined.
         """
         owners = self.owners()
         busy = {unit for held in owners.values() for unit in held}
-        widest = max(Counter(tp.topic for tp in self.partitions).values())
         arrived = sum(process not in self._absent for process, _ in self._arrived)
         once = all(len(held) == 1 and self._wants(held[0], tp) for tp, held in owners.items())
-        return once and len(busy) >= min(units, widest) and arrived >= memberships
+        if not once or arrived < memberships:
+            return False
+        return len(busy) >= self._busy_at_least(units) or self._decided(memberships, now_ns)
+
+    def _busy_at_least(self, units: int) -> int:
+        """How many units own something, whatever strategy of ours is used.
+
+        `range` assigns each topic by itself, so of several topics with the same subscribers the widest one counts.
+        Topics that share no subscriber count for themselves.
+        """
+        widths = Counter(tp.topic for tp in self.partitions)
+        known = {
+            process: topics for process, topics in self.subscribed.items() if process not in self._absent and topics
+        }
+        if not known:
+            return min(units, max(widths.values()))
+        each = -(-units // len(known))
+        least, left = 0, set(widths)
+        while left:
+            together, processes = {left.pop()}, set[str]()
+            while more := {name for name in known.keys() - processes if known[name] & together}:
+                processes |= more
+                together |= {topic for name in more for topic in known[name]}
+            left -= together
+            shared = {
+                topic: sum(topic in known[name] for name in processes) * each for topic in together & widths.keys()
+            }
+            least += max(min(count, widths[topic]) for topic, count in shared.items())
+        return min(units, least)
+
+    def _decided(self, memberships: int, now_ns: int) -> bool:
+        """Whether all memberships have completed the newest generation, and nothing has happened since for a while."""
+        present = [made for (process, _), made in self._generations.items() if process not in self._absent]
+        return present.count(max(present, default=0)) >= memberships and self.quiet(now_ns, QUIET_MS)
 
     def _wants(self, unit: Unit, partition: TopicPartition) -> bool:
         subscribed = self.subscribed.get(unit.process)

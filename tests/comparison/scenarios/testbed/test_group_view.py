@@ -128,3 +128,60 @@ def test_deliveries_and_commits_only_move_forward(view: GroupView) -> None:
 def test_a_failure_is_kept_for_the_message_of_a_wait(view: GroupView) -> None:
     view.apply(about("member_failed", "m1", error="no brokers"))
     assert "m1: no brokers" in view.summary()
+
+
+def completed(view: GroupView, generation: int, *processes: str) -> None:
+    for process in processes:
+        view.apply(about("rebalance_started", process, trigger="group"))
+        view.apply(about("rebalance_ended", process, outcome="ok", generation=generation))
+
+
+LATER = 10**12
+
+
+def test_members_without_partitions_settle_when_all_have_what_the_group_decided(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    completed(view, 1, "m1")
+    assert view.settled(1, 1, LATER)
+    assert not view.settled(2, 2, LATER)  # m2 has not joined
+    completed(view, 2, "m2")
+    assert not view.settled(2, 2, LATER)  # m1 still has what the generation before decided
+    completed(view, 2, "m1")
+    assert view.settled(2, 2, LATER)
+
+
+def test_members_without_partitions_settle_only_when_nothing_is_under_way(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    completed(view, 1, "m1", "m2")
+    assert not view.settled(2, 2, 299_000_000)
+    assert view.settled(2, 2, 300_000_000)
+    view.apply(about("rebalance_started", "m2", trigger="revoked"))
+    assert not view.settled(2, 2, LATER)
+
+
+def test_what_a_member_has_under_an_earlier_id_does_not_count(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    view.apply({**about("rebalance_ended", "m2", outcome="ok", generation=1), "member": "earlier"})
+    completed(view, 2, "m1")
+    assert not view.settled(2, 2, LATER)
+    completed(view, 2, "m2")
+    assert view.settled(2, 2, LATER)
+
+
+def test_a_member_without_partitions_that_has_gone_is_not_waited_for(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    completed(view, 1, "m1", "m2")
+    view.leave_out("m2")
+    assert view.settled(1, 1, LATER)
+
+
+def test_topics_without_a_common_subscriber_count_for_themselves() -> None:
+    other = TopicPartition("u", 0)
+    view = GroupView([P0, P1, other])
+    view.subscribed = {"m1": frozenset({"t"}), "m2": frozenset({"t"}), "m3": frozenset({"u"}), "m4": frozenset({"u"})}
+    view.apply(owns("m1", P0, P1))
+    view.apply(owns("m3", other))
+    assert not view.settled(4, 0)
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    assert view.settled(4, 0)  # one partition cannot occupy both m3 and m4

@@ -1,0 +1,71 @@
+"""Own scenarios, strategies, steps and faults, as the documents' examples have them, in real runs.
+
+Verify: each runs to its end, is judged, and leaves in its folder what it was made from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.exits import Exit
+from kernel.assignors.registry import ENTRY_POINTS
+from tests.support.installed import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = [pytest.mark.faults, pytest.mark.long]
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def run(
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code of `run`, and what result.json has of each run."""
+    command = [sys.executable, "-m", "comparison.cli.main", "run", *arguments, "--seed", "1", "-q", "-o", str(folder)]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment or os.environ, capture_output=True, text=True, check=False
+    )
+    result = folder / "latest" / "result.json"
+    assert result.exists(), ended.stderr
+    return ended.returncode, json.loads(result.read_bytes())["runs"]
+
+
+def test_the_example_runs_in_both_kinds_of_design_and_is_kept(tmp_path: Path) -> None:
+    example = EXAMPLES / "slow-authority.toml"
+    code, runs = run(tmp_path, str(example), "--design", "zookeeper,eager")
+    assert [each["outcome"] for each in runs] == ["complete", "complete"]
+    assert code == Exit.AS_EXPECTED, [each["verdicts"] for each in runs]
+    assert "never owned by two members" in {each["check"] for each in runs[1]["verdicts"]}
+    for each in runs:
+        folder = Path(each["path"])
+        assert (folder / "scenario.toml").read_bytes() == example.read_bytes()
+        described = json.loads((folder / "run.json").read_bytes())
+        assert described["scenario_file"]["path"] == str(example)
+        assert described["described"]["symptom"].startswith("The network between one consumer")
+    page = (tmp_path / "latest" / "report.html").read_text(encoding="utf-8")
+    assert "The network between one consumer" in page
+
+
+def test_a_strategy_that_leaves_members_without_partitions_settles(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "writing-an-assignor.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
+    source, project = (next(text for kind, text in blocks if kind == wanted) for wanted in ("python", "toml"))
+    entries = tomllib.loads(project)["project"]["entry-points"][ENTRY_POINTS]
+    environment = installed(tmp_path / "site", "standby", source, ENTRY_POINTS, entries)
+    strategy = ("-c", "partition.assignment.strategy=standby")
+    code, runs = run(tmp_path, "join", "crash", "--design", "eager,static", *strategy, environment=environment)
+    assert [each["outcome"] for each in runs] == ["complete"] * 4, [each["error"] for each in runs]
+    assert {check["outcome"] for each in runs for check in each["verdicts"]} >= {"as expected"}
+    assert code != Exit.NOT_AS_EXPECTED, [each["verdicts"] for each in runs]
