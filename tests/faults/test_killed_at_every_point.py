@@ -21,17 +21,13 @@ import psutil
 import pytest
 
 from comparison.pipeline.analysis import analyze
-from comparison.run_folder import new_bundle, provenance, run_dir_of
-from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.points import POINTS
-from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, KillAtPoint, Steady
-from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.runner import RunOutcome, perform
 from kernel.designs import EAGER, ZOOKEEPER
 from kernel.trace.events import Role
+from tests.support.one_run import performed, request_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,26 +62,8 @@ def scenario(point: str, target: str) -> Scenario:
     )
 
 
-async def performed(folder: Path, design: str, point: str, target: str, seed: int) -> tuple[RunOutcome, Path, Path]:
-    bundle = new_bundle(folder, "test")
-    made = scenario(point, target)
-    settings = {name: value for name, value in SETTINGS.items() if name != "session.timeout.ms" or design != ZOOKEEPER}
-    parameters = made.parameters({"seed": seed, "settings": settings})
-    request = RunRequest(
-        scenario=made,
-        design=design,
-        parameters=parameters,
-        configuration=configuration(design, parameters),
-        zookeeper="embedded",
-        run=f"{bundle.name}/{made.name}/{design}",
-        run_dir=run_dir_of(bundle, made.name, design),
-    )
-    fork_server = await ForkServer.open()
-    try:
-        outcome = await perform(request, provenance(["pytest"]), fork_server, asyncio.Event())
-    finally:
-        await fork_server.stop()
-    return outcome, request.run_dir, bundle
+def settings_of(design: str) -> dict[str, str]:
+    return {name: value for name, value in SETTINGS.items() if name != "session.timeout.ms" or design != ZOOKEEPER}
 
 
 @pytest.mark.parametrize(
@@ -97,11 +75,13 @@ def test_nothing_is_lost_and_the_group_settles_wherever_a_process_is_killed(
 ) -> None:
     seed = SEED if given_seed is None else given_seed
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    outcome, run_dir, bundle = asyncio.run(performed(tmp_path, design, point, target, seed))
+    given = {"seed": seed, "settings": settings_of(design)}
+    request = request_of(tmp_path, scenario(point, target), design, given)
+    outcome = asyncio.run(performed(request))
     left = {child.pid for child in psutil.Process().children(recursive=True)} - before
     assert not left, "processes of the run are still running"
     assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
-    (run,) = analyze(spark, [run_dir], output=bundle)["runs"]
+    (run,) = analyze(spark, [request.run_dir], output=tmp_path / "result")["runs"]
     verdicts = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
     assert {"no record lost", "final offsets", "settles"} <= verdicts.keys()
     assert not {check: text for check, text in verdicts.items() if not text.startswith("as expected")}, f"seed {seed}"
