@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.fields import default_of, has_default
 from comparison.scenarios.plan.step_names import name_of
 from comparison.toml_places import written
@@ -28,8 +29,10 @@ def as_file(scenario: Scenario) -> str:
     for name, value in changed.items():
         if _is_table(value):
             lines += ["", f"[{name}]", *_pairs(value)]
-    expected = {"like": scenario.like or scenario.name} | ({"checks": scenario.checks} if scenario.checks else {})
-    lines += ["", "[expectations]", *_pairs(expected)]
+    like = scenario.like or (scenario.name if scenario.name in CATALOGUE else "")
+    expected = ({"like": like} if like else {}) | ({"checks": scenario.checks} if scenario.checks else {})
+    if expected:
+        lines += ["", "[expectations]", *_pairs(expected)]
     for step in scenario.steps:
         lines += ["", "[[steps]]", f'step = "{name_of(type(step))}"', *_pairs(dict(_changed(step)))]
     return "\n".join(lines) + "\n"

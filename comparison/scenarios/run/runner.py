@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.run.steps import Player
+    from comparison.scenarios.testbed.lent import LentEnsemble
     from kernel.values import TopicPartition
 
 _DRAIN_S = 60.0
@@ -61,6 +62,7 @@ class Run:
         on_stage: Callable[[str], None],
         record: RunRecord,
         play: Player = nobody,
+        lent: LentEnsemble | None = None,
     ) -> None:
         self._request = request
         self._record = record
@@ -69,7 +71,7 @@ class Run:
         self.outcome = RunOutcome(outcome="failed", error="the run was aborted", seconds=0.0, baseline={})
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
-        self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record)
+        self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record, lent)
         self._members = GroupMembers(
             self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
         )
@@ -224,10 +226,11 @@ async def perform(
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
     play: Player = nobody,
+    lent: LentEnsemble | None = None,
 ) -> RunOutcome:
     """Perform one run and write its `run.json`: the plan before it, the trace files in it, the outcome after it.
 
-    `play` performs the step `Played` of a scenario that has one.
+    `play` performs the step `Played` of a scenario that has one. `lent` is an ensemble that other runs use as well.
     """
     about = {
         **provenance,
@@ -242,7 +245,7 @@ async def perform(
         **_kept_file(request),
     }
     record = RunRecord(request.run_dir, about)
-    run = Run(request, fork_server, on_stage, record, play)
+    run = Run(request, fork_server, on_stage, record, play, lent)
     try:
         return await run.perform(interrupted)
     finally:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.testbed.lent import LentEnsemble
     from kernel.trace.writer import Tracer
 
 BROKER_MODULE = "comparison.scenarios.processes.broker_process"
@@ -71,13 +72,19 @@ class Testbed:
     """All parts of a run except its members."""
 
     def __init__(
-        self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, proxy_tracer: Tracer, record: RunRecord
+        self,
+        request: RunRequest,
+        fork_server: ForkServer,
+        tracer: Tracer,
+        proxy_tracer: Tracer,
+        record: RunRecord,
+        lent: LentEnsemble | None = None,
     ) -> None:
         self.request = request
         self.record = record
         self._fork_server = fork_server
         self.tracer = tracer
-        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer, record)
+        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer, record, lent)
         self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
         self.partitions = tuple(
             TopicPartition(topic, number)

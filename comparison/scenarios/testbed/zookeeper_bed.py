@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.testbed.lent import LentEnsemble
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
     from kernel.zookeeper.servers import Server
@@ -53,11 +54,19 @@ Made = TypeVar("Made")
 class ZooKeeperBed:
     """Starts, cuts, heals and stops ZooKeeper, reads its counters, and writes the observer's trace."""
 
-    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer, record: RunRecord) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        tracer: Tracer,
+        proxy_tracer: Tracer,
+        record: RunRecord,
+        lent: LentEnsemble | None = None,
+    ) -> None:
         self._record = record
         self._request = request
         self._tracer = tracer
-        self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
+        self._lent = lent
+        self._proxies = QuorumProxies(proxy_tracer) if request.split_brain and lent is None else None
         #: Only in a game: the proxy between the members and the server.
         self.member_proxy: TcpProxy | None = TcpProxy("zookeeper", proxy_tracer) if request.played else None
         #: Only in front of the servers of a run with faults of its clients' links: by server.
@@ -69,6 +78,7 @@ class ZooKeeperBed:
         self.servers: tuple[Server, ...] = ()
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
+        self._chroot = ""  #: in a lent ensemble
         self.cut_server: Server | None = None  #: the follower that a split-brain run cuts off
         self._given_log = GivenLog(request.zookeeper_logs) if request.zookeeper_logs else None
         self._observer: LiveObserver | None = None
@@ -76,6 +86,9 @@ class ZooKeeperBed:
 
     async def start(self) -> None:
         """Raises `UserError` if the scenario needs an ensemble of ours and was given another ZooKeeper."""
+        if self._lent is not None:
+            await self._borrow(self._lent)
+            return
         target = parse_target(self._request.zookeeper)
         if target.ours:
             await self._start_ours(target)
@@ -129,6 +142,17 @@ class ZooKeeperBed:
     def _sync_limit(self) -> int:
         return (self.cut_ms + _UNNOTICED_MS) // ZOOKEEPER_TICK_MS
 
+    async def _borrow(self, lent: LentEnsemble) -> None:
+        lent.runs += 1
+        self.connect_string = await make_chroot(lent.connect_string, chroot_name(self._request.run))
+        self._chroot = self.connect_string.removeprefix(lent.connect_string)
+        self.servers = lent.servers
+        if not DESIGNS[self._request.design].coordinator:
+            self._given_log = GivenLog([server.data_dir for server in lent.servers])
+            await self._given_log.begin(self.connect_string)
+        await self._start_client_proxies()
+        self.cut_server = (await asyncio.to_thread(followers_of, self.servers))[0]
+
     async def _start_client_proxies(self) -> None:
         if _CLIENTS.isdisjoint(self._request.links):
             return
@@ -166,21 +190,25 @@ class ZooKeeperBed:
             return f"{LOOPBACK}:{self.member_proxy.port}"
         if self.cut_server is None:
             return self._all_servers()
-        return self._address(self.cut_server) if victim and self._request.victim_on_cut_server else self._majority()
+        if victim and self._request.victim_on_cut_server:
+            return self._address(self.cut_server) + self._chroot
+        return self._majority()
 
     def connect_for_broker(self, *, on_cut_server: bool) -> str:
         """A broker's connect string: one that uses the server that is cut off knows only that one."""
         if self.cut_server is None:
             return self._all_servers()
-        return self._address(self.cut_server) if on_cut_server else self._majority()
+        return self._address(self.cut_server) + self._chroot if on_cut_server else self._majority()
 
     def _all_servers(self) -> str:
         if not self.client_proxies:
             return self.connect_string
-        return ",".join(self._address(server) for server in self.servers)
+        return ",".join(self._address(server) for server in self.servers) + self._chroot
 
     def _majority(self) -> str:
-        return ",".join(self._address(server) for server in self.servers if server is not self.cut_server)
+        return (
+            ",".join(self._address(server) for server in self.servers if server is not self.cut_server) + self._chroot
+        )
 
     def server(self, target: str) -> Server:
         """The server that a fault names: `leader`, `follower` (the one to be cut off) or `zookeeper-<n>`. May block."""
@@ -239,7 +267,9 @@ class ZooKeeperBed:
         return merged(observer.seen, answered_in(sorted(members)))
 
     async def count(self, at: str) -> None:
-        """Write every server's own counters to the trace, without the bystander's operations."""
+        """Write every server's own counters to the trace, without the bystander's operations; not of a lent one."""
+        if self._lent is not None:
+            return
         for host, port in self._addresses:
             counters = await asyncio.to_thread(read_counters, host, port)
             others = {name: each for name, each in counters.per_namespace.items() if name != BYSTANDERS}
@@ -304,6 +334,8 @@ class ZooKeeperBed:
         try:
             if self._given_log is not None:
                 return self._given_log.transactions()
+            if self._lent is not None:
+                return []  # it has the changes of other runs, and a coordinator's group is not in it
             return list(read_ensemble([server.data_dir for server in self.servers]))
         except FileNotFoundError:
             return []

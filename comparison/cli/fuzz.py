@@ -1,0 +1,147 @@
+"""`fuzz`: random schedules of faults and changes on a real ensemble."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comparison.cli.experiments import with_seed
+from comparison.cli.options import output_option
+from comparison.exits import Exit
+from comparison.fuzzing.drawing import draw
+from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Told, Wanted
+from comparison.fuzzing.judging import Outcome
+from comparison.fuzzing.summary import Summary
+from comparison.progress import RunProgress
+from comparison.run_folder import new_bundle, provenance, write_json
+from comparison.scenarios.plan.catalogue import designs_named
+from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.scenario_text import as_file
+from kernel.designs import COORDINATED, DESIGN_NAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comparison.fuzzing.attempts import Attempt
+
+_EXITS = {
+    Outcome.HELD: Exit.AS_EXPECTED,
+    Outcome.VIOLATED: Exit.NOT_AS_EXPECTED,
+    Outcome.UNKNOWN: Exit.UNKNOWN,
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab fuzz --minutes 5                         the designs with a coordinator
+  rebalance-lab fuzz --design eager,server --seed 7
+  rebalance-lab fuzz --seed 7 --first 41 --minutes 60    go on where --seed 7 stopped after 40
+  rebalance-lab fuzz --seed 7 --dry-run --schedules 20   print schedules, run none
+
+\b
+Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be judged, 130 interrupted."""
+)
+@click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    metavar="NAME",
+    help=f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: those with a coordinator]",
+)
+@click.option("--minutes", type=click.FloatRange(0.1, 10_000), default=5.0, show_default=True, help="Draw for so long.")
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Seed of the schedules.  [default: random]")
+@click.option("--first", type=click.IntRange(1), default=1, show_default=True, help="Number of the first schedule.")
+@click.option("--schedules", type=click.IntRange(1), help="Stop after so many schedules.")
+@click.option(
+    "--shrink-minutes",
+    type=click.FloatRange(0, 1000),
+    default=10.0,
+    show_default=True,
+    help="Shrink each schedule that breaks a promise for at most so long.",
+)
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="Runs of a shorter schedule until it counts as one that holds.",
+)
+@click.option("--keep", is_flag=True, help="Keep the folders of all runs, not only of those that break a promise.")
+@output_option
+@click.option("--dry-run", is_flag=True, help="Print the schedules and exit (10, or --schedules).")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+def fuzz(designs: tuple[str, ...], **options: Any) -> int:
+    """Draw random schedules of faults and changes, run them, and shrink those that break a promise.
+
+    Each schedule is a run on three ZooKeeper servers and two brokers, judged by what its design promises under all
+    circumstances. A counterexample is written as a scenario file, which `run` repeats.
+    """
+    chosen = designs_named(designs) if designs else COORDINATED
+    command, seed = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
+    wanted = Wanted(
+        designs=tuple(chosen),
+        seed=seed,
+        first=options["first"],
+        schedules=options["schedules"],
+        seconds=60 * options["minutes"],
+        shrink_seconds=60 * options["shrink_minutes"],
+        tries=options["tries"],
+        keep=options["keep"],
+    )
+    click.echo(f"seed {seed}", err=True)
+    if options["dry_run"]:
+        for number in range(wanted.first, wanted.first + (wanted.schedules or 10)):
+            for design in wanted.designs:
+                schedule = draw(seed, number, design)
+                click.echo(f"{schedule.title}: {schedule.in_words()}")
+        return Exit.AS_EXPECTED
+    return _fuzzed(wanted, command, options["output"], quiet=options["quiet"])
+
+
+def _fuzzed(wanted: Wanted, command: list[str], root: Path, *, quiet: bool) -> int:
+    bundle = new_bundle(root, "fuzz")
+    about = provenance(command)
+    write_json(bundle / "command.json", {**about, "runs": [], "left_out": []})
+    summary = Summary()
+    with RunProgress(wanted.schedules or 0, quiet=True) as progress:
+        told = Told(
+            attempt=_say_attempt,
+            shrinking=lambda text: None if quiet else click.echo(f"  shrinking: {text}", err=True),
+            counterexample=lambda found: _say_counterexample(bundle, found),
+        )
+        fuzzer = Fuzzer(bundle, about, wanted, summary, progress, told)
+        finished = asyncio.run(fuzzer.fuzz())
+    for line in summary.lines():
+        click.echo(line)
+    click.echo(f"runs: {bundle}; to go on: {shlex.join(_going_on(wanted, summary))}", err=True)
+    return _EXITS[summary.outcome] if finished else Exit.INTERRUPTED
+
+
+def _going_on(wanted: Wanted, summary: Summary) -> list[str]:
+    designs = ",".join(wanted.designs)
+    return [
+        "rebalance-lab", "fuzz", "--design", designs, "--seed", str(wanted.seed), "--first", str(summary.last + 1),
+    ]  # fmt: skip
+
+
+def _say_attempt(attempt: Attempt) -> None:
+    schedule, judgement = attempt.schedule, attempt.judgement
+    why = f" ({judgement.in_words()})" if judgement.in_words() else ""
+    click.echo(f"{schedule.title}: {judgement.outcome}{why} in {attempt.seconds:.1f} s: {schedule.in_words()}")
+
+
+def _say_counterexample(bundle: Path, found: Counterexample) -> None:
+    schedule = found.shortest.schedule
+    path = bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
+    path.write_text(as_file(schedule.scenario(path.stem)), encoding="utf-8")
+    click.echo(f"  broken: {found.shortest.judgement.in_words()}")
+    shrunk = f"{len(found.drawn.schedule.steps)} to {len(schedule.steps)} steps with {found.asked} candidates"
+    click.echo(f"  shrunk from {shrunk}{'' if found.finished else ' (the time was up)'}: {schedule.in_words()}")
+    click.echo(f"  again: {found.rate.failed} of {found.rate.runs} runs fail; the run: {found.shortest.folder}")
+    replay = ["rebalance-lab", "run", str(path), "--design", schedule.design, "--seed", str(schedule.run_seed)]
+    click.echo(f"  to repeat it: {shlex.join(replay)}")

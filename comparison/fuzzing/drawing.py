@@ -1,0 +1,158 @@
+"""Draws schedules: number n of a seed is always the same one. Pure.
+
+A new fault of the table is drawn as it stands: its targets and parameters say all that is needed. Kinds of targets are
+drawn by weight, then one of the faults that such a target can have.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from comparison.fuzzing.schedule import Schedule
+from comparison.fuzzing.situation import START, Situation, outlasts
+from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
+from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.vocabulary import (
+    AddPartitions,
+    FreezeOwner,
+    Heal,
+    Hold,
+    Inject,
+    JoinOne,
+    Resubscribe,
+    Settle,
+    Steady,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from comparison.scenarios.plan.faults import Fault, Given, Number
+    from comparison.scenarios.plan.vocabulary import Step
+
+K = TargetKind
+#: How many steps are drawn after the group has formed, without those that end the schedule.
+STEPS_MIN, STEPS_MAX = 2, 7
+#: How often a kind of target is drawn, beside 1 of any other: faults of servers need an ensemble of their own.
+_WEIGHTS: Mapping[TargetKind, float] = {
+    K.MEMBER: 5,
+    K.MEMBER_AUTHORITY: 3,
+    K.MEMBER_DATA: 1,
+    K.BROKER: 3,
+    K.BROKER_ZOOKEEPER: 2,
+    K.GROUP: 1.5,
+    K.SERVER: 0.4,
+    K.SERVERS: 0.5,
+    K.ENSEMBLE: 0.1,
+}
+_HOLDS = (0.1, 0.3, 0.8, 1.5)  #: session timeouts
+_OVER_MS = (300, 1000, 2000)
+#: No parameter in milliseconds is drawn longer, and no other number higher.
+_MS_MOST, _NUMBER_MOST = 1500, 2
+#: What is longer by default is nothing that a run waits for.
+_WAITED_MS_MAX = 60_000
+_TRIES = 40
+
+
+def draw(seed: int, number: int, design: str) -> Schedule:
+    """Schedule `number` of a seed."""
+    rolls = random.Random(f"{seed} {number} {design}")  # reproducible, not secret
+    drawn = _Drawing(rolls, design)
+    for _ in range(rolls.randint(STEPS_MIN, STEPS_MAX)):
+        drawn.add()
+    steps = drawn.ended()
+    return Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=rolls.randint(0, SEED_MAX))
+
+
+class _Drawing:
+    def __init__(self, rolls: random.Random, design: str) -> None:
+        self._rolls = rolls
+        self._design = design
+        self._situation = Situation(design)
+        self._steps: list[Step] = []
+        self._take(START)
+
+    def add(self) -> None:
+        """Draw steps until one is possible. Something always is: to hold."""
+        for _ in range(_TRIES):
+            moves = self._moves()
+            (move,) = self._rolls.choices([move for move, _ in moves], [weight for _, weight in moves])
+            step = move()
+            if step is not None and self._situation.allows(step):
+                break
+        else:
+            step = self._hold()
+        if isinstance(step, Heal):
+            self._hold_after_a_fault()
+        self._take(step)
+
+    def ended(self) -> tuple[Step, ...]:
+        ending = self._situation.ending()
+        if Heal() in ending:
+            self._hold_after_a_fault()
+        for step in ending:
+            self._take(step)
+        return tuple(self._steps)
+
+    def _hold_after_a_fault(self) -> None:
+        """If it were healed at once, nothing would come of it."""
+        if isinstance(self._steps[-1], Inject):
+            self._take(self._hold())
+
+    def _take(self, step: Step) -> None:
+        self._situation.take(step)
+        self._steps.append(step)
+
+    def _moves(self) -> list[tuple[Callable[[], Step | None], float]]:
+        situation, held = self._situation, isinstance(self._steps[-1], Hold)
+        if not situation.at_rest:
+            return [(self._inject, 3), (self._heal, 1.5), (self._hold, 0 if held else 1.5)]
+        if not situation.settled:
+            return [(self._inject, 3), (Settle, 2), (self._hold, 0 if held else 1)]
+        return [
+            (self._inject, 6),
+            (Steady, 0 if isinstance(self._steps[-1], Steady) else 2),
+            (JoinOne, 0.5),
+            (AddPartitions, 0.5),
+            (self._resubscribe, 0.5),
+            (self._freeze_owner, 1),
+        ]
+
+    def _hold(self) -> Hold:
+        return Hold(outlasts(self._design, self._rolls.choice(_HOLDS)))
+
+    def _heal(self) -> Heal:
+        each = self._rolls.choice(self._situation.present)
+        return Heal(each.fault, each.target)
+
+    def _resubscribe(self) -> Resubscribe:
+        """Always the same member, so that the others read every topic."""
+        return Resubscribe(1, self._rolls.choice(((0,), (1,), (0, 1))))
+
+    def _freeze_owner(self) -> FreezeOwner:
+        return FreezeOwner(over_ms=self._rolls.choice(_OVER_MS))
+
+    def _inject(self) -> Step | None:
+        kinds = list(TargetKind)
+        (kind,) = self._rolls.choices(kinds, [_WEIGHTS.get(kind, 1) for kind in kinds])
+        faults = [fault for fault in FAULTS.values() if kind in fault.targets and self._design in fault.designs]
+        targets = self._situation.targets(kind)
+        if not faults or not targets:
+            return None
+        fault = self._rolls.choice(faults)
+        return Inject(fault.name, self._rolls.choice(targets), self._parameters(fault))
+
+    def _parameters(self, fault: Fault) -> dict[str, Given]:
+        """Values that are not the default ones."""
+        drawn = {each.name: self._value(each) for each in fault.parameters}
+        return {each.name: drawn[each.name] for each in fault.parameters if drawn[each.name] != each.default}
+
+    def _value(self, parameter: Number | Choice) -> Given:
+        if isinstance(parameter, Choice):
+            return self._rolls.choice(parameter.words)
+        most = _MS_MOST if parameter.name.endswith("_ms") else _NUMBER_MOST
+        if parameter.default > _WAITED_MS_MAX:
+            most = parameter.most
+        wanted = self._rolls.choice((parameter.default // 4, parameter.default, parameter.default * 2))
+        return max(parameter.least, min(wanted, most, parameter.most))

@@ -1,0 +1,218 @@
+"""`fuzz`: draws schedules and runs them until the time is up, and shrinks those that break a promise.
+
+Real runs race, so what fails once may hold the next time. A candidate of the shrinking is accepted if one of K runs
+breaks a promise that the drawn schedule broke; refusing a candidate takes all K. What is left is run K more times,
+and its rate is told with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from comparison.fuzzing.attempts import Attempts
+from comparison.fuzzing.drawing import draw
+from comparison.fuzzing.judging import Outcome
+from comparison.fuzzing.schedule import kind_of_step
+from comparison.fuzzing.shrinking import Shrunk, shrinking
+from comparison.fuzzing.situation import sequence
+from comparison.scenarios.processes.fork_server import ForkServer
+from comparison.scenarios.run.experiments import interrupt_on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from comparison.fuzzing.attempts import Attempt
+    from comparison.fuzzing.schedule import Schedule, Steps
+    from comparison.fuzzing.summary import Summary
+    from comparison.progress import RunProgress
+
+#: One line for each schedule that was drawn.
+SCHEDULES = "schedules.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to fuzz, and for how long."""
+
+    designs: tuple[str, ...]
+    seed: int
+    first: int = 1  #: number of the first schedule
+    schedules: int | None = None  #: at most so many
+    seconds: float
+    shrink_seconds: float
+    tries: int = 3  #: runs of a candidate
+    keep: bool = False  #: also the folders of runs that kept every promise
+
+
+class Rate(NamedTuple):
+    """How often a schedule failed when it was run again."""
+
+    failed: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A schedule that breaks a promise, as short as it became."""
+
+    drawn: Attempt
+    shortest: Attempt
+    asked: int  #: candidates that were run
+    rate: Rate
+    finished: bool  #: False: the time was up first
+
+
+@dataclass(slots=True)
+class Told:
+    """Who is told what, when."""
+
+    attempt: Callable[[Attempt], None]
+    shrinking: Callable[[str], None]
+    counterexample: Callable[[Counterexample], None]
+
+
+@dataclass(slots=True)
+class Fuzzer:
+    """One command's schedules; create it with a folder, and let it `fuzz`."""
+
+    bundle: Path
+    about: dict[str, object]
+    wanted: Wanted
+    summary: Summary
+    progress: RunProgress
+    told: Told
+    _interrupted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def fuzz(self) -> bool:
+        """Run schedules until the time is up; False after an interrupt. Raises `UserError` if none can start."""
+        interrupt_on_signals(self._interrupted, self.progress)
+        fork_server = await ForkServer.open()
+        attempts = Attempts(self.bundle, self.about, fork_server, self._interrupted, self.progress.stage)
+        try:
+            await self.run(attempts)
+        finally:
+            await attempts.stop()
+            await fork_server.stop()
+        return not self._interrupted.is_set()
+
+    async def run(self, attempts: Attempts) -> None:
+        """The same with what makes the runs."""
+        end = time.monotonic() + self.wanted.seconds
+        for schedule in self._schedules():
+            if time.monotonic() >= end:
+                return
+            self.progress.started(schedule.title)
+            attempt = await attempts.make(schedule, f"{schedule.number:05}", schedule.design)
+            if attempt.interrupted:
+                return
+            self._note(attempt)
+            if attempt.judgement.outcome is Outcome.VIOLATED:
+                shrunk = await self._shrunk(attempts, attempt)
+                self.summary.violated(shrunk.shortest.schedule)
+                self.told.counterexample(shrunk)
+            elif attempt.judgement.outcome is Outcome.HELD and not self.wanted.keep:
+                attempt.remove()
+            if self._interrupted.is_set():
+                return
+
+    def _schedules(self) -> Iterator[Schedule]:
+        """One of each design in turn, then their next ones."""
+        made = 0
+        number = self.wanted.first
+        while True:
+            for design in self.wanted.designs:
+                if made == self.wanted.schedules:
+                    return
+                yield draw(self.wanted.seed, number, design)
+                made += 1
+            number += 1
+
+    def _note(self, attempt: Attempt) -> None:
+        self.summary.add(attempt)
+        self.told.attempt(attempt)
+        schedule, judgement = attempt.schedule, attempt.judgement
+        line = {
+            "seed": schedule.seed,
+            "number": schedule.number,
+            "design": schedule.design,
+            "outcome": judgement.outcome,
+            "why": judgement.in_words(),
+            "seconds": round(attempt.seconds, 1),
+            "steps": schedule.in_words(),
+            "kinds": list(map(kind_of_step, schedule.steps)),
+            "counts": dict(judgement.counts),
+        }
+        with (self.bundle / SCHEDULES).open("ab") as file:
+            file.write(msgspec.json.encode(line) + b"\n")
+
+    async def _shrunk(self, attempts: Attempts, drawn: Attempt) -> Counterexample:
+        """The shortest schedule that breaks one of the same promises."""
+        end = time.monotonic() + self.wanted.shrink_seconds
+        schedule, best = drawn.schedule, drawn
+        found = Shrunk(schedule.steps)
+        again = _Again(attempts, drawn, self.wanted.tries)
+        asking = shrinking(found, partial(sequence, schedule.design))
+        finished = False
+        try:
+            candidate = next(asking)
+            while time.monotonic() < end and not self._interrupted.is_set():
+                failing = await again.failing(candidate, end)
+                if failing is not None:
+                    if best is not drawn:
+                        best.remove()
+                    best = failing
+                state = f"{len(candidate)} steps {'fail too' if failing else 'do not fail'}"
+                self.told.shrinking(f"{state}: {schedule.with_steps(candidate).in_words()}")
+                candidate = asking.send(failing is not None)
+        except StopIteration:
+            finished = True
+        rate = await again.rate(best) if not self._interrupted.is_set() else Rate(0, 0)
+        return Counterexample(drawn=drawn, shortest=best, asked=found.asked, rate=rate, finished=finished)
+
+
+class _Again:
+    """Runs candidates of one shrinking."""
+
+    def __init__(self, attempts: Attempts, drawn: Attempt, tries: int) -> None:
+        self._attempts = attempts
+        self._drawn = drawn
+        self._tries = tries
+        self._made = 0
+
+    async def failing(self, steps: Steps, end: float) -> Attempt | None:
+        """A run of a candidate that breaks a promise that was broken before; None if none of them does."""
+        for _ in range(self._tries):
+            attempt = await self._run(steps)
+            if self._fails(attempt):
+                return attempt
+            attempt.remove()
+            if attempt.interrupted or time.monotonic() >= end:
+                return None
+        return None
+
+    async def rate(self, shortest: Attempt) -> Rate:
+        failed = runs = 0
+        for _ in range(self._tries):
+            attempt = await self._run(shortest.schedule.steps)
+            attempt.remove()
+            if attempt.interrupted:
+                break
+            runs += 1
+            failed += self._fails(attempt)
+        return Rate(failed, runs)
+
+    def _fails(self, attempt: Attempt) -> bool:
+        return bool(attempt.judgement.broken & self._drawn.judgement.broken)
+
+    async def _run(self, steps: Steps) -> Attempt:
+        self._made += 1
+        schedule = self._drawn.schedule
+        names = (f"{schedule.number:05}", f"{schedule.design}-shrunk-{self._made}")
+        return await self._attempts.make(schedule.with_steps(steps), *names)

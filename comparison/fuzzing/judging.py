@@ -1,0 +1,188 @@
+"""Judges one run by what its design promises under all circumstances, without Spark.
+
+The figures and verdicts are the pipeline's own, from its functions; what has a meaning in one scenario only (counts,
+historical faults) is not asked. What the pipeline does not ask of a scenario is judged here: whether the group settled
+after the last heal, whether the authority ever named two owners, whether a process ended by itself, and whether one
+wrote a traceback.
+
+A run that could not be judged is unknown, never a pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.gold.run import measure
+from comparison.pipeline.measured import ProcessEnded
+from comparison.pipeline.result import Kind, VerdictOutcome
+from comparison.pipeline.tasks import WRONG_DATA, finished, read_tables, why_broken
+from comparison.scenarios.plan.faults import FAULTS
+from kernel.designs import ZOOKEEPER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.measured import Measured
+    from comparison.pipeline.result import Run
+
+LOST, SETTLES, TWO_OWNERS, CRASH, TRACEBACK = (
+    "no record lost",
+    "settles",
+    "never two owners",
+    "no process ends by itself",
+    "no traceback",
+)
+#: Between faults that overlap, a change may never settle before the next one; the whole run must, at the end.
+_JUDGED_HERE = frozenset({SETTLES})
+_TRACEBACK = "Traceback (most recent call last)"
+#: How a run's error begins if what it waited for did not come.
+_WAITED = ("time limit of", "timed out")
+
+
+class Outcome(StrEnum):
+    """What one run shows."""
+
+    HELD = "held"  #: every promise was kept
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+class Violation(NamedTuple):
+    """A promise that was broken."""
+
+    check: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Of one run."""
+
+    violations: tuple[Violation, ...] = ()
+    unknown: str = ""  #: why the rest could not be judged
+    counts: Mapping[str, float] = field(default_factory=dict)  #: what was there to judge by
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.violations:
+            return Outcome.VIOLATED
+        return Outcome.UNKNOWN if self.unknown else Outcome.HELD
+
+    @property
+    def broken(self) -> frozenset[str]:
+        return frozenset(each.check for each in self.violations)
+
+    def in_words(self) -> str:
+        if self.violations:
+            return "; ".join(f"{each.check}: {each.reason}" for each in self.violations)
+        return self.unknown
+
+
+def judge_folder(folder: Path) -> Judgement:
+    """Judge the run in a folder, from its traces and logs."""
+    (run,) = find_runs([folder])
+    (part,) = parts_of([run], 1)
+    found, read = read_tables([run], part.chunks)
+    tables = found.get(0, {})
+    logs = {log.stem: log.read_text(encoding="utf-8", errors="replace") for log in sorted(folder.glob("*.log"))}
+    try:
+        measured, _ = measure(run, tables)
+        return judged(finished(run, measured, read), measured, tables, logs)
+    except WRONG_DATA as error:
+        return Judgement(tuple(tracebacks(logs)), f"the run cannot be analysed: {why_broken(error)}")
+
+
+def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]) -> Judgement:
+    """What a run shows: `run` has the pipeline's verdicts, `logs` what each process wrote to its standard error."""
+    violations = [
+        Violation(verdict.check, verdict.reason)
+        for verdict in run.verdicts
+        if verdict.kind is Kind.PROMISE
+        and verdict.outcome is VerdictOutcome.NOT_EXPECTED
+        and verdict.check not in _JUDGED_HERE
+        and not (verdict.check == LOST and run.design == ZOOKEEPER and _in_hand(run, measured))
+    ]
+    violations += [*two_owners(tables), *crashes(measured), *tracebacks(logs)]
+    unknown = ""
+    if run.outcome == "failed":
+        if run.error.startswith(_WAITED) and not _open_faults(measured):
+            violations.append(Violation(SETTLES, f"after the last heal: {run.error}"))
+        else:
+            unknown = run.error
+    elif run.outcome != "complete":
+        unknown = f"the run was {run.outcome or 'cut short'}"
+    elif run.problems:
+        unknown = run.problems[0]
+    elif open_ := [
+        verdict
+        for verdict in run.verdicts
+        if verdict.outcome is VerdictOutcome.UNKNOWN and verdict.check not in _JUDGED_HERE
+    ]:
+        unknown = f"{open_[0].check}: {open_[0].reason}"
+    return Judgement(tuple(violations), unknown, _counts(run))
+
+
+def _counts(run: Run) -> dict[str, float]:
+    names = ("delivered", "duplicates", "commits", "fenced", "refused", "rebalances")
+    return {name: run.metrics[name] or 0 for name in names}
+
+
+def _in_hand(run: Run, measured: Measured) -> bool:
+    """The 0.8 consumer commits what it delivered, processed or not: each kill may lose the record in hand."""
+    kills = sum(isinstance(event, ProcessEnded) and event.how == "kill" for event in measured.runner)
+    return (run.metrics["lost"] or 0) <= kills
+
+
+def _open_faults(measured: Measured) -> list[str]:
+    """The faults in effect when the run ended, which may have kept the group from settling."""
+    open_ = [each.fault for each in measured.faults if each.healed_ns is None]
+    return [name for name in open_ if name in FAULTS and FAULTS[name].heals and not FAULTS[name].stays]
+
+
+def two_owners(tables: Tables) -> Iterator[Violation]:
+    """In one generation the authority names one owner of a partition; another one only after it cleared the first."""
+    rows = [
+        {**row, "named": kind == "authority_named"}
+        for kind in ("authority_named", "authority_cleared")
+        if kind in tables
+        for row in tables[kind].select(_NAMING).to_pylist()
+    ]
+    owners: dict[tuple[object, ...], str] = {}
+    for row in sorted(rows, key=lambda row: (row["t_ns"], row["process"], row["seq"])):
+        partition = tuple(row[name] for name in ("group", "topic", "partition", "epoch"))
+        before = owners.pop(partition, row["owner"])
+        if not row["named"]:
+            continue
+        if before != row["owner"]:
+            where = f"{row['topic']}-{row['partition']}"
+            yield Violation(TWO_OWNERS, f"{where} of {before} and {row['owner']} in generation {row['epoch']}")
+            return
+        owners[partition] = row["owner"]
+
+
+_NAMING = ["t_ns", "seq", "process", "group", "topic", "partition", "epoch", "owner"]
+
+
+def crashes(measured: Measured) -> Iterator[Violation]:
+    """Processes that ended though nobody ended them, or that ended with an error."""
+    for event in measured.runner:
+        if isinstance(event, ProcessEnded) and (event.how == "itself" or (event.code or 0) > 0):
+            yield Violation(CRASH, f"{event.target} ended with exit code {event.code}")
+
+
+def tracebacks(logs: Mapping[str, str]) -> Iterator[Violation]:
+    """Processes that wrote a traceback, with its last line."""
+    for name, text in logs.items():
+        if _TRACEBACK in text:
+            yield Violation(TRACEBACK, f"{name}: {_last_line(text.partition(_TRACEBACK)[2].splitlines()[1:])}")
+
+
+def _last_line(lines: Iterable[str]) -> str:
+    """The exception of a traceback: its first line that is not indented."""
+    return next((line.strip() for line in lines if line.strip() and not line[0].isspace()), "cut short")

@@ -1,0 +1,117 @@
+"""A schedule: the steps that were drawn, as a scenario that can be run, and in words."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, Heal, Hold, Inject, JoinBehind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.plan.vocabulary import Step
+
+#: The scenario's name, in traces and in folders. No check of the pipeline asks for it.
+NAME = "fuzz"
+SESSION_MS = 2000
+#: Timers short enough for a schedule to last seconds, and a 0.8 consumer that does not give up on the way.
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "max.poll.interval.ms": "4000",
+        "group.server.rebalance.timeout.ms": "4000",
+        "metadata.max.age.ms": "1000",
+        "rebalance.max.retries": "12",
+        "rebalance.listener.in.attempt": "true",
+    }
+)
+#: What all schedules share.
+GROUP = Parameters(
+    members=3, partitions=3, topics=2, rate=60, brokers=2, session_timeout_ms=SESSION_MS, time_limit_s=120
+)
+#: Targets, and steps, that leave an ensemble other than they found it.
+_OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE})
+_CUTS = (CutAuthority, CutEnsemble, JoinBehind)
+
+Steps = tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What was drawn as number `number` from a seed, or what is left of it."""
+
+    seed: int
+    number: int
+    design: str
+    steps: Steps
+    run_seed: int = 0  #: of the run's own choices: who is the owner, how long a phase is
+
+    @property
+    def title(self) -> str:
+        return f"{self.number} {self.design}"
+
+    @property
+    def breaks_servers(self) -> bool:
+        """Whether it needs an ensemble of its own."""
+        return any(
+            isinstance(step, _CUTS) or (isinstance(step, Inject) and kind_of(step.target) in _OF_SERVERS)
+            for step in self.steps
+        )
+
+    def with_steps(self, steps: Steps) -> Schedule:
+        return replace(self, steps=steps)
+
+    def scenario(self, name: str = NAME) -> Scenario:
+        return Scenario(
+            name=name,
+            symptom=f"Schedule {self.number} of seed {self.seed}, drawn by the fuzzer for {self.design}.",
+            look_for=("only safety is judged: what the design promises under all circumstances",),
+            steps=self.steps,
+            defaults=self.parameters(),
+            settings=SETTINGS,
+            budget_s=20,
+            zookeeper_servers=3,
+            members_min=GROUP.members,
+            topics_min=GROUP.topics,
+            brokers_min=GROUP.brokers,
+        )
+
+    def parameters(self) -> Parameters:
+        return replace(GROUP, seed=self.run_seed)
+
+    def in_words(self) -> str:
+        return " · ".join(map(in_words, self.steps))
+
+
+def in_words(step: Step) -> str:
+    """A step in a few words: `freeze m1`, `hold 300 ms`, `heal freeze m1`, `add partitions (more 6)`."""
+    if isinstance(step, Inject):
+        return f"{step.fault} {step.target}{_in_brackets(step.parameters)}"
+    if isinstance(step, Hold):
+        return f"hold {step.ms} ms"
+    if isinstance(step, Heal):
+        return " ".join(part for part in ("heal", step.fault or "all", step.target) if part)
+    given = {each.name: getattr(step, each.name) for each in fields(step)}
+    own = {name: value for name, value in given.items() if name != "change" and value != _default(step, name)}
+    return f"{kind_of_step(step)}{_in_brackets(own)}"
+
+
+def kind_of_step(step: Step) -> str:
+    """`form`, `freeze owner`; of a fault, its name."""
+    if isinstance(step, Inject):
+        return step.fault
+    name = type(step).__name__
+    return name[0].lower() + "".join(f" {each.lower()}" if each.isupper() else each for each in name[1:])
+
+
+def _default(step: Step, name: str) -> Any:
+    row = next(each for each in fields(step) if each.name == name)
+    return row.default_factory() if row.default_factory is not MISSING else row.default
+
+
+def _in_brackets(values: Mapping[str, object]) -> str:
+    return f" ({', '.join(f'{name} {value}' for name, value in values.items())})" if values else ""

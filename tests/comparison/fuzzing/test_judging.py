@@ -1,0 +1,159 @@
+"""Judgements of hand-written traces: each promise broken once, and what cannot be judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.fuzzing.judging import Judgement, Outcome, judge_folder
+from tests.support.traces import e, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARAMETERS = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
+NAMED = {"group": "g", "p": 0}
+
+
+def named(at_ms: float, owner: str, epoch: int) -> dict[str, Any]:
+    return e(at_ms, "broker-1", "authority_named", **NAMED, owner=owner, epoch=epoch)
+
+
+def cleared(at_ms: float, owner: str, epoch: int) -> dict[str, Any]:
+    return e(at_ms, "broker-1", "authority_cleared", **NAMED, owner=owner, epoch=epoch, reason="generation ended")
+
+
+def wrote(at_ms: float, offset: int, by: str, epoch: int) -> dict[str, Any]:
+    return e(at_ms, "broker-1", "offset_written", **NAMED, offset=offset, by=by, epoch=epoch)
+
+
+#: One partition with ten records, delivered and committed by its owner, which is another one in the second generation.
+KEPT = (
+    e(0, "runner", "run_started", parameters=PARAMETERS),
+    e(1, "runner", "stage_entered", stage="warm"),
+    named(100, "g_m1", 1),
+    e(101, "m1", "partitions_assigned", t="t0", member="g_m1", stream=0, generation=1),
+    e(150, "runner", "records_acked", p=0, first=0, last=9, serial_first=0, serial_last=9),
+    e(200, "m1", "records_delivered", p=0, member="g_m1", stream=0, first=0, last=9, serial_first=0, serial_last=9),
+    wrote(250, 10, "g_m1", 1),
+    e(299, "m1", "partitions_revoked", t="t0", all=[], member="g_m1", stream=0),
+    cleared(300, "g_m1", 1),
+    named(301, "g_m2", 2),
+    e(302, "m2", "partitions_assigned", t="t0", member="g_m2", stream=0, generation=2),
+    e(900, "runner", "stage_entered", stage="final"),
+    e(901, "runner", "final_offset", group="g", p=0, committed=10, end=10),
+    e(950, "runner", "process_ended", target="m1", how="stop", code=0),
+    e(999, "runner", "run_ended", outcome="complete"),
+)
+
+
+def judged(folder: Path, *more: dict[str, Any], without: str = "", log: str = "") -> Judgement:
+    """The judgement of `KEPT` with further events, without those of one kind."""
+    events = sorted([*(each for each in KEPT if each["kind"] != without), *more], key=lambda each: each["t_ns"])
+    run = write_run(folder / "run", events, scenario="fuzz", design="eager")
+    if log:
+        (run / "m1.log").write_text(log)
+    return judge_folder(run)
+
+
+def test_a_run_that_kept_every_promise(tmp_path: Path) -> None:
+    judgement = judged(tmp_path)
+    assert (judgement.outcome, judgement.in_words()) == (Outcome.HELD, "")
+    assert judgement.counts["delivered"] == 10
+    assert judgement.counts["commits"] == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "check", "reason"),
+    [
+        (wrote(400, 10, "g_m1", 1), "no stale write", "1 commit accepted from a member that was not the owner"),
+        (wrote(400, 3, "g_m2", 2), "no offset moved back", "1 offset moved back, by 7 records"),
+        (
+            e(151, "runner", "records_acked", p=0, first=10, last=10, serial_first=10, serial_last=10),
+            "no record lost",
+            "1 record lost",
+        ),
+        (named(400, "g_m1", 2), "never two owners", "t-0 of g_m2 and g_m1 in generation 2"),
+        (
+            e(400, "runner", "process_ended", target="m2", how="itself", code=3),
+            "no process ends by itself",
+            "m2 ended with exit code 3",
+        ),
+        (
+            e(940, "runner", "process_ended", target="m2", how="stop", code=1),
+            "no process ends by itself",
+            "m2 ended with exit code 1",
+        ),
+    ],
+)
+def test_a_broken_promise(tmp_path: Path, more: dict[str, Any], check: str, reason: str) -> None:
+    judgement = judged(tmp_path, more)
+    assert judgement.outcome is Outcome.VIOLATED
+    assert reason in {each.check: each.reason for each in judgement.violations}[check]
+    assert check in judgement.broken
+
+
+def test_a_killed_process_is_nobodys_crash(tmp_path: Path) -> None:
+    assert judged(tmp_path, e(400, "runner", "process_ended", target="m2", how="kill", code=-9)).violations == ()
+
+
+def test_the_next_generation_may_name_another_owner_and_the_next_broker_the_same_one(tmp_path: Path) -> None:
+    again = e(400, "broker-2", "authority_named", **NAMED, owner="g_m2", epoch=2)
+    assert judged(tmp_path, again).violations == ()
+
+
+def test_a_traceback_in_a_log_is_told_with_its_exception(tmp_path: Path) -> None:
+    log = "all is well\nTraceback (most recent call last):\n  File x, line 1\n    f()\nKeyError: 'a'\n"
+    (violation,) = judged(tmp_path, log=log).violations
+    assert violation == ("no traceback", "m1: KeyError: 'a'")
+
+
+END = "timed out after 60 s waiting for the group to settle (0 owners)"
+
+
+def test_a_group_that_does_not_settle_after_the_last_heal(tmp_path: Path) -> None:
+    freeze = {"fault": "freeze", "target": "m1"}
+    judgement = judged(
+        tmp_path,
+        e(310, "runner", "fault_started", **freeze),
+        e(400, "runner", "fault_ended", **freeze),
+        e(998, "runner", "run_ended", outcome="failed", error=END),
+        without="run_ended",
+    )
+    assert [each.check for each in judgement.violations] == ["settles"]
+    assert END in judgement.in_words()
+
+
+def test_a_group_that_does_not_settle_while_a_fault_is_in_effect_is_unknown(tmp_path: Path) -> None:
+    judgement = judged(
+        tmp_path,
+        e(310, "runner", "fault_started", fault="freeze", target="m1"),
+        e(998, "runner", "run_ended", outcome="failed", error=END),
+        without="run_ended",
+    )
+    assert (judgement.outcome, judgement.in_words()) == (Outcome.UNKNOWN, END)
+
+
+def test_members_that_have_joined_for_good_are_no_fault_in_effect(tmp_path: Path) -> None:
+    judgement = judged(
+        tmp_path,
+        e(310, "runner", "fault_started", fault="join", target="m3"),
+        e(998, "runner", "run_ended", outcome="failed", error=END),
+        without="run_ended",
+    )
+    assert judgement.outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize("missing", ["records_delivered", "offset_written", "run_ended"])
+def test_without_evidence_a_run_is_unknown(tmp_path: Path, missing: str) -> None:
+    judgement = judged(tmp_path, without=missing)
+    assert judgement.outcome is Outcome.UNKNOWN
+    assert judgement.in_words()
+
+
+def test_a_broken_promise_is_worse_than_what_is_unknown(tmp_path: Path) -> None:
+    failed = e(998, "runner", "run_ended", outcome="failed", error="the load has failed")
+    judgement = judged(tmp_path, failed, wrote(400, 3, "g_m2", 2), without="run_ended")
+    assert judgement.outcome is Outcome.VIOLATED
+    assert judgement.unknown == "the load has failed"

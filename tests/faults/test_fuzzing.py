@@ -1,0 +1,64 @@
+"""The fuzzer on a coordinator without its fence: it finds the bug, shrinks it, and writes what `run` can repeat."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.cli.main import main
+from comparison.exits import Exit
+from comparison.pipeline.figures.verdicts import why_not_judged
+from comparison.scenarios.plan.scenario_file import read_scenario
+from comparison.scenarios.testbed import testbed
+from kernel.trace.listed_file import run_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNFENCED = "tests.support.unfenced_broker"
+#: Draws a schedule in which a member is frozen beyond its session.
+SEED, NUMBER = 1, 3
+STEPS_MAX = 5
+
+
+def fuzz(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["fuzz", *arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.faults
+@pytest.mark.long  # some ten runs
+def test_a_coordinator_without_its_fence_is_found_and_shrunk_to_few_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(testbed, "BROKER_MODULE", UNFENCED)
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    given = ("--design", "eager", "--seed", str(SEED), "--first", str(NUMBER), "--schedules", "1", "--tries", "2")
+    assert fuzz(*given, "--output", str(tmp_path)) == Exit.NOT_AS_EXPECTED
+    assert not {child.pid for child in psutil.Process().children(recursive=True)} - before
+    said = capsys.readouterr().out
+    assert re.search("no stale write|no offset moved back", said)
+    (file,) = tmp_path.glob("*-fuzz/counterexample-*.toml")
+    shortest = read_scenario(file, why_not_judged).scenario
+    assert len(shortest.steps) <= STEPS_MAX, said
+    kept = re.search("; the run: (.*)", said)
+    assert kept is not None
+    folder = next(path for path in tmp_path.glob("*-fuzz/*/*") if str(path) == kept[1])
+    assert run_file(folder) is not None
+
+
+@pytest.mark.faults
+@pytest.mark.long
+def test_the_coordinator_with_its_fence_keeps_every_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    given = ("--design", "eager,zookeeper", "--seed", str(SEED), "--first", str(NUMBER), "--schedules", "2")
+    assert fuzz(*given, "--output", str(tmp_path)) == Exit.AS_EXPECTED
+    (lines,) = tmp_path.glob("*-fuzz/schedules.jsonl")
+    assert len(lines.read_text().splitlines()) == 2
