@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.figures.verdicts import why_not_judged
 from comparison.scenarios.plan.admitted import admit
 from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.plugins import load_installed
 from comparison.scenarios.plan.scenario_file import read_scenario
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def own_scenario(path: Path) -> ScenarioFile:
 
     Raises `EnvironmentFault` if the file cannot be read, `ConfigurationError` for its content.
     """
+    load_installed()
     file = read_scenario(path, why_not_judged)
     admit(file)
     return file

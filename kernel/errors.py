@@ -28,11 +28,12 @@ class ConfigurationError(UserError):
 
 
 class SeveralErrors(ConfigurationError):
-    """Everything that is wrong with a file, each with its line."""
+    """Everything that is wrong with a file, each with its line; `details` has the tracebacks of a user's code."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], details: str = "") -> None:
         super().__init__("; ".join(texts))
         self.texts = tuple(texts)
+        self.details = details
 
 
 class EnvironmentFault(UserError):

@@ -16,7 +16,7 @@ from rich.table import Table
 from comparison.cli.analysis import analysed, format_option, shown
 from comparison.cli.catalogue_text import vocabulary_text
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
-from comparison.cli.options import output_option
+from comparison.cli.options import output_option, plugin_option
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
@@ -33,6 +33,7 @@ from comparison.scenarios.plan.catalogue import (
 )
 from comparison.scenarios.plan.configuration import check
 from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.plugins import load_installed
 from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.scenario_text import as_file as text_of
 from comparison.scenarios.plan.wording import described, in_words
@@ -64,6 +65,7 @@ Examples:
 @click.option("--show", metavar="NAME", help="Describe one scenario: the symptom, the steps, what to look for.")
 @click.option("--as-file", is_flag=True, help="Print the scenario of --show as a file that `run` takes.")
 @click.option("--steps", is_flag=True, help="List the steps, faults and checks that a file can have.")
+@plugin_option
 def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> None:
     """List the scenarios, or describe one."""
     if as_file and (as_json or not show):
@@ -71,6 +73,7 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
     if steps:
         if as_json or show:
             raise click.UsageError("--steps excludes --json and --show")
+        load_installed()
         click.echo(vocabulary_text(), nl=False)
         return
     chosen = [scenario_named(names_of([show])[0])] if show else list(CATALOGUE.values())
@@ -113,7 +116,7 @@ def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `compare` share."""
-    return _of_the_runs(_of_the_command(spark_options(command)))
+    return plugin_option(_of_the_runs(_of_the_command(spark_options(command))))
 
 
 def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:

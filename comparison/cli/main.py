@@ -129,7 +129,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", Exit.INTERRUPTED)
     except SeveralErrors as error:
-        return [_report(text, Exit.USAGE) for text in error.texts][-1]
+        return _report_all(error)
     except UserError as error:
         return _report(str(error), Exit.USAGE)
     except RebalanceLabError as error:
@@ -146,6 +146,14 @@ def _exit_code(arguments: list[str] | None) -> int:
 def _report(message: str, code: Exit) -> int:
     click.echo(f"rebalance-lab: {printable(' '.join(message.split()))}", err=True)
     return code
+
+
+def _report_all(errors: SeveralErrors) -> int:
+    for text in errors.texts:
+        _report(text, Exit.USAGE)
+    for line in errors.details.splitlines():
+        click.echo(printable(line), err=True)
+    return Exit.USAGE
 
 
 def _internal_error(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from comparison.scenarios.plan.plugins import load
+
 form_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
 )
@@ -16,4 +18,15 @@ output_option = click.option(
     default=Path("runs"),
     show_default=True,
     help="Folder for traces and reports.",
+)
+#: May be repeated; plugins are loaded while options are parsed, before any name is looked up.
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE|MODULE",
+    is_eager=True,
+    expose_value=False,
+    callback=lambda _, __, names: [load(name) for name in names],
+    help="Python file or module with own steps and faults (docs/own-scenarios.md). May be repeated.",
 )

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from comparison.cli.analysis import RESULT, analysed, format_option
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
+from comparison.cli.options import plugin_option
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.pipeline.written import TABLES
@@ -90,6 +91,7 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
 )
 @click.option("--dry-run", is_flag=True, help="Print the plan and exit.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@plugin_option
 @format_option
 @spark_options
 def sweep(source: Path | None, **options: Any) -> int:

@@ -23,7 +23,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import interrupt_on_signals
-from comparison.scenarios.run.runner import perform
+from comparison.scenarios.run.runner import keep_plugins, perform
 from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences, files_of
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
 from kernel.trace.listed_file import RUN_FILE
@@ -77,6 +77,7 @@ def _keep(folder: Path, plan: RecordedPlan) -> None:
             raise unwritable(folder, error) from error
         for name, file in files_of(plan.grid).items():
             keep_scenario(file.text, folder / kept_as(name))
+        keep_plugins(folder)
         write_json(folder / PLAN_FILE, msgspec.to_builtins(plan))
         return
     if changed := differences(read_plan(folder), plan):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparison.exits import Exit
+from comparison.scenarios.plan.plugins import ENTRY_POINTS as PLUGINS
 from kernel.assignors.registry import ENTRY_POINTS
 from tests.support.installed import installed
 
@@ -37,6 +38,8 @@ def run(
     ended = subprocess.run(
         command, cwd=ROOT, env=environment or os.environ, capture_output=True, text=True, check=False
     )
+    if "--dry-run" in arguments:
+        return ended.returncode, []
     result = folder / "latest" / "result.json"
     assert result.exists(), ended.stderr
     return ended.returncode, json.loads(result.read_bytes())["runs"]
@@ -69,3 +72,29 @@ def test_a_strategy_that_leaves_members_without_partitions_settles(tmp_path: Pat
     assert [each["outcome"] for each in runs] == ["complete"] * 4, [each["error"] for each in runs]
     assert {check["outcome"] for each in runs for check in each["verdicts"]} >= {"as expected"}
     assert code != Exit.NOT_AS_EXPECTED, [each["verdicts"] for each in runs]
+
+
+def test_own_steps_and_faults_run_and_are_kept(tmp_path: Path) -> None:
+    code, (each,) = run(tmp_path, str(EXAMPLES / "own-faults.toml"), "--design", "eager")
+    assert (each["outcome"], code) == ("complete", Exit.AS_EXPECTED), each["verdicts"]
+    assert [change["change"] for change in each["changes"]] == ["hiccups", "join-in-turn", "join-in-turn"]
+    assert {change["rounds"] for change in each["changes"]} == {0, 1}
+    folder = Path(each["path"])
+    assert (folder / "own_faults.py").read_bytes() == (EXAMPLES / "own_faults.py").read_bytes()
+    again, _ = run(tmp_path / "again", str(folder / "scenario.toml"), "--design", "eager", "--dry-run")
+    assert again == Exit.AS_EXPECTED
+
+
+def test_own_code_of_an_installed_package_that_fails_ends_the_run(tmp_path: Path) -> None:
+    source = (
+        "from dataclasses import dataclass\n"
+        "from comparison.scenarios.extending import Group, OwnStep, own_step\n\n\n"
+        "@own_step\n@dataclass(frozen=True, slots=True)\nclass Boom(OwnStep):\n"
+        "    async def perform(self, group: Group) -> None:\n        raise ValueError('boom')\n"
+    )
+    environment = installed(tmp_path / "site", "booming", source, PLUGINS, {"booming": "booming"})
+    (tmp_path / "boom.toml").write_text('name = "boom"\nsteps = [{ step = "form" }, { step = "boom" }]\n')
+    code, (each,) = run(tmp_path, str(tmp_path / "boom.toml"), "--design", "eager", environment=environment)
+    assert (each["outcome"], code) == ("failed", Exit.UNKNOWN)
+    assert each["error"] == "boom failed: ValueError: boom (traceback in own-code.txt)"
+    assert "in perform" in (Path(each["path"]) / "own-code.txt").read_text()

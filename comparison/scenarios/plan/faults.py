@@ -99,7 +99,7 @@ class Fault:
     """One row: a fault that can be injected, and healed unless it is over at once."""
 
     name: str
-    area: str  #: what it is a fault of, as a heading
+    area: str = "own"  #: what it is a fault of, as a heading
     does: str
     heals: str  #: what its heal does; '' if there is nothing to heal
     targets: tuple[TargetKind, ...]
@@ -326,7 +326,15 @@ _ROWS = (
     ),
 )
 
-FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _ROWS})
+_FAULTS = {fault.name: fault for fault in _ROWS}
+FAULTS: Mapping[str, Fault] = MappingProxyType(_FAULTS)
+
+
+def add_fault(fault: Fault) -> None:
+    """Add a user's fault to the table. Raises `ConfigurationError` if its name is taken."""
+    if fault.name in _FAULTS:
+        raise ConfigurationError(f"there is a fault {fault.name!r} already: choose another name")
+    _FAULTS[fault.name] = fault
 
 
 def fault_named(name: str) -> Fault:

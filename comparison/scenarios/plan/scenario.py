@@ -45,6 +45,7 @@ class Scenario:
     #: and further checks by their names. A scenario of the catalogue is like itself.
     like: str = ""
     checks: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()  #: files or modules with own steps and faults (`comparison.scenarios.extending`)
 
     @property
     def sets_own_sizes(self) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.admitted import ScenarioFile
@@ -26,6 +27,7 @@ from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.faults import FAULTS, check, kind_of
 from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of, unknown
 from comparison.scenarios.plan.parameters import RANGES, Parameters
+from comparison.scenarios.plan.plugins import load
 from comparison.scenarios.plan.presets import preset_named
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
@@ -37,7 +39,6 @@ from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from comparison.toml_places import Path as KeyPath
     from comparison.toml_places import Place
@@ -78,19 +79,21 @@ def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenar
     except NotToml as error:
         where = f", {error.place}" if error.place else ""
         raise SeveralErrors([f"{name}{where}: not TOML: {error}"]) from error
-    reader = _Reader(found, complaint_of)
+    reader = _Reader(found, complaint_of, Path(name).parent)
     scenario = reader.read()
     if reader.complaints or scenario is None:
-        raise SeveralErrors(reader.texts(name))
+        raise SeveralErrors(reader.texts(name), "".join(reader.tracebacks))
     return scenario
 
 
 class _Reader:
     """Reads one file; what is wrong is collected."""
 
-    def __init__(self, found: Located, complaint_of: CheckComplaint) -> None:
+    def __init__(self, found: Located, complaint_of: CheckComplaint, folder: Path) -> None:
         self._found = found
+        self._folder = folder
         self._complaint_of = complaint_of
+        self.tracebacks: list[str] = []  #: of a user's code
         self.complaints: list[tuple[Place | None, str]] = []
 
     def texts(self, name: str) -> list[str]:
@@ -100,6 +103,7 @@ class _Reader:
 
     def read(self) -> Scenario | None:
         content = self._found.content
+        self._load_plugins(content.get("plugins", []))
         types: Mapping[str, Any] = types_of(Scenario)
         given: dict[str, Any] = dict(_MAY_BE_EMPTY)
         known = [name for name in types if name not in _OF_EXPECTATIONS]
@@ -132,6 +136,13 @@ class _Reader:
         return scenario
 
     # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _load_plugins(self, names: object) -> None:
+        """Own steps and faults, before they are looked up."""
+        for number, name in enumerate(names if isinstance(names, list) else []):
+            with self._complaining(("plugins", number)):
+                if isinstance(name, str):
+                    load(name, self._folder)
 
     def _defaults(self, table: object) -> Parameters | None:
         if not isinstance(table, dict):
@@ -288,6 +299,8 @@ class _Reader:
             yield
         except ConfigurationError as error:
             self._complain(at, str(error))
+            if isinstance(error, SeveralErrors):
+                self.tracebacks.append(error.details)
 
     def _complain(self, at: KeyPath, text: str) -> None:
         if (complaint := (self._found.place(at), text)) not in self.complaints:

@@ -7,7 +7,7 @@ performs the steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -214,6 +214,15 @@ class Played:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class OwnStep:
+    """A step that a user has written, with `perform`. See `comparison.scenarios.extending`."""
+
+    async def perform(self, group: Any) -> None:
+        """Perform it to its end. `group` is a `comparison.scenarios.extending.Group`."""
+        raise NotImplementedError
+
+
 Step = (
     Form
     | Steady
@@ -236,6 +245,7 @@ Step = (
     | Heal
     | Settle
     | Played
+    | OwnStep
 )
 
 

@@ -31,33 +31,37 @@ if TYPE_CHECKING:
     from comparison.scenarios.run.performer import Performer
 
 #: What performs each fault of `comparison.scenarios.plan.faults`.
-PERFORMERS: Mapping[str, type[Performer]] = MappingProxyType(
-    {
-        "kill": Kill,
-        "freeze": Freeze,
-        "restart": Restart,
-        "slow-start": SlowStart,
-        "flap": Flap,
-        "join": Join,
-        "leave": Leave,
-        "unsubscribe": Unsubscribe,
-        "rolling-restart": RollingRestart,
-        "cut": Cut,
-        "delay": Delay,
-        "growing-delay": GrowingDelay,
-        "half-open": HalfOpen,
-        "close": Close,
-        "quorum-loss": QuorumLoss,
-        "disk-full": DiskFull,
-        "clock-step": ClockStep,
-        "expire": Expire,
-        "set-data": SetData,
-        "listener-exception": ListenerException,
-        "slow": Slow,
-        "slow-record": SlowRecord,
-        "stuck-record": StuckRecord,
-    }
-)
+_PERFORMERS: dict[str, type[Performer]] = {
+    "kill": Kill,
+    "freeze": Freeze,
+    "restart": Restart,
+    "slow-start": SlowStart,
+    "flap": Flap,
+    "join": Join,
+    "leave": Leave,
+    "unsubscribe": Unsubscribe,
+    "rolling-restart": RollingRestart,
+    "cut": Cut,
+    "delay": Delay,
+    "growing-delay": GrowingDelay,
+    "half-open": HalfOpen,
+    "close": Close,
+    "quorum-loss": QuorumLoss,
+    "disk-full": DiskFull,
+    "clock-step": ClockStep,
+    "expire": Expire,
+    "set-data": SetData,
+    "listener-exception": ListenerException,
+    "slow": Slow,
+    "slow-record": SlowRecord,
+    "stuck-record": StuckRecord,
+}
+PERFORMERS: Mapping[str, type[Performer]] = MappingProxyType(_PERFORMERS)
+
+
+def add_performer(name: str, performer: type[Performer]) -> None:
+    """Let a user's class perform a fault of theirs."""
+    _PERFORMERS[name] = performer
 
 
 class _InEffect(NamedTuple):

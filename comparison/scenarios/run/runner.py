@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
+from comparison.scenarios.plan.plugins import loaded
 from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, KillAtPoint, RestartEach, SlowOwner
 from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
@@ -31,6 +32,7 @@ from kernel.zookeeper.target import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.processes.fork_server import ForkServer
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _DRAIN_S = 60.0
 _COMMITTED_S = 5.0
+_CANCELLATIONS_MAX, _CANCELLATION_S = 30, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +127,7 @@ class Run:
             if caught.errno in UNWRITABLE:
                 raise
         finally:
-            for task in (steps, stopped):
-                task.cancel()
-            await asyncio.gather(steps, stopped, return_exceptions=True)
+            await _cancelled(steps, stopped)
             try:
                 await self._stop(outcome, error)
             finally:
@@ -203,6 +204,19 @@ class Run:
         self._on_stage(stage)
 
 
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    """End tasks; a user's step may swallow a cancellation, so it is repeated."""
+    for _ in range(_CANCELLATIONS_MAX):
+        for task in tasks:
+            task.cancel()
+        _, left = await asyncio.wait(tasks, timeout=_CANCELLATION_S)
+        if not left:
+            break
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()  # it has been dealt with
+
+
 def members_in_all(request: RunRequest) -> int:
     """The largest number of members that the scenario's steps start."""
     present = most = 0
@@ -242,7 +256,7 @@ async def perform(
         "configuration": asdict(request.configuration),
         "warnings": list(request.warnings),
         "described": for_readers(request.scenario),
-        **_kept_file(request),
+        **_kept_files(request),
     }
     record = RunRecord(request.run_dir, about)
     run = Run(request, fork_server, on_stage, record, play, lent)
@@ -253,13 +267,23 @@ async def perform(
             record.end(asdict(run.outcome))
 
 
-def _kept_file(request: RunRequest) -> dict[str, object]:
-    """Keep the file that a scenario was read from in the run's folder; what run.json says about it."""
+def keep_plugins(folder: Path) -> list[dict[str, str]]:
+    """Keep the files of own steps and faults in a folder, beside the scenario's; what run.json says about them."""
+    for plugin in loaded():
+        if plugin.path is not None:
+            keep_scenario(plugin.text, folder / plugin.path.name)
+    return [{"plugin": each.named, "sha256": each.digest} if each.path else {"plugin": each.named} for each in loaded()]
+
+
+def _kept_files(request: RunRequest) -> dict[str, object]:
+    """Keep the files that a scenario was made from in the run's folder; what run.json says about them."""
+    kept: dict[str, object] = {}
     file = file_of(request.scenario)
-    if file is None:
-        return {}
-    keep_scenario(file.text, request.run_dir / SCENARIO_FILE)
-    return {"scenario_file": {"path": file.path, "kept": SCENARIO_FILE, "sha256": file.digest}}
+    if file is not None:
+        keep_scenario(file.text, request.run_dir / SCENARIO_FILE)
+        kept["scenario_file"] = {"path": file.path, "kept": SCENARIO_FILE, "sha256": file.digest}
+    plugins = keep_plugins(request.run_dir)
+    return {**kept, "plugins": plugins} if plugins else kept
 
 
 def _error_text(caught: BaseException | None) -> str:

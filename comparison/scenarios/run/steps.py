@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutAuthority,
@@ -19,6 +20,7 @@ from comparison.scenarios.plan.vocabulary import (
     KillCoordinator,
     KillOwner,
     LeaveOne,
+    OwnStep,
     Played,
     RestartEach,
     Resubscribe,
@@ -32,6 +34,7 @@ from comparison.scenarios.run.fault_steps import Faults
 from comparison.scenarios.run.group_steps import GroupSteps
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.kill_steps import KillSteps
+from comparison.scenarios.run.own_code import own_code
 from comparison.scenarios.run.restart_steps import Restarts
 
 if TYPE_CHECKING:
@@ -105,6 +108,10 @@ class Nemesis:
         if _comes_at_a_phase(step) and not isinstance(self._before, Steady):
             await self._changes.wait_for_phase()
         self._before = step
+        if isinstance(step, OwnStep):
+            with own_code(name_of(type(step)), self._changes):
+                await step.perform(self._changes)
+            return
         await self._performers[type(step)](step)
 
     async def end_faults(self) -> None:

@@ -1,0 +1,61 @@
+"""Plugins: files that cannot be read or imported, and names that are taken, are refused with the traceback."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.scenarios.plan.plugins import ENTRY_POINTS, load, load_installed, loaded
+from comparison.scenarios.plan.scenario_file import parse_scenario
+from kernel.errors import ConfigurationError, SeveralErrors
+from tests.support.installed import installed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_plugin_that_raises_is_refused_with_its_traceback(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def broken():\n    return 1 / 0\n\nbroken()\n")
+    with pytest.raises(
+        SeveralErrors, match=r"mine\.py cannot be loaded: ZeroDivisionError: division by zero"
+    ) as caught:
+        load("mine.py", tmp_path)
+    assert "line 2, in broken" in caught.value.details
+    assert not [each for each in loaded() if each.named == "mine.py"]
+
+
+def test_a_scenario_says_where_it_names_a_plugin_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import nothing_of_that_name\n")
+    text = 'name = "mine"\nplugins = [\n  "mine.py",\n  "no_module_of_that_name",\n]\n[[steps]]\nstep = "form"\n'
+    with pytest.raises(SeveralErrors) as caught:
+        parse_scenario(text, str(tmp_path / "my.toml"), lambda _, __: "")
+    first, second = caught.value.texts
+    assert "my.toml, line 3, column 3: the plugin" in first
+    assert "ModuleNotFoundError: No module named 'nothing_of_that_name'" in first
+    assert "line 4, column 3: the plugin no_module_of_that_name cannot be loaded: ModuleNotFoundError" in second
+    assert caught.value.details.count("Traceback") == 2
+
+
+def test_a_plugin_is_loaded_once_wherever_its_copy_is(tmp_path: Path) -> None:
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        (folder / "counted.py").write_text("# the same text\n")
+    assert load("counted.py", tmp_path / "a") is load(str(tmp_path / "b" / "counted.py"))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot read the plugin .*absent\.py"):
+        load("absent.py", tmp_path)
+
+
+def test_an_installed_plugin_that_fails_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed(tmp_path / "site", "broken_plugin", "1 / 0\n", ENTRY_POINTS, {"broken": "broken_plugin"})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    with caplog.at_level(logging.WARNING):
+        load_installed()
+    assert "the installed plugin broken is left out: " in caplog.text
+    assert "ZeroDivisionError" in caplog.text

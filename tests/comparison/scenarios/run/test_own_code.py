@@ -1,0 +1,84 @@
+"""Users' code in a run: what it raises ends the run, with a traceback; what blocks the event loop is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from comparison.scenarios.run import own_code as module
+from comparison.scenarios.run.own_code import TRACEBACK, OwnCodeFailed, guarded, own_code
+from comparison.scenarios.run.performer import Performer
+from kernel.errors import ConfigurationError
+from kernel.waiting import WaitTimeout
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from comparison.scenarios.run.changes import Changes
+
+
+def changes_in(folder: Path) -> Changes:
+    """The part of a run that own code is told of here."""
+    testbed = SimpleNamespace(request=SimpleNamespace(run_dir=folder))
+    return cast("Changes", SimpleNamespace(testbed=testbed, members=SimpleNamespace()))
+
+
+@pytest.mark.parametrize("raised", [ValueError("boom"), ConfigurationError("boom")])
+def test_what_own_code_raises_ends_the_run_and_is_kept(tmp_path: Path, raised: Exception) -> None:
+    async def run() -> None:
+        with own_code("hiccups", changes_in(tmp_path)):
+            raise raised
+
+    with pytest.raises(OwnCodeFailed, match=rf"hiccups failed: {type(raised).__name__}: boom \(traceback in own-code"):
+        asyncio.run(run())
+    assert "in run\n    raise raised" in (tmp_path / TRACEBACK).read_text()
+
+
+def test_a_wait_that_times_out_is_reported_as_ours_are(tmp_path: Path) -> None:
+    async def run() -> None:
+        with own_code("hiccups", changes_in(tmp_path)):
+            raise WaitTimeout("timed out")
+
+    with pytest.raises(WaitTimeout):
+        asyncio.run(run())
+    assert not (tmp_path / TRACEBACK).exists()
+
+
+def test_code_that_keeps_the_event_loop_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCKED_S", 0.2)
+    monkeypatch.setattr(module, "_LOOK_S", 0.05)
+
+    async def run() -> None:
+        with own_code("hiccups", changes_in(tmp_path)):
+            await asyncio.sleep(0)
+            while True:
+                pass
+
+    with pytest.raises(OwnCodeFailed, match=r"Blocked: it kept the event loop for 0\.2 s: await"):
+        asyncio.run(run())
+
+
+def test_a_fault_that_fails_while_a_run_is_broken_off_keeps_nothing_from_being_undone(tmp_path: Path) -> None:
+    class Broken(Performer):
+        async def setup(self) -> None:
+            self.target = "m2"
+
+        async def inject(self) -> None:
+            raise KeyError("parameter")
+
+        def abandon(self) -> None:
+            raise KeyError("nothing to undo")
+
+    async def run() -> list[Any]:
+        made: Any = guarded(Broken, "broken")
+        fault = made(changes_in(tmp_path), "owner", {})
+        await fault.setup()
+        with pytest.raises(OwnCodeFailed, match="broken failed: KeyError: 'parameter'"):
+            await fault.inject()
+        fault.abandon()
+        return [fault.target]
+
+    assert asyncio.run(run()) == ["m2"]
