@@ -16,11 +16,12 @@ from itertools import islice
 from operator import or_, pos
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.quarantine import count_lines_on
-from comparison.pipeline.bronze.tables import joined, read_part, unlabelled
+from comparison.pipeline.bronze.tables import joined, read_part
 from comparison.pipeline.gold import partitions
 from comparison.pipeline.gold.run import acting, together
-from comparison.pipeline.silver.context import KINDS, context_of
+from comparison.pipeline.silver.context import KINDS, context_columns, context_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle
 from comparison.pipeline.tasks import (
@@ -225,17 +226,20 @@ def _large(spark: SparkSession, run: TraceRun, pieces: Sequence[PartResult], fol
 
 def _context(run: TraceRun, pieces: Sequence[PartResult], folder: Path) -> tuple[Context, Tables]:
     """The run's context, and its tables of what the authority said."""
-    few, authority = (_read_of(pieces, kinds, folder) for kinds in (KINDS, _OF_AUTHORITY))
+    few = _read_of(pieces, KINDS, folder, context_columns)
+    authority = _read_of(pieces, _OF_AUTHORITY, folder, lambda kind: EVENT_SCHEMAS[kind].names)
     known = [piece.bounds for piece in pieces if piece.bounds is not None]
     bounds = (min(low for low, _ in known), max(high for _, high in known)) if known else None
     named = reduce(or_, (piece.groups for piece in pieces))
     return context_of(run, few, bounds, named), authority
 
 
-def _read_of(pieces: Sequence[PartResult], kinds: Sequence[str], folder: Path) -> Tables:
+def _read_of(
+    pieces: Sequence[PartResult], kinds: Sequence[str], folder: Path, columns: Callable[[str], Sequence[str]]
+) -> Tables:
     """The tables of some kinds, several parts at a time: the executors wait for them."""
     with ThreadPoolExecutor(thread_name_prefix="reading") as pool:
-        return joined(pool.map(lambda piece: unlabelled(read_part(folder / EVENTS, piece.number, kinds)), pieces))
+        return joined(pool.map(lambda piece: read_part(folder / EVENTS, piece.number, kinds, columns), pieces))
 
 
 class _Shared(NamedTuple):

@@ -217,9 +217,10 @@ def read_part(
         if path.exists():
             wanted = columns(kind)
             texts = (
-                [field.name for field in EVENT_SCHEMAS[kind] if field.type == pa.string()] if kind in encoded else None
+                [field.name for field in EVENT_SCHEMAS[kind] if field.type == pa.string()] if kind in encoded else []
             )
-            with pq.ParquetFile(path, read_dictionary=texts) as file:
+            named = [FILE_NAMES.get(name, name) for name in texts]
+            with pq.ParquetFile(path, read_dictionary=named, pre_buffer=False) as file:
                 table = file.read(columns=None if wanted is None else [FILE_NAMES.get(name, name) for name in wanted])
             found[kind] = table.rename_columns([_READ_AS.get(name, name) for name in table.column_names])
     return found

@@ -63,14 +63,16 @@ def waits_of(
     that did not join before the rebalance timeout and stayed in the group (as static members do). `ended` has the end
     of each process that ended.
     """
-    members = _Members.of(group, phases, ended)
+    rounds = [each for each in rounds if each.gathered_ns is not None]  # the others have no barrier
+    members = _Members.of(group, phases if rounds else (), ended)
     return [wait for each in rounds if (barrier := members.barrier(each)) is not None and (wait := _wait(barrier))]
 
 
 def wait_table(measured: Measured) -> pa.Table:
     """Every member at every barrier: WAIT_SCHEMA."""
     ended = {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
-    members = _Members.of(measured.group, measured.phases, ended)
+    has_barriers = any(each.gathered_ns is not None for each in measured.rounds)
+    members = _Members.of(measured.group, measured.phases if has_barriers else (), ended)
     rows: list[dict[str, Any]] = []
     for number, each in enumerate(measured.rounds):
         barrier = members.barrier(each)

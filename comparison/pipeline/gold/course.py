@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from comparison.pipeline.gold.cover import Ranges, united
 from comparison.pipeline.measured import CourseInterval
-from comparison.pipeline.silver.arrays import ends, highest, integers, numbers, previous, starts, taken
+from comparison.pipeline.silver.arrays import (
+    ends,
+    highest,
+    integers,
+    lowest_over,
+    numbers,
+    previous,
+    starts,
+    taken,
+)
 from comparison.pipeline.silver.course import intervals_of
 from comparison.pipeline.silver.naming import keys_of
 from comparison.pipeline.silver.offsets import WRITTEN
@@ -158,21 +166,21 @@ def _again(keys: Numbers, at: Numbers, first: Numbers, end: Numbers, count: int)
     apart[1:] |= first[1:] >= highest(end, starts(keys))[:-1]
     begin, last = ends(apart)
     several = (last > begin)[numbers(apart)]  # only records that are near others can be among them
+    several &= end > first
     keys, at, first, end = keys[several], at[several], first[several], end[several]
-    known = Ranges.none()
-    held = 0
-    for interval in np.unique(at[at < count]).tolist():
-        now = at == interval
-        known = united(
-            Ranges(
-                np.concatenate([known.keys, keys[now]]),
-                np.concatenate([known.lows, first[now]]),
-                np.concatenate([known.highs, end[now]]),
-            )
-        )
-        before, held = held, int((known.highs - known.lows).sum())
-        if interval >= 0:
-            found[interval] = int((end - first)[now].sum()) - (held - before)
+    inside = (at >= 0) & (at < count)
+    np.add.at(found, at[inside], (end - first)[inside])
+    # Between neighbouring ends of ranges records have the same fate: the first delivery of each is not one again.
+    of_edge, edges = np.tile(keys, 2), np.append(first, end)
+    order = np.lexsort((edges, of_edge))
+    distinct = starts(of_edge[order], edges[order])
+    places = np.empty(len(edges), dtype=np.int64)
+    places[order] = numbers(distinct)
+    lengths = np.diff(edges[order][distinct], append=0)
+    lows, highs = np.split(places, 2)
+    first_at = lowest_over(lows, highs, at, len(lengths), otherwise=count)
+    new = (first_at >= 0) & (first_at < count)
+    np.subtract.at(found, first_at[new], lengths[new])
     return found
 
 

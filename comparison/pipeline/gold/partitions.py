@@ -139,7 +139,7 @@ def _over_time(keys: Keys, intervals: pa.Table, context: Context) -> Ranges:
 def _records(keys: Keys, stretches: pa.Table, first: str, end: str) -> Ranges:
     lows, highs = integers(stretches[first]), integers(stretches[end])
     numbered = lows != NO_SERIAL
-    owners = keys.owners.numbers(owners_of(stretches))
+    owners = keys.owners.column(owners_of(stretches))
     return Ranges(keys.column(stretches)[numbered], lows[numbered], highs[numbered], owners[numbered])
 
 
@@ -207,7 +207,7 @@ def _out_of_order(bundle: Bundle) -> int:
     stretches = bundle.stretches
     started = _started(bundle)
     owners = Names()
-    who = np.concatenate([owners.numbers(owners_of(stretches)), owners.column(started["by"])])
+    who = np.concatenate([owners.column(owners_of(stretches)), owners.column(started["by"])])
     columns = ["topic", "partition"]
     both = pa.concat_tables([stretches.select(columns), started.select(columns)])
     partitions = integers(both["partition"])

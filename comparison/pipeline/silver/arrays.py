@@ -156,6 +156,26 @@ def highest(values: NDArray[np.int64], first: NDArray[np.bool_]) -> NDArray[np.i
     return found
 
 
+def lowest_over(
+    lows: NDArray[np.int64], highs: NDArray[np.int64], values: NDArray[np.int64], size: int, otherwise: int
+) -> NDArray[np.int64]:
+    """For each place below `size` the lowest value of the ranges [low, high) over it, none of them empty, at most
+    `otherwise`.
+
+    A range is two blocks of a power of two, which may overlap; what is known of a block is known of its halves.
+    """
+    found = np.full(size, otherwise)
+    levels = np.frexp((highs - lows).astype(np.float64))[1] - 1
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        width = 1 << level
+        of_halves = found.copy()
+        np.minimum(found[:-width], of_halves[width:], out=of_halves[width:])
+        found, mine = of_halves, levels == level
+        np.minimum.at(found, lows[mine], values[mine])
+        np.minimum.at(found, highs[mine] - width, values[mine])
+    return found
+
+
 def _first_rows(first: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The first row of each row's stretch."""
     return np.flatnonzero(first)[numbers(first)] if len(first) else np.zeros(0, dtype=np.int64)

@@ -16,6 +16,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from comparison.pipeline import measured
+from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.silver.groups import Memberships
 from comparison.pipeline.silver.readings import reading_intervals
@@ -51,6 +52,8 @@ _OF_MEMBERS = ("member_started", "member_closed", "member_failed")
 _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
 #: The kinds that a context is made of.
 KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed", "topic_wanted")
+#: What is looked at of phases, of which there may be many.
+_PHASE_COLUMNS = frozenset({"process", "member", "stream", "seq", "t_ns", "phase"})
 OFFSETS_TOPIC = "__consumer_offsets"
 #: How many a run may have; ours have some tens.
 _SIZES_MAX: Mapping[str, int] = MappingProxyType(
@@ -149,6 +152,12 @@ class Context:
         return [Window(change.window, change.from_ns, change.until_ns) for change in self.changes]
 
 
+def context_columns(kind: str) -> list[str]:
+    """The columns of a table of events that a context needs."""
+    names = EVENT_SCHEMAS[kind].names
+    return [name for name in names if name in _PHASE_COLUMNS] if kind in _OF_PHASES else names
+
+
 def bounds_of(tables: Tables) -> tuple[int, int] | None:
     """The first and the last moment of any event; None without events."""
     found = [pc.min_max(table["t_ns"]).as_py() for table in tables.values() if len(table)]
@@ -173,7 +182,8 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         changes=sum(row["kind"] in ("change_started", "fault_started") for row in by_runner), groups=len(named.groups)
     )
     memberships = Memberships.of(started, named)
-    phases = tuple(phases_of(rows_of(tables, *_OF_PHASES), memberships))
+    of_phases = {kind: tables[kind].select(context_columns(kind)) for kind in _OF_PHASES if kind in tables}
+    phases = tuple(phases_of(rows_of(of_phases, *_OF_PHASES), memberships))
     changes, rounds, wanted = changes_of(by_runner), rounds_of(group, phases), rows_of(tables, "topic_wanted")
     _check_sizes(
         rounds=len(rounds) if run.design in INCREMENTAL else 0,  # others cost no pass over the deliveries

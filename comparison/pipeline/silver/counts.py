@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
 from comparison.pipeline.measured import EventCount, TracedOperations
-from comparison.pipeline.silver.arrays import integers
+from comparison.pipeline.silver.arrays import ENCODED_TEXT, integers
 from comparison.pipeline.silver.windows import WHOLE_RUN
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ _NOT_COUNTED = frozenset(
     {"run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op"}
 )
 _FURTHER = ("step", "path", "ok", "error", "outcome")
+#: What else rows are counted by: the window, and whether they are inside the whole run.
+_PLACES = ("window", "inside")
 #: The columns that are looked at.
 COLUMNS = ("role", "t_ns", "kind", *_NAMED_BY, *_FURTHER)
 #: An operation that servers count neither as a read nor as a write.
@@ -80,31 +82,26 @@ def counts_of(tables: Tables, windows: Sequence[Window]) -> list[EventCount]:
         place = np.searchsorted(froms, t_ns, side="right") - 1
         if len(changes):
             place = np.where((place >= 0) & (t_ns < untils[place]), place, -1)
-        for what, at, is_inside, n, first, last in _grouped(kind, table, place, t_ns < whole.until_ns):
+        for what, at, is_inside, n, first in _grouped(kind, table, place, t_ns < whole.until_ns):
             if is_inside:
-                found[WHOLE_RUN, what] += [n, first, last]
+                found[WHOLE_RUN, what] += [n, first]
             if at >= 0:
-                found[changes[at].number, what] += [n, first, last]
+                found[changes[at].number, what] += [n, first]
     return [_count(window, what, numbers) for (window, what), numbers in found.items()]
 
 
 def _grouped(
     kind: str, table: pa.Table, window: np.ndarray, inside: np.ndarray
-) -> Iterator[tuple[_What, int, bool, int, int, int]]:
+) -> Iterator[tuple[_What, int, bool, int, int]]:
     columns = {"role": table["role"], **_naming_columns(kind, table)}
-    keys = [name for name, column in columns.items() if column is not None]
-    counted = pa.table(
-        {
-            **{name: columns[name] for name in keys},
-            "window": window,
-            "inside": inside,
-            "t_ns": table["t_ns"],
-        }
-    )
-    totals = counted.group_by([*keys, "window", "inside"], use_threads=False).aggregate(
-        [("t_ns", "count"), ("t_ns", "min"), ("t_ns", "max")]
-    )
-    for row in totals.to_pylist():
+    # A column of codes may be in pieces with dictionaries of their own, which cannot be grouped.
+    known = {name: column.unify_dictionaries() for name, column in columns.items() if column is not None}
+    same = {name: column[0].as_py() for name, column in known.items() if _is_one_text(column)}
+    same |= {name: places[0].item() for name, places in zip(_PLACES, (window, inside), strict=True) if _is_one(places)}
+    known |= {name: pa.chunked_array([places]) for name, places in zip(_PLACES, (window, inside), strict=True)}
+    keys = [name for name in known if name not in same]
+    for found in _totals(pa.table({name: known[name] for name in keys} | {"t_ns": table["t_ns"]}), keys):
+        row = same | found
         what = _What(
             role=row["role"],
             kind=row.get("kind") or kind,
@@ -113,7 +110,30 @@ def _grouped(
             step=row.get("step") or "",
             area=area_of(row.get("path") or ""),
         )
-        yield what, row["window"], row["inside"], row["t_ns_count"], row["t_ns_min"], row["t_ns_max"]
+        yield what, row["window"], row["inside"], row["t_ns_count"], row["t_ns_min"]
+
+
+def _totals(counted: pa.Table, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """For each combination of keys how many rows there are, and the first time."""
+    if not keys:
+        return [{"t_ns_count": len(counted), "t_ns_min": pc.min(counted["t_ns"]).as_py()}]
+    totals = counted.group_by(keys, use_threads=False).aggregate([("t_ns", "count"), ("t_ns", "min")])
+    rows: list[dict[str, Any]] = totals.to_pylist()
+    return rows
+
+
+def _is_one_text(column: pa.ChunkedArray) -> bool:
+    """Whether all rows have the same text, which shows without looking at them."""
+    return bool(
+        column.type == ENCODED_TEXT
+        and column.num_chunks == 1
+        and not column.null_count
+        and len(column.chunk(0).dictionary) == 1
+    )
+
+
+def _is_one(places: np.ndarray) -> bool:
+    return bool((places == places[0]).all())
 
 
 def _naming_columns(kind: str, table: pa.Table) -> dict[str, pa.ChunkedArray | None]:
@@ -152,8 +172,8 @@ def area_of(path: str) -> str:
 
 
 def _count(window: int, what: _What, numbers: Sequence[int]) -> EventCount:
-    """`numbers` are n, first and last of each part."""
-    return EventCount(window=window, **what._asdict(), n=sum(numbers[::3]), first_ns=min(numbers[1::3]))
+    """`numbers` are n and the first time of each group of rows."""
+    return EventCount(window=window, **what._asdict(), n=sum(numbers[::2]), first_ns=min(numbers[1::2]))
 
 
 def added(parts: Iterable[Sequence[EventCount]]) -> list[EventCount]:

@@ -157,8 +157,11 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
         schema=STRETCH_SCHEMA,
     )
     records = integers(table["last"]) - integers(table["first"]) + 1
-    keys, meanings = keys_of(table)
-    stale = naming.stale(keys, meanings, t_ns, table["member"], context.tolerance_ns)
+    stale = order[_doubtful(of_stretch, rows, t_sorted, naming)]
+    if len(stale):
+        polls_of_it = table.select(["group", "topic", "partition", "member"]).take(stale)
+        keys, meanings = keys_of(polls_of_it)
+        stale = stale[naming.stale(keys, meanings, t_ns[stale], polls_of_it["member"], context.tolerance_ns)]
     return Delivered(
         stretches=stretches,
         in_rounds=_in_rounds(table, t_ns, context) if context.keeps else KEPT_SCHEMA.empty_table(),
@@ -166,6 +169,17 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
         bins=_binned(t_ns, records, context),
         steps=_steps(table, order, begins, (t_sorted, columns["first"], columns["last"]), context),
     )
+
+
+def _doubtful(
+    of_stretch: pa.Table, rows: NDArray[np.int64], t_ns: NDArray[np.int64], naming: Naming
+) -> NDArray[np.bool_]:
+    """Which polls are of a stretch that was not all its owner's; `rows` are the first ones of the stretches."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.bool_)
+    first_ns, last_ns = np.minimum.reduceat(t_ns, rows), np.maximum.reduceat(t_ns, rows)
+    doubtful = naming.is_doubtful(*keys_of(of_stretch), first_ns, last_ns, of_stretch["member"])
+    return np.repeat(doubtful, np.diff(rows, append=len(t_ns)))
 
 
 def _streams(polls: pa.Table, claims: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,10 +223,18 @@ def _steps(
     return pa.table([*where.columns, at[rows], first[rows], last[final] + 1], schema=STEP_SCHEMA)
 
 
-def owners_of(table: pa.Table) -> list[str]:
+def owners_of(table: pa.Table) -> pa.ChunkedArray:
     """The unit of ownership of each row, `process/member/stream`."""
-    places = zip(*(table[name].to_pylist() for name in ("process", "member", "stream")), strict=True)
-    return [f"{process}/{member or ''}/{stream or 0}" for process, member, stream in places]
+    processes, process_names = codes(table["process"])
+    members, member_names = codes(table["member"])
+    streams = integers(table["stream"])
+    distinct, numbers = ranked(together(processes, members, from_zero(streams)))
+    row_of = np.empty(len(distinct), dtype=np.int64)
+    row_of[numbers] = np.arange(len(numbers))
+    texts = [
+        f"{process_names[processes[row]]}/{member_names[members[row]] or ''}/{streams[row]}" for row in row_of.tolist()
+    ]
+    return pa.chunked_array([pa.array(texts, pa.string()).take(pa.array(numbers))])
 
 
 def _binned(t_ns: NDArray[np.int64], records: NDArray[np.int64], context: Context) -> dict[int | None, int]:
@@ -242,7 +264,7 @@ def _in_rounds(table: pa.Table, t_ns: NDArray[np.int64], context: Context) -> pa
                 {
                     "round": pa.repeat(pa.scalar(number, pa.int64()), len(distinct)),
                     **{name: distinct[name] for name in names[:3]},
-                    "owner": pa.array(owners_of(distinct), pa.string()),
+                    "owner": owners_of(distinct),
                 },
                 schema=KEPT_SCHEMA,
             )

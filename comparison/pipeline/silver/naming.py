@@ -105,6 +105,7 @@ class Naming:
         self._consumers = self._names.numbers([_THREAD.sub("", name) for name in self._owner_names])
         self._threads = self._names.numbers(self._owner_names)
         self._nobody = np.array([name == "" for name in self._owner_names], dtype=np.bool_)
+        self._named_by_key: dict[Key, list[NDArray[np.int64]]] = {}
         edges = [*np.flatnonzero(starts(keys[order])).tolist(), len(order)]
         self._slices: Mapping[Key, slice] = {
             meanings[keys[order[low]]]: slice(low, high) for low, high in pairwise(edges)
@@ -136,17 +137,51 @@ class Naming:
             at = np.searchsorted(moves, t_ns[rows], side="right") - 1
             suspected = (at != NOWHERE) & ~self._nobody[owners[at]] & ~self._is(owners[at], members[rows])
             rows = rows[suspected]
+            if not len(rows):
+                continue
             first = np.searchsorted(moves, t_ns[rows] - tolerance_ns, side="right") - 1
             last = np.searchsorted(moves, t_ns[rows] + tolerance_ns, side="right") - 1
             near = np.zeros(len(rows), dtype=np.bool_)
-            for names in (self._threads, self._consumers):
+            for named in self._named(meanings[keys[order[low]]]):
                 # The last time that the member was named, by `last`: (member, place) among (name, place) in order.
-                named = np.append(NOWHERE, np.sort(names[owners] * len(moves) + np.arange(len(moves))))
                 at = members[rows] * len(moves)
                 found = named[np.searchsorted(named, at + last, side="right") - 1]
                 near |= (last != NOWHERE) & (found >= at + np.maximum(first, 0))
             stale[rows] = ~near
         return stale
+
+    def _named(self, key: Key) -> list[NDArray[np.int64]]:
+        """A partition's owners as (name, place), in order: by their threads, and by their consumers."""
+        if key not in self._named_by_key:
+            owners = self._owners[self._slices[key]]
+            places = np.arange(len(owners))
+            self._named_by_key[key] = [
+                np.append(NOWHERE, np.sort(names[owners] * len(owners) + places))
+                for names in (self._threads, self._consumers)
+            ]
+        return self._named_by_key[key]
+
+    def is_doubtful(
+        self,
+        keys: NDArray[np.int64],
+        meanings: Sequence[Key],
+        from_ns: NDArray[np.int64],
+        until_ns: NDArray[np.int64],
+        by: pa.ChunkedArray,
+    ) -> NDArray[np.bool_]:
+        """Which stretches of deliveries are not all by the owner, so that some of them may be stale."""
+        members = self._names.column(by)
+        doubtful = np.zeros(len(keys), dtype=np.bool_)
+        for key, meaning in enumerate(meanings):
+            if (place := self._slices.get(meaning)) is None:
+                continue
+            rows = np.flatnonzero(keys == key)
+            moves, owners = self._t_ns[place], self._owners[place]
+            first = np.searchsorted(moves, from_ns[rows], side="right") - 1
+            last = np.searchsorted(moves, until_ns[rows], side="right") - 1
+            is_owner = (first == NOWHERE) | self._nobody[owners[first]] | self._is(owners[first], members[rows])
+            doubtful[rows] = (first != last) | ~is_owner
+        return doubtful
 
     def _is(self, owners: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.bool_]:
         same: NDArray[np.bool_] = (self._threads[owners] == members) | (self._consumers[owners] == members)

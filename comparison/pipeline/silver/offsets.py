@@ -45,7 +45,7 @@ def offset_rows(tables: Tables, context: Context) -> pa.Table:
             columns["offset"] = table["committed"]
         if kind == STARTED:
             columns["group"] = context.memberships.column(table)
-            columns["by"] = pa.array(owners_of(table), pa.string())
+            columns["by"] = owners_of(table)
         missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}
         found.append(pa.table(columns | missing).select(OFFSET_SCHEMA.names).cast(OFFSET_SCHEMA))
     return pa.concat_tables(found)

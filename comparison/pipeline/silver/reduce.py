@@ -52,8 +52,8 @@ _NEEDED: Mapping[str, Sequence[str]] = {
 }
 
 
-#: Large tables whose texts need not be unpacked.
-ENCODED_KINDS = frozenset({"records_delivered", "records_acked"})
+#: Tables whose texts need not be unpacked: the large ones, and those that are only counted.
+ENCODED_KINDS = frozenset(EVENT_SCHEMAS) - {"zk_op", bystanders.KIND, WRITTEN, REFUSED, STARTED, FINAL}
 
 
 def needed_columns(kind: str) -> list[str]:

@@ -22,6 +22,7 @@ from comparison.pipeline.silver.arrays import (
     in_order,
     integers,
     latest,
+    lowest_over,
     numbers,
     previous,
     ranked,
@@ -196,3 +197,15 @@ def test_totals_do_not_wrap(rows: list[tuple[int, int]]) -> None:
     values, times = columns(rows, 2)
     assert total(values) == sum(value for value, _ in rows)
     assert total(values, times) == sum(value * often for value, often in rows)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 31), st.integers(-2, 9)), max_size=12))
+def test_lowest_value_over_a_place_is_that_of_the_ranges_over_it(rows: list[tuple[int, int, int]]) -> None:
+    size, otherwise = 32, 7
+    lows, lengths, values = columns(rows, 3)
+    highs = np.minimum(lows + lengths, size)
+    expected = [
+        min([otherwise, *(value for low, high, value in zip(lows, highs, values, strict=True) if low <= place < high)])
+        for place in range(size)
+    ]
+    assert lowest_over(lows, highs, values, size, otherwise).tolist() == expected

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pyarrow as pa
+
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.silver import counts
+from comparison.pipeline.silver.arrays import ENCODED_TEXT
+from comparison.pipeline.silver.context import Window
 from comparison.pipeline.silver.rounds import phases_of
+from comparison.pipeline.silver.windows import WHOLE_RUN
 from tests.support.traces import MS, e, staged, tables, traced_run
 
 A = {"member": "a", "stream": 0}
@@ -169,3 +176,23 @@ def test_records_of_the_group_are_binned_from_the_start_of_the_measured_span() -
     }
     found, _ = measure(traced_run(), tables(cases["run"]))
     assert {each.bin: each.records for each in found.delivered} == {0: 3, 2: 4, None: 15}
+
+
+def test_counts_are_the_same_where_texts_are_numbers_in_dictionaries_of_several_pieces() -> None:
+    answered = [
+        e(at_ms, "m1", "request_answered", api=api, version=4, correlation=1, broker=1, error="")
+        for at_ms, api in ((1, "Fetch"), (2, "Fetch"), (3, "Heartbeat"), (4, "Fetch"))
+    ]
+    whole = tables(answered)
+    windows = [Window(WHOLE_RUN, 0, 10 * MS), Window(0, 2 * MS, 4 * MS)]
+    table = whole["request_answered"]
+    types = [ENCODED_TEXT if field.type == pa.string() else field.type for field in table.schema]
+    schema = pa.schema(list(zip(table.column_names, types, strict=True)))
+    for cuts in ([0, 4], [0, 2, 4], [0, 3, 4]):
+        pieces = [table.slice(low, high - low).cast(schema) for low, high in pairwise(cuts)]
+        encoded = {"request_answered": pa.concat_tables(pieces)}
+        assert sorted(counts.counts_of(encoded, windows), key=repr) == sorted(
+            counts.counts_of(whole, windows), key=repr
+        )
+    (only,) = counts.counts_of({"request_answered": pieces[0].slice(0, 2)}, windows[:1])
+    assert (only.name, only.role, only.n, only.first_ns) == ("Fetch", "member", 2, 1 * MS)
