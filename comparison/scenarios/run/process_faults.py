@@ -52,7 +52,7 @@ class _OfProcess(Performer):
     async def begin_again(self) -> None:
         """Start what was killed or stopped."""
         if self._kind is TargetKind.SERVER:
-            await asyncio.to_thread(self.server.restart, timeout_s=_START_S)
+            await self.testbed.zookeeper.restart(self.server, _START_S)
         elif self._kind is TargetKind.BROKER:
             await self.testbed.start_again(self.broker)
         else:

@@ -3,11 +3,18 @@
 Each server has its own ports for reaching the others. When a server connects to one with a larger id for an election,
 that one connects back to the *real* address, past any proxy. So those connections are refused (the port is bound but
 not listened on), and the server with the larger id connects by its own ports.
+
+That is enough when all servers start. One that is started again has no way to tell the larger ids that it is back, so
+it is introduced to them: they get the message that it would begin an election connection with, with the port of their
+own link to it as its address, and connect to it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
+import struct
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
@@ -17,6 +24,10 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 SERVERS = (1, 2, 3)
+#: QuorumCnxManager.InitialMessage of 3.9: version, the sender's id, the length of its election addresses.
+_INITIAL_MESSAGE = struct.Struct("!qqi")
+_PROTOCOL_VERSION = -65536
+_AGAIN_S, _CONNECT_S = 1.0, 2.0
 
 
 class QuorumProxies:
@@ -28,6 +39,7 @@ class QuorumProxies:
         self._election = {(i, j): TcpProxy(f"election {i}->{j}", tracer) for i, j in pairs if i > j}
         self._refused: dict[tuple[int, int], socket.socket] = {}
         self._host = LOOPBACK
+        self._real: dict[int, QuorumPorts] = {}
 
     async def start(self, host: str = LOOPBACK) -> None:
         """Listen on `host`, the address of this machine that the servers can reach."""
@@ -43,6 +55,7 @@ class QuorumProxies:
 
     def ports(self, i: int, j: int, real: QuorumPorts) -> QuorumPorts:
         """`kernel.zookeeper.servers.QuorumLinks`: the ports by which server i reaches server j."""
+        self._real[j] = real
         quorum = self._quorum[i, j]
         quorum.upstream_host, quorum.upstream_port = real.host, real.quorum
         if i < j:
@@ -50,6 +63,25 @@ class QuorumProxies:
         election = self._election[i, j]
         election.upstream_host, election.upstream_port = real.host, real.election
         return QuorumPorts(quorum.port, election.port, self._host)
+
+    async def introduce(self, server: int) -> None:
+        """Tell the servers with larger ids that this one is back, again and again, until this is cancelled."""
+        while True:
+            for (other, this), proxy in self._election.items():
+                if this == server:
+                    with contextlib.suppress(OSError, TimeoutError):  # it may be down itself
+                        await self._tell(self._real[other], server, f"{self._host}:{proxy.port}".encode())
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _tell(self, other: QuorumPorts, server: int, address: bytes) -> None:
+        async with asyncio.timeout(_CONNECT_S):
+            reader, writer = await asyncio.open_connection(other.host, other.election)
+            try:
+                writer.write(_INITIAL_MESSAGE.pack(_PROTOCOL_VERSION, server, len(address)) + address)
+                await writer.drain()
+                await reader.read()  # it closes the connection, to make its own
+            finally:
+                writer.close()
 
     def cut(self, server: int) -> None:
         """Cut `server` off from the others."""

@@ -223,6 +223,16 @@ class ZooKeeperBed:
             raise UserError(f"there is no ZooKeeper server {number} to inject a fault into")
         return found
 
+    async def restart(self, server: Server, timeout_s: float) -> None:
+        """Start a server again, and wait until it serves. Raises `EnvironmentFault`."""
+        introducing = None if self._proxies is None else asyncio.create_task(self._proxies.introduce(server.number))
+        try:
+            await asyncio.to_thread(server.restart, timeout_s=timeout_s)
+        finally:
+            if introducing is not None:
+                introducing.cancel()
+                await asyncio.gather(introducing, return_exceptions=True)
+
     def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:
         """The links between a server and the others, and whether the server made the connection."""
         return [] if self._proxies is None else self._proxies.of(server)
