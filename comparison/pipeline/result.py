@@ -119,6 +119,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     two_delivering_partition_s: float
     moved: int | None  #: each time counted
     moved_minimum: int | None
+    #: Partitions of the member that owns most afterwards, less those of the one that owns fewest; idle ones own none.
+    balance: int | None = None
+    #: Partitions that are owned afterwards by a member that has not subscribed to their topic.
+    unsubscribed: int | None = None
     stopped: int  #: each time counted
     stopped_kept: int  #: of these, given back to the same member
     kept: int | None  #: over all rounds: partitions that kept their owner; None: not examined

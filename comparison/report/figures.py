@@ -29,6 +29,11 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("stopped_kept", "  and given back"),
     ("moved", "partitions moved"),
     ("moved_minimum", "  minimum"),
+    ("balance", "most partitions less fewest"),
+    ("lag_before", "lag when members were added"),
+    ("lag_record_s", "  from then on, record-s"),
+    ("dip_records", "records fewer, at most"),
+    ("break_even_s", "  made up for after, s"),
     ("rounds", "rebalances of the group"),
     ("rebalances", "rebalances of members"),
     ("attempts", "  attempts"),
@@ -67,7 +72,7 @@ _ALWAYS = frozenset(
     {"converge_ms", "unowned_partition_s", "two_delivering_partition_s", "delivered", "duplicates", "lost"}
 )
 #: Figures that depend only on the changes made, not on their timing or the length of the run.
-_DECIDED = frozenset({"rounds", "stopped", "stopped_kept", "moved", "moved_minimum", "group_requests"})
+_DECIDED = frozenset({"rounds", "stopped", "stopped_kept", "moved", "moved_minimum", "balance", "group_requests"})
 #: Figures that depend on the phase of the timers, on races and on the machine: one run shows one draw of them.
 _DRAWN = frozenset(
     {
@@ -78,6 +83,9 @@ _DRAWN = frozenset(
         "two_delivering_partition_s",
         "rebalances",
         "attempts",
+        "lag_record_s",
+        "dip_records",
+        "break_even_s",
         "duplicates",
         *_OF_BYSTANDERS,
     }

@@ -15,7 +15,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from comparison.report import restarts
+from comparison.report import restarts, strategies
 from comparison.report.figures import (
     EXPECTED,
     KINDS,
@@ -70,6 +70,8 @@ def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) ->
         parts += _restarts(shown)
     elif any(True for _ in by_change(runs)):
         parts.append(_changes(runs))
+    if tried := strategies.outcomes(runs):
+        parts += _sums(strategies.TITLE, "strategy", strategies.HEADINGS, [(o.strategy, o.cells()) for o in tried])
     if scenario["scenario"] == SLOW:
         parts += _stalls(runs)
     parts += [_figures(runs), *(part for run in runs for part in _reasons(run))]
@@ -109,16 +111,24 @@ def _lines(median: str, spread: str) -> str:
 
 
 def _restarts(shown: Sequence[restarts.Cost]) -> Iterator[RenderableType]:
-    yield Text(f"\n{restarts.title(shown)} (unowned: partition-s)")
-    table = _table()
-    table.add_column("design", no_wrap=True)
-    for heading, _ in restarts.HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for cost in shown:
-        table.add_row(cost.design, *cost.cells())
-    yield table
+    title = f"{restarts.title(shown)} (unowned: partition-s)"
+    yield from _sums(title, "design", restarts.HEADINGS, [(cost.design, cost.cells()) for cost in shown])
     for remark in restarts.remarks(shown):
         yield Padding(Text(remark), (0, 0, 0, 2))
+
+
+def _sums(
+    title: str, first: str, headings: Sequence[tuple[str, str]], rows: Sequence[tuple[str, list[str]]]
+) -> Iterator[RenderableType]:
+    """What several changes cost together, one row a design or strategy."""
+    yield Text(f"\n{title}")
+    table = _table()
+    table.add_column(first, no_wrap=True)
+    for heading, _ in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, cells in rows:
+        table.add_row(name, *cells)
+    yield table
 
 
 def _changes(runs: Sequence[Mapping[str, Any]]) -> Table:

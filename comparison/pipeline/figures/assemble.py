@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.bystanders import bystander_metrics, bystanders_of
+from comparison.pipeline.figures.catching_up import scale_out_metrics
 from comparison.pipeline.figures.coordinators import terms
 from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_of
 from comparison.pipeline.figures.server_counters import compare_counters
@@ -119,8 +120,10 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
         "moved": sum(pair[0] or 0 for pair in moved) if all_known else None,
         "moved_minimum": sum(pair[1] or 0 for pair in moved) if minimum_known else None,
+        "balance": max((change.balance for change in changes if change.balance is not None), default=None),
         "stopped": sum(change.stopped for change in changes) if changes else None,
         "stopped_kept": sum(change.stopped_kept for change in changes) if changes else None,
+        **scale_out_metrics(measured),
         **_delivery_metrics(measured),
         **_commit_metrics(measured, whole),
         **bystander_metrics(measured),

@@ -23,6 +23,8 @@ EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOW
 
 #: The share of a cut, less the takeover, in which two members must be seen delivering.
 TWO_DELIVERING_SHARE_MIN = 0.5
+#: Scenarios in which a member's process is killed.
+CRASHES = ("crash", "crash-and-return", "crash-and-return-late")
 #: The originals made 3 to 6 stale writes in a cut, one or two per partition of the member that was cut off.
 STALE_WRITES_IN_A_CUT_MIN = 2
 #: Two members join, one of them at a server that lags.
@@ -47,7 +49,8 @@ def no_record_lost(run: Run) -> CheckResult:
     delivered = run.metrics["delivered"]
     if lost == 0:
         return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats"
-    in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.judged_as) == ("zookeeper", "crash") else 0
+    crashed = run.design == "zookeeper" and run.judged_as in CRASHES
+    in_hand = int(run.parameters.get("streams", 1)) if crashed else 0
     if lost <= in_hand:
         return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
     if not run.drained:

@@ -58,7 +58,7 @@ def never_owned_by_two(run: Run) -> CheckResult:
 
 def delay_honoured(run: Run) -> CheckResult:
     """A lost member's partitions stay unowned for the delay; not if the leader was lost, which knew of the delay."""
-    delay_s = _timer_s(run, "delay_ms")
+    delay_s = timer_s(run, "delay_ms")
     change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
     if change is None or delay_s is None:
         return UNKNOWN, "the trace does not show a member leaving, or the configured delay"
@@ -68,12 +68,12 @@ def delay_honoured(run: Run) -> CheckResult:
     summary = f"unowned for up to {longest_s:.1f} s, the delay is {delay_s:g} s; no other partition stopped"
     if rounds < 2:
         return UNKNOWN, f"one rebalance only, as when the leader or a member without partitions leaves; {summary}"
-    latest_s = (_timer_s(run, "session_ms") or 0.0) + delay_s + DELAY_LATE_S
+    latest_s = (timer_s(run, "session_ms") or 0.0) + delay_s + DELAY_LATE_S
     within = delay_s * (1 - DELAY_EARLY_SHARE) <= longest_s <= latest_s
     return (EXPECTED if within else NOT_EXPECTED), summary
 
 
-def _timer_s(run: Run, name: str) -> float | None:
+def timer_s(run: Run, name: str) -> float | None:
     timers = run.parameters.get("timers", {})
     value = timers.get(name) if isinstance(timers, dict) else None
     return float(value) / 1000 if value else None
@@ -129,7 +129,7 @@ def _after_sessions(run: Run, away_s: float) -> str:
     A member's timer started at its last answered heartbeat, up to an interval before the kill. Members without
     heartbeats (server) have their sessions with ZooKeeper.
     """
-    session_s, heartbeat_s = _timer_s(run, "session_ms"), _timer_s(run, "heartbeat_ms")
+    session_s, heartbeat_s = timer_s(run, "session_ms"), timer_s(run, "heartbeat_ms")
     if session_s is None or heartbeat_s is None or away_s < session_s - heartbeat_s:
         return ""
     return f"after {away_s:.1f} s, and members with sessions of {session_s:g} s may have given up before"

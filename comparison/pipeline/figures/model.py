@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 JOIN, LEAVE, CRASH = "join", "leave", "crash"
 MODELLED = (JOIN, LEAVE, CRASH)
-#: A member leaves and returns a little later.
-RESTART = "restart"
+#: A member leaves and returns a little later; a member is killed and returns.
+RESTART, RETURN = "restart", "crash-and-return"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comparison.pipeline.figures import model
+from comparison.pipeline.figures import model, shares
 from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
@@ -26,7 +26,7 @@ RECORDS_A_ROUND_MIN = 4
 
 
 #: Scenarios in which more happens than the change itself, so that no counts are predicted.
-NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change")
+NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change", "mixed-subscriptions")
 
 
 class RunKind(NamedTuple):
@@ -73,6 +73,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         two_delivering_partition_s=_s(delivering.doubled) if delivering is not None else 0.0,
         moved=moved if owners else None,
         moved_minimum=_moved_minimum(measured, window, owners),
+        balance=shares.balance(measured, window, run.parameters),
+        unsubscribed=shares.unsubscribed(measured, window, run.parameters),
         stopped=stopped,
         stopped_kept=turnover.stopped_kept if turnover is not None else 0,
         kept=kept,
@@ -95,8 +97,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
 def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[PartitionOwners] | None) -> int | None:
     if not owners or len(measured.groups) > 1:
         return None  # of several groups, nobody knows which one was changed
-    if window.change == model.RESTART:
-        return 0  # a restarted member could keep its partitions
+    if window.change in (model.RESTART, model.RETURN):
+        return 0  # a member that comes back could keep its partitions
     names = _names(measured, owners)
 
     def process(owner: str | None) -> str | None:

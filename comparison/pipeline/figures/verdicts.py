@@ -29,8 +29,20 @@ import msgspec
 
 from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
+from comparison.pipeline.figures import membership_checks as m
 from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
-from kernel.designs import ALL_AT_ONCE, COORDINATED, DELAYED, DESIGN_NAMES, INCREMENTAL, ZOOKEEPER
+from kernel.designs import (
+    ALL_AT_ONCE,
+    COOPERATIVE,
+    COORDINATED,
+    DELAYED,
+    DESIGN_NAMES,
+    EAGER,
+    INCREMENTAL,
+    SERVER,
+    STATIC,
+    ZOOKEEPER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,17 +53,54 @@ CUTS = ("split-brain", *ENSEMBLE)
 #: A member is frozen beyond its session.
 PAUSES = ("pause", "zombie-commit")
 STALE = ("stale-view",)
-COUNTED = ("herd", "join", "leave", "crash")
+COUNTED = ("herd", "join", "leave", "crash", "idle-members")
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
 SLOW = ("slow-member",)
 FAILOVER = ("coordinator-failover",)
 ROLLING = ("rolling-restart",)
+BACK, BACK_LATE = ("crash-and-return",), ("crash-and-return-late",)
+DUPLICATE = ("duplicate-instance-id",)
+UNSUBSCRIBING = ("unsubscribe",)
+#: Designs in which unsubscribing means leaving at once.
+LEAVING = (SERVER, EAGER, COOPERATIVE)
+STRATEGIES = ("strategies",)
+LAGGING = ("scale-out-under-lag",)
+#: Designs in which a process that comes back is somebody else.
+NAMELESS = (ZOOKEEPER, SERVER, EAGER, COOPERATIVE)
+IDLE = ("idle-members",)
+MIXED = ("mixed-subscriptions",)
+#: Designs in which any change of the members stops all partitions.
+STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
 #: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.
-PLANNED = (*ROLLING, *STALE, "scale-out", "partition-increase", "subscription-change", "protocol-migration")
+PLANNED = (
+    *ROLLING,
+    *STALE,
+    "scale-out",
+    "partition-increase",
+    "subscription-change",
+    "protocol-migration",
+    *UNSUBSCRIBING,
+    *STRATEGIES,
+    *LAGGING,
+    *IDLE,
+    *MIXED,
+)
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
-KEEPING = ("herd", "join", "leave", "crash", "scale-out", "partition-increase", *ROLLING)
+KEEPING = (
+    "herd",
+    "join",
+    "leave",
+    "crash",
+    "scale-out",
+    "partition-increase",
+    *ROLLING,
+    *IDLE,
+    *MIXED,
+    *LAGGING,
+    *UNSUBSCRIBING,
+)
 
 
 def _always(_: Mapping[str, str]) -> bool:
@@ -137,6 +186,22 @@ CHECKS: tuple[Check, ...] = (
     Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),
     Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
     Check("delivers while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
+    Check("back without a rebalance", Kind.PROMISE, (STATIC,), BACK, SEEN, m.back_without_a_rebalance),
+    Check("spared by the delay", Kind.PROMISE, (DELAYED,), BACK, SEEN, m.spared_by_the_delay),
+    Check("early return does not help", Kind.HISTORY, NAMELESS, BACK, MISSED, m.early_return_does_not_help),
+    Check("waits for the dead member", Kind.HISTORY, (EAGER, COOPERATIVE), BACK, MISSED, m.waits_for_the_dead),
+    Check("its place is gone", Kind.HISTORY, (STATIC,), BACK_LATE, MISSED, m.its_place_is_gone),
+    Check("given away after the delay", Kind.HISTORY, (DELAYED,), BACK_LATE, MISSED, m.given_away_after_the_delay),
+    Check("older one is fenced", Kind.PROMISE, (STATIC,), DUPLICATE, MISSED, m.older_is_fenced),
+    Check("taken over at once", Kind.PROMISE, LEAVING, UNSUBSCRIBING, SEEN, m.taken_over_at_once),
+    Check("missed although healthy", Kind.HISTORY, (STATIC,), UNSUBSCRIBING, MISSED, m.missed_although_healthy),
+    Check("balance by strategy", Kind.MODEL, (EAGER,), STRATEGIES, MISSED, m.balance_by_strategy),
+    Check("sticky moves the fewest", Kind.PROMISE, (EAGER,), STRATEGIES, SEEN, m.sticky_moves_the_fewest),
+    Check("catches up", Kind.PROMISE, ALL, LAGGING, MISSED, m.catches_up),
+    Check("no member owns two", Kind.PROMISE, ALL, IDLE, SEEN, m.one_partition_each),
+    Check("idle member stops the others", Kind.HISTORY, STOPPING, IDLE, MISSED, m.idle_member_stops_all),
+    Check("idle member stops nobody", Kind.PROMISE, INCREMENTAL, IDLE, SEEN, m.idle_member_stops_nobody),
+    Check("only subscribers own", Kind.PROMISE, ALL, MIXED, SEEN, m.only_subscribers_own),
     Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
     Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),
     Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),

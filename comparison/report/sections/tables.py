@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.metrics import METRICS
-from comparison.report import restarts
+from comparison.report import restarts, strategies
 from comparison.report.figures import (
     CHANGE_COLUMNS,
     EXPECTED,
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from comparison.report.figures import Run
 
 
-class RestartCosts(NamedTuple):
-    """What a rolling restart cost, design by design."""
+class SumTable(NamedTuple):
+    """What several changes cost together: those of a design, or of an assignment strategy."""
 
     title: str
+    first: str  #: the heading of the rows' names
     headings: list[str]
-    costs: Sequence[restarts.Cost]
-    remarks: list[str]
+    rows: Sequence[tuple[str, list[str]]]
 
 
 class Count(NamedTuple):
@@ -81,7 +81,7 @@ class Tables(NamedTuple):
     """All tables of one scenario."""
 
     designs: Sequence[str]
-    restarts: RestartCosts | None
+    sums: SumTable | None
     changes: Sequence[ChangeRow]
     figures: Sequence[FigureRow]
     runs: Sequence[RunReasons]
@@ -91,20 +91,23 @@ def tables(runs: Sequence[Run]) -> Tables:
     """The tables of one scenario's runs, one a design."""
     return Tables(
         designs=[run["design"] for run in runs],
-        restarts=_restarts(runs),
+        sums=_sums(runs),
         changes=[row for change, rows in by_change(runs) for row in _changes(change, rows)],
         figures=list(_figures(runs)),
         runs=[_reasons(run) for run in runs],
     )
 
 
-def _restarts(runs: Sequence[Run]) -> RestartCosts | None:
-    costs = restarts.costs(runs)
-    if not costs:
+def _sums(runs: Sequence[Run]) -> SumTable | None:
+    if costs := restarts.costs(runs):
+        title, first, found = restarts.title(costs), "design", [(cost.design, cost.cells()) for cost in costs]
+        headings = restarts.HEADINGS
+    elif outcomes := strategies.outcomes(runs):
+        title, first, found = strategies.TITLE, "strategy", [(each.strategy, each.cells()) for each in outcomes]
+        headings = strategies.HEADINGS
+    else:
         return None
-    title = restarts.title(costs)
-    headings = [long for _, long in restarts.HEADINGS]
-    return RestartCosts(title[0].upper() + title[1:], headings, costs, restarts.remarks(costs))
+    return SumTable(title[0].upper() + title[1:], first, [long for _, long in headings], found)
 
 
 def _changes(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[ChangeRow]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.admitted import admitted
 from comparison.scenarios.plan.catalogue_changes import CHANGES
+from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_splits import SPLITS
 from comparison.scenarios.plan.fields import unknown
 from comparison.scenarios.plan.parameters import Parameters
@@ -168,7 +169,7 @@ FAULTS = (
 
 #: In the order in which a comparison shows them.
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
-    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS)}
+    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS, *MEMBERSHIP)}
 )
 
 #: Other names. Members' views differ in three scenarios: stale-view, double-owner and zombie-commit.

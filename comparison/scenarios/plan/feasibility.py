@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.faults import FAULTS, check, share_a_link
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
-from comparison.scenarios.plan.vocabulary import Heal, Inject, heals
+from comparison.scenarios.plan.vocabulary import DuplicateInstance, Heal, Inject, heals
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
@@ -171,6 +171,13 @@ def _faults(case: Case) -> Iterator[str]:
             present = [each for each in present if each not in healed]
 
 
+def _names_of_their_own(case: Case) -> Iterator[str]:
+    if not DESIGNS[case.design].static_membership and any(
+        isinstance(step, DuplicateInstance) for step in case.scenario.steps
+    ):
+        yield "its members have no group.instance.id, so none can be duplicated: choose static"
+
+
 def _nothing_to_heal(step: Heal) -> str:
     where = f" on {step.target}" if step.target else ""
     return f"nothing to heal: {f'{step.fault} is not' if step.fault else 'no fault is'} in effect{where}"
@@ -186,4 +193,5 @@ RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _group_size,
     _automatic_commits,
     _faults,
+    _names_of_their_own,
 )

@@ -12,9 +12,11 @@ from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutAuthority,
     CutEnsemble,
+    DuplicateInstance,
     Form,
     FreezeOwner,
     Inject,
+    JoinAndLeave,
     JoinBehind,
     JoinOne,
     KillCoordinator,
@@ -23,6 +25,7 @@ from comparison.scenarios.plan.vocabulary import (
     Played,
     Resubscribe,
     SlowOwner,
+    StartAnew,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +76,10 @@ class _Sizes:
         elif isinstance(step, AddPartitions):
             self.partitions += step.more
         self.places += max(0, self.present - before)
+        if isinstance(step, JoinAndLeave | DuplicateInstance):
+            self.places += 1
+        elif isinstance(step, StartAnew):
+            self.places += self.present
 
     @property
     def places_max(self) -> int:

@@ -172,6 +172,56 @@ class KillAtPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class CrashAndReturn:
+    """Kill an owner (SIGKILL); the process that takes its place comes back while the group still waits for the owner.
+
+    Without `over_ms` it is away for half the session timeout; in delayed, which waits longer, for the session timeout
+    and a third of the delay. With `over_ms` it is away for the session timeout, the delay and `over_ms` more: the group
+    has gone on without it.
+    """
+
+    over_ms: int | None = None
+
+    def away_ms(self, session_ms: int, delay_ms: int) -> int:
+        """How long the process is away."""
+        if self.over_ms is not None:
+            return session_ms + delay_ms + self.over_ms
+        return session_ms + delay_ms // 3 if delay_ms else session_ms // 2
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateInstance:
+    """Start one more process with the group.instance.id of an owner, which goes on running.
+
+    The step ends when the owner's application has been told that it was replaced, and has closed its consumer.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class StartAnew:
+    """Shut all members down, and start as many new ones with other settings; so are those that join later."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAndLeave:
+    """Let one more member join, and then the one leave that has been there longest.
+
+    `label` begins the names of both measurements.
+    """
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlowApplication:
+    """From now on every application, also of members that join later, spends `per_record_ms` on each record."""
+
+    per_record_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inject:
     """Inject a fault of `comparison.scenarios.plan.faults` into a target. It lasts until its `Heal`, or to the end."""
 
@@ -240,6 +290,11 @@ Step = (
     | AddPartitions
     | Resubscribe
     | KillAtPoint
+    | CrashAndReturn
+    | DuplicateInstance
+    | StartAnew
+    | JoinAndLeave
+    | SlowApplication
     | Inject
     | Hold
     | Heal

@@ -20,7 +20,15 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.plan.vocabulary import CutAuthority, FreezeOwner, KillOwner, LeaveOne, RestartEach, SlowOwner
+from comparison.scenarios.plan.vocabulary import (
+    CrashAndReturn,
+    CutAuthority,
+    FreezeOwner,
+    KillOwner,
+    LeaveOne,
+    RestartEach,
+    SlowOwner,
+)
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, perform
 from kernel.errors import UserError
@@ -153,7 +161,8 @@ class _Longer:
 
 def losses_in(scenario: Scenario, parameters: Parameters) -> int:
     """How many times a run loses a member, for a while or for good."""
-    lost = sum(isinstance(step, LeaveOne | KillOwner | FreezeOwner | CutAuthority) for step in scenario.steps)
+    losing = LeaveOne | KillOwner | FreezeOwner | CutAuthority | CrashAndReturn
+    lost = sum(isinstance(step, losing) for step in scenario.steps)
     return lost + sum(parameters.members for step in scenario.steps if isinstance(step, RestartEach))
 
 

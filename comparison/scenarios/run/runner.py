@@ -17,7 +17,17 @@ from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwri
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.plugins import loaded
-from comparison.scenarios.plan.vocabulary import Form, Inject, JoinBehind, JoinOne, KillAtPoint, RestartEach, SlowOwner
+from comparison.scenarios.plan.vocabulary import (
+    CrashAndReturn,
+    Form,
+    Inject,
+    JoinBehind,
+    JoinOne,
+    KillAtPoint,
+    RestartEach,
+    Resubscribe,
+    SlowOwner,
+)
 from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
@@ -316,8 +326,16 @@ def _detail(request: RunRequest) -> dict[str, object]:
 def _named(request: RunRequest) -> dict[str, object]:
     """Timers and strategy under names that do not depend on the design."""
     made = request.configuration
-    away = [step.away_ms for step in request.scenario.steps if isinstance(step, RestartEach)]
+    steps = request.scenario.steps
+    away = [step.away_ms for step in steps if isinstance(step, RestartEach)]
+    away += [step.away_ms(made.session_ms, made.delay_ms) for step in steps if isinstance(step, CrashAndReturn)]
     strategy = made.member.get("partition.assignment.strategy")
+    topics = request.parameters.topic_names
+    subscriptions = {
+        f"m{place}": [topics[number] for number in numbers]
+        for place, numbers in request.scenario.first_topics.items()
+        if not any(isinstance(step, Resubscribe) for step in steps)
+    }
     return {
         "timers": {
             "session_ms": made.session_ms,
@@ -327,4 +345,5 @@ def _named(request: RunRequest) -> dict[str, object]:
         },
         **({"away_ms": away[0]} if away else {}),
         **({"strategy": strategy} if strategy else {}),
+        **({"subscriptions": subscriptions} if subscriptions else {}),
     }

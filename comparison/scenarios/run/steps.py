@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CrashAndReturn,
     CutAuthority,
     CutEnsemble,
+    DuplicateInstance,
     Form,
     FreezeOwner,
     Heal,
     Hold,
     Inject,
+    JoinAndLeave,
     JoinBehind,
     JoinOne,
     KillAtPoint,
@@ -25,7 +28,9 @@ from comparison.scenarios.plan.vocabulary import (
     RestartEach,
     Resubscribe,
     Settle,
+    SlowApplication,
     SlowOwner,
+    StartAnew,
     Steady,
     Undisturbed,
 )
@@ -34,6 +39,7 @@ from comparison.scenarios.run.fault_steps import Faults
 from comparison.scenarios.run.group_steps import GroupSteps
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.kill_steps import KillSteps
+from comparison.scenarios.run.membership_steps import MembershipSteps
 from comparison.scenarios.run.own_code import own_code
 from comparison.scenarios.run.restart_steps import Restarts
 
@@ -57,6 +63,7 @@ def performers(
 ) -> Mapping[type[Step], Callable[[Any], Awaitable[None]]]:
     """What performs each kind of step; `play` performs what is asked for by hand."""
     group, faults, restarts = GroupSteps(changes), Faults(changes), Restarts(changes)
+    membership = MembershipSteps(changes)
 
     async def played(_: Played) -> None:
         await play(changes)
@@ -72,6 +79,11 @@ def performers(
         AddPartitions: group.add_partitions,
         RestartEach: restarts.restart_each,
         Resubscribe: restarts.resubscribe,
+        CrashAndReturn: membership.crash_and_return,
+        DuplicateInstance: membership.duplicate_instance,
+        StartAnew: membership.start_anew,
+        JoinAndLeave: membership.join_and_leave,
+        SlowApplication: membership.slow_application,
         FreezeOwner: faults.freeze_owner,
         SlowOwner: faults.slow_owner,
         CutAuthority: faults.cut_authority,
@@ -89,7 +101,8 @@ def performers(
 def _comes_at_a_phase(step: Step) -> bool:
     """Whether a step changes a group at rest, so that its phase is drawn. `RestartEach` draws one for each restart."""
     grows = isinstance(step, Form) and step.more is not None
-    return grows or isinstance(step, JoinOne | LeaveOne | KillOwner | KillAtPoint | AddPartitions | Resubscribe)
+    comes_or_goes = JoinOne | LeaveOne | KillOwner | KillAtPoint | CrashAndReturn | DuplicateInstance
+    return grows or isinstance(step, comes_or_goes | AddPartitions | Resubscribe)
 
 
 class Nemesis:

@@ -40,6 +40,8 @@ class GroupMembers:
         self.places = [f"m{number}" for number in range(1, processes + 1)]
         self._living = {place: place for place in self.places}  #: place -> its current process
         self._lives = Counter(self.places)
+        self._posing = dict[str, str]()  #: place -> the place whose group.instance.id its process has
+        self._per_record_ms = 0  #: that every application spends on a record
         self._settings: dict[str, Mapping[str, str]] = {}  #: place -> settings over the design's own
         self._topics = {place: self._first_topics(number) for number, place in enumerate(self.places, start=1)}
         self._children: dict[str, ChildProcess] = {}
@@ -99,8 +101,11 @@ class GroupMembers:
         """Where the next members join."""
         return [self.places[number % len(self.places)] for number in range(self.joined, self.joined + count)]
 
-    async def add(self, count: int) -> list[str]:
-        """Let `count` more members join at once, at new places with a process each; the names of the places."""
+    async def add(self, count: int, settings: Mapping[str, str] | None = None, *, posing_as: str = "") -> list[str]:
+        """Let `count` more members join at once, at new places with a process each; the names of the places.
+
+        `settings` are over the design's own; `posing_as` is a place whose group.instance.id they have.
+        """
         first = len(self.places) + 1
         added = [f"m{number}" for number in range(first, first + count)]
         self.places += added
@@ -108,6 +113,10 @@ class GroupMembers:
             self._living[place] = place
             self._lives[place] = 1
             self._topics[place] = self._first_topics(number)
+            if settings:
+                self._settings[place] = settings
+            if posing_as:
+                self._posing[place] = posing_as
         await gather_or_cancel(*(self._spawn(place) for place in added))
         self.join_at(added)
         return added
@@ -131,13 +140,15 @@ class GroupMembers:
             self.view.subscribed[name] = frozenset(self._topics[place])
             self._children[name].send(self._configuration(place, name))
             self._configured.add(name)
+            if self._per_record_ms:
+                self.delay(name, self._per_record_ms)
         self._children[name].send({"command": "join"})
         self.present += 1
 
     def _configuration(self, place: str, name: str) -> dict[str, object]:
         return {
             **self._request.identity(name),
-            "place": place,
+            "place": self._posing.get(place, place),
             "group": self._testbed.group,
             "topics": self._streams_of(place),
             "zookeeper": self._testbed.zookeeper.connect_for_member(victim=place == self.victim),
@@ -196,6 +207,16 @@ class GroupMembers:
     def fail_listener(self, name: str, callback: str) -> None:
         """Have one process's listener raise in its next call of this kind (`any`: of all), once; '' for not."""
         self._children[name].send({"command": "fail_listener", "callback": callback})
+
+    def delay_all(self, per_record_ms: int) -> None:
+        """Have every process spend so long on each record, also those that are started later."""
+        self._per_record_ms = per_record_ms
+        for name in sorted(self._configured - self._gone):
+            self.delay(name, per_record_ms)
+
+    def present_processes(self) -> list[str]:
+        """The processes that have joined and not gone, the oldest first."""
+        return [name for name in self._children if name in self._configured - self._gone]
 
     def step(self, name: str, *, on: bool) -> None:
         """Have one process wait before each ZooKeeper operation, or no longer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comparison.metrics import METRICS
-from comparison.report import restarts
+from comparison.report import restarts, strategies
 from comparison.report.figures import CHANGE_COLUMNS, ROWS
 from comparison.report.page import page
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
@@ -19,7 +19,7 @@ def test_every_row_has_an_entry_of_its_own() -> None:
 
 def test_every_column_of_changes_and_restarts_is_explained() -> None:
     assert of_changes().keys() == {heading for _, heading in CHANGE_COLUMNS} | {COUNTED}
-    assert {heading for _, heading in restarts.HEADINGS} <= of_rows().keys()
+    assert {heading for _, heading in (*restarts.HEADINGS, *strategies.HEADINGS)} <= of_rows().keys()
 
 
 def test_columns_are_explained_where_they_are_pointed_at() -> None:

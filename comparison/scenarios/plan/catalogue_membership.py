@@ -1,0 +1,222 @@
+"""The scenarios about who is a member, and what each gets: members that come back, and groups of uneven members."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import (
+    CrashAndReturn,
+    DuplicateInstance,
+    Form,
+    Heal,
+    Hold,
+    Inject,
+    JoinAndLeave,
+    JoinOne,
+    LeaveOne,
+    Settle,
+    SlowApplication,
+    StartAnew,
+    Steady,
+    Step,
+)
+from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STRATEGY = "partition.assignment.strategy"
+#: Long enough for a member to come back while it is still missed, which takes a moment on a busy machine.
+_MISSED: Mapping[str, str] = MappingProxyType(
+    {
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "1000",
+        "zookeeper.session.timeout.ms": "6000",
+        "scheduled.rebalance.max.delay.ms": "4000",
+        "rebalance.max.retries": "8",
+    }
+)
+#: Polls of a quarter of a second, so that a member that is told of a rebalance soon rejoins; and heartbeats in Kafka's
+#: proportion to the session, so that members are told at different times.
+_UNDER_LAG: Mapping[str, str] = MappingProxyType(
+    {
+        "max.poll.records": "30",
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "2000",
+        "zookeeper.session.timeout.ms": "6000",
+    }
+)
+
+
+def strategies_steps(names: tuple[str, ...]) -> tuple[Step, ...]:
+    """The same join and the same leave with each strategy, in a group of its own."""
+    steps: list[Step] = [Form(settings={_STRATEGY: names[0]}), Steady(), JoinAndLeave(names[0])]
+    for name in names[1:]:
+        steps += [StartAnew({_STRATEGY: name}), JoinAndLeave(name)]
+    return tuple(steps)
+
+
+COMPARED_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+MEMBERSHIP = (
+    Scenario(
+        name="crash-and-return",
+        symptom="A consumer crashed and was restarted at once: must everybody else stop for that?",
+        look_for=(
+            "static: it is back within its session timeout, as the same member: no rebalance, nobody else notices",
+            "delayed: it is back after its session but within the delay: nobody else stops, and it gets its "
+            "partitions back when the delay ends",
+            "eager and cooperative: it comes back as a new member while the group still waits for the old one; the "
+            "rebalance lasts until the old one's session ends. In eager nobody delivers meanwhile",
+            "zookeeper: the old one's claims stand until its session ends; attempts fail on them, and its partitions "
+            "have no consumer until then",
+        ),
+        steps=(Form(), Steady(), CrashAndReturn()),
+        settings=_MISSED,
+        members_min=2,
+        budget_s=14,
+        references=("KIP-345", "KIP-415", "KAFKA-7728"),
+    ),
+    Scenario(
+        name="crash-and-return-late",
+        symptom="A consumer crashed and came back too late: what does it cost that it had a place before?",
+        look_for=(
+            "static: its session has ended, so its name is worth nothing: one rebalance when it is removed, another "
+            "one when it is back",
+            "delayed: its partitions were given away after the delay, and some move again when it is back",
+            "the other designs: as a crash and then a join",
+        ),
+        steps=(Form(), Steady(), CrashAndReturn(over_ms=2000)),
+        settings=_MISSED,
+        members_min=2,
+        budget_s=18,
+        references=("KIP-345", "KIP-415"),
+    ),
+    Scenario(
+        name="duplicate-instance-id",
+        symptom="Two of my processes have the same group.instance.id: one of them ends with FENCED_INSTANCE_ID.",
+        look_for=(
+            "the newer one takes the place and the partitions of the older one, without a rebalance",
+            "the older one is told with its next request (a heartbeat, a commit); its application gets an error that "
+            "no retry helps against. Until then both deliver, and none of the older one's commits is accepted",
+        ),
+        steps=(Form(), Steady(), DuplicateInstance()),
+        members_min=2,
+        budget_s=9,
+        not_applicable=MappingProxyType(
+            {
+                ZOOKEEPER: "it has no group.instance.id",
+                SERVER: "it has no group.instance.id",
+                EAGER: "with a group.instance.id it is the design static",
+                COOPERATIVE: "its members have no group.instance.id here; with one they are fenced as in static",
+                DELAYED: "its members have no group.instance.id here; with one they are fenced as in static",
+            }
+        ),
+        references=("KIP-345", "KAFKA-8225"),
+    ),
+    Scenario(
+        name="unsubscribe",
+        symptom="One of my consumers called unsubscribe() and lives on: who reads its partitions, and how soon?",
+        look_for=(
+            "the others take over at once, because the member leaves the group; delayed waits for its delay",
+            "static: a member with a name does not leave when it unsubscribes, so the others wait for its session "
+            "timeout, although its process is healthy",
+            "zookeeper: a consumer keeps its subscription for life, so its application shuts it down",
+            "what was delivered and not committed is delivered again where unsubscribing commits nothing: in eager and "
+            "its descendants",
+        ),
+        steps=(Form(), Steady(), Inject("unsubscribe", "owner"), Settle(), Hold(1000), Heal("unsubscribe")),
+        members_min=2,
+        budget_s=14,
+        references=("KIP-345", "KAFKA-20985", "librdkafka pull request 3375"),
+    ),
+    Scenario(
+        name="strategies",
+        symptom="Which partition.assignment.strategy should I use: range, roundrobin, sticky or cooperative-sticky?",
+        look_for=(
+            "most partitions less fewest, after each change: range divides each topic by itself, so the same members "
+            "get one more of every topic; the others are within one",
+            "partitions moved, and the fewest that had to move: range and roundrobin start from the members' order; "
+            "sticky and cooperative-sticky move no more than they have to",
+            "partitions stopped: all with range, roundrobin and sticky; those that move with cooperative-sticky",
+        ),
+        steps=strategies_steps(COMPARED_STRATEGIES),
+        defaults=Parameters(topics=3, partitions=6),
+        members_min=2,
+        budget_s=24,
+        not_applicable=MappingProxyType(
+            {
+                ZOOKEEPER: "it has range and roundrobin only; run mixed-subscriptions, or join with -c "
+                "partition.assignment.strategy=roundrobin",
+                SERVER: "the strategy is a setting of the broker, so the broker would be restarted",
+                STATIC: "as in eager: its strategies are the same, and a leave would wait for the session",
+                COOPERATIVE: "its strategy makes the design; a run of eager has it as the last one",
+                DELAYED: "its strategy makes the design",
+            }
+        ),
+        references=("KIP-54", "KIP-429", "KAFKA-2196"),
+    ),
+    Scenario(
+        name="scale-out-under-lag",
+        symptom="My consumers lag behind, so I added more, and at first the lag rose.",
+        look_for=(
+            "the lag chart: it rises while two slow applications get more than they can process, rises faster while "
+            "the group rebalances, and falls when six more have begun",
+            "records not delivered because of the rebalance, and the time until the group has delivered as many as "
+            "without it: the break-even",
+            "a rebalance waits for applications that are in the middle of their records, except in zookeeper; "
+            "cooperative and delayed deliver on what they keep",
+        ),
+        steps=(
+            Form(),
+            Steady(),
+            SlowApplication(per_record_ms=8),
+            Hold(4000),
+            Form(more=6, change="scale-out"),
+            Hold(6000),
+            SlowApplication(per_record_ms=0),
+        ),
+        defaults=Parameters(members=2, partitions=16, rate=400),
+        settings=_UNDER_LAG,
+        budget_s=20,
+        references=("KIP-134", "KIP-429"),
+    ),
+    Scenario(
+        name="idle-members",
+        symptom="I have more consumers than partitions: what do the idle ones do, and what do they cost?",
+        look_for=(
+            "no member owns more than one partition; the others own none, and take over when an owner leaves",
+            "a member that joins and gets nothing still costs a rebalance: in zookeeper, server, eager and static "
+            "every partition stops for it and is given back; in cooperative and delayed none does",
+            "static: an idle member takes over only after the session timeout of the one that left; delayed: after "
+            "its delay",
+        ),
+        steps=(Form(), Steady(), JoinOne(), LeaveOne()),
+        defaults=Parameters(members=6, partitions=4),
+        members_min=2,
+        budget_s=14,
+        references=("KIP-54", "KIP-415"),
+    ),
+    Scenario(
+        name="mixed-subscriptions",
+        symptom="My consumers subscribe to different topics in one group, and one of them does most of the work.",
+        look_for=(
+            "no member owns a partition of a topic that it has not subscribed to",
+            "the most partitions of a member less the fewest: range and roundrobin go by the members' order and know "
+            "no balance across topics; cooperative-sticky evens it out as far as subscriptions allow",
+            "the whole group stops when a member joins, also for topics that the member does not read, except in "
+            "cooperative and delayed",
+        ),
+        # Nested subscriptions, as in the example of Kafka's RoundRobinAssignor. One member that joins reads everything.
+        steps=(Form(), Steady(), JoinOne(), LeaveOne()),
+        defaults=Parameters(members=4, topics=3, partitions=4),
+        first_topics=MappingProxyType({1: (0,), 2: (0, 1), 3: (1, 2), 4: (0, 1, 2)}),
+        members_min=4,
+        topics_min=3,
+        budget_s=14,
+        references=("KIP-54", "KAFKA-2196", "KAFKA-3297"),
+    ),
+)

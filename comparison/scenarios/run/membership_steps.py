@@ -1,0 +1,103 @@
+"""Steps about who is a member: one comes back, one is replaced, all start anew, and all of them are slow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.run.changes import sleep_until
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.plan.vocabulary import (
+        CrashAndReturn,
+        DuplicateInstance,
+        JoinAndLeave,
+        SlowApplication,
+        StartAnew,
+    )
+    from comparison.scenarios.run.changes import Changes
+
+RETURN, DUPLICATE, START_ANEW = "crash-and-return", "duplicate", "form"
+
+
+class MembershipSteps:
+    """Performs the steps in which it matters who is who."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._tracer = changes.tracer
+        self._settings: Mapping[str, str] = {}  #: of members that join after the group was started anew
+        self._begun = 0
+        self._labelled = 0
+
+    async def crash_and_return(self, step: CrashAndReturn) -> None:
+        name = self._members.choose_owner()
+        place = self._members.place_of(name)
+        made = self._changes.configuration
+        away_ms = step.away_ms(made.session_ms, made.delay_ms)
+
+        async def go_and_come_back() -> None:
+            begun = time.monotonic()
+            self._tracer.emit("fault_started", fault="kill", target=name)
+            await self._members.kill(name)
+            self._tracer.emit("fault_ended", fault="kill", target=name)
+            await sleep_until(begun + away_ms / 1000)
+            await self._members.come_back(place)
+
+        detail = {"target": name, "life": self._members.next_at(place), "away_ms": away_ms}
+        present = self._members.present
+        await self._changes.make(RETURN, go_and_come_back, members=present, detail=detail)
+
+    async def duplicate_instance(self, _: DuplicateInstance) -> None:
+        view, name = self._members.view, self._members.choose_owner()
+
+        def told() -> bool:
+            self._members.check()
+            return any(failure.startswith(f"{name}: ") for failure in view.failures)
+
+        async def duplicate() -> None:
+            await self._members.add(1, posing_as=self._members.place_of(name))
+            await until(told, self._changes.takeover_s, f"{name} to be told that it was replaced")
+            await self._members.go(self._members.place_of(name), self._changes.takeover_s)
+
+        detail = {"target": name}
+        await self._changes.make(DUPLICATE, duplicate, members=self._members.present, detail=detail)
+
+    async def start_anew(self, step: StartAnew) -> None:
+        self._settings = step.settings
+        self._begun += 1
+        members = self._members
+
+        async def all_anew() -> None:
+            going, size = members.present_processes(), members.present
+            await asyncio.gather(*(members.go(members.place_of(name), self._changes.takeover_s) for name in going))
+            await members.add(size, step.settings)
+
+        detail = {"settings": dict(step.settings)}
+        present = members.present
+        await self._changes.make(
+            START_ANEW, all_anew, members=present, round_=self._begun, stage="steady", detail=detail
+        )
+
+    async def join_and_leave(self, step: JoinAndLeave) -> None:
+        self._labelled += 1
+        members, round_ = self._members, self._labelled
+
+        async def join() -> None:
+            await members.add(1, self._settings)
+
+        async def leave() -> None:
+            await members.go(members.place_of(members.present_processes()[0]), self._changes.takeover_s)
+
+        await self._changes.wait_for_phase()
+        await self._changes.make(f"{step.label} join", join, members=members.present + 1, round_=round_)
+        await self._changes.wait_for_phase()
+        await self._changes.make(f"{step.label} leave", leave, members=members.present - 1, round_=round_)
+
+    async def slow_application(self, step: SlowApplication) -> None:
+        self._members.delay_all(step.per_record_ms)

@@ -1,0 +1,53 @@
+"""Assignment strategies side by side: what each gave the members, and what it moved."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.result import Change, as_mapping
+from comparison.report.page import page
+from comparison.report.strategies import TITLE, outcomes
+from comparison.report.terminal import render
+from tests.support.results import change, run
+
+
+def tried(strategy: str, **given: Any) -> list[Change]:
+    return [
+        change(f"{strategy} join", members=5, balance=3, rounds=1, **{"moved": 9, "moved_minimum": 3, **given}),
+        change(f"{strategy} leave", members=4, balance=1, rounds=1, **{"moved": 8, "moved_minimum": 4, **given}),
+    ]
+
+
+def result() -> dict[str, Any]:
+    changes = [*tried("range"), change("form"), *tried("cooperative-sticky", moved=3, stopped=0)]
+    return as_mapping(compose([run("strategies", "eager", changes=changes)]))
+
+
+def test_each_strategy_has_one_row_in_the_order_in_which_they_were_tried() -> None:
+    rows = [
+        (each.strategy, each.balance, each.moved, each.minimum, each.stopped) for each in outcomes(result()["runs"])
+    ]
+    assert rows == [("range", 3, 17, 7, 24), ("cooperative-sticky", 3, 6, 7, 0)]
+
+
+def test_what_one_change_does_not_show_is_not_added_up() -> None:
+    (found,) = outcomes(as_mapping(compose([run("strategies", "eager", changes=tried("range", moved=None))]))["runs"])
+    assert (found.moved, found.minimum) == (None, 7)
+
+
+def test_other_scenarios_have_no_strategies() -> None:
+    assert outcomes(as_mapping(compose([run("join", "eager", changes=tried("range"))]))["runs"]) == []
+
+
+def test_terminal_and_page_show_strategies_side_by_side() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    render(result(), console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert TITLE[:40] in text
+    rows = [line.split() for line in text.splitlines() if line.split()[:1] == ["cooperative-sticky"]]
+    assert rows[-1] == ["cooperative-sticky", "3", "6", "7", "0", "2", "300"]
+    assert '<th scope="row">cooperative-sticky</th><td>3</td><td>6</td><td>7</td>' in page(result())
