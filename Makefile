@@ -9,7 +9,7 @@ JOBS   ?= 2
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test classes test-faults test-originals test-long lint bench draw pictures names clean
+.PHONY: help setup compare test classes test-faults test-containers test-originals test-long lint bench draw pictures names clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test-faults: setup  ## run every scenario in every design as a test of its verdi
 
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)
 	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
+
+test-containers: setup  ## test ZooKeeper in containers, and a scenario on it (needs a Docker engine, and skips without one)
+	$(BIN)/python -m pytest -m "docker and not long" --durations 5 tests/kernel/zookeeper/containers $(ARGS)
 
 test-long: $(ORIGINALS)  ## run what CI has no time for: more seeds, pairs of options, the long soak, a million mutated requests
 	$(BIN)/python -m pytest -m "long" $(ARGS)

@@ -64,10 +64,11 @@ def require_logs(zookeeper: str, logs: Sequence[Path]) -> None:
             "log is read without it"
         )
     for folder in logs:
-        if not any(folder.glob("log.*") if folder.name == "version-2" else folder.glob("version-2/log.*")):
+        # A server that nobody has used has no file in it yet.
+        if folder.name != "version-2" and not (folder / "version-2").is_dir():
             raise ConfigurationError(
-                f"--zookeeper-log {folder}: there is no transaction log version-2/log.* in it. Give the server's "
-                "dataLogDir, or its dataDir if it has no dataLogDir"
+                f"--zookeeper-log {folder}: there is no folder version-2 in it, where a ZooKeeper server keeps its "
+                "transaction log. Give the server's dataLogDir, or its dataDir if it has no dataLogDir"
             )
 
 

@@ -13,6 +13,7 @@ from kernel.zookeeper.containers import engine as docker_engine
 
 ROOT = Path(__file__).parents[4]
 IMAGE = "rebalance-lab/zookeeper:test"
+LAB_IMAGE = "rebalance-lab/lab:test"
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,16 @@ def image(engine):
     subprocess.run([sys.executable, ROOT / "docker" / "build_image.py", "--tag", IMAGE], check=True, timeout=120)
     yield IMAGE
     engine.images.remove(IMAGE, force=True)
+
+
+@pytest.fixture(scope="session")
+def lab_image(engine):
+    """The lab's image, from what is installed here; removed afterwards."""
+    subprocess.run(
+        [sys.executable, ROOT / "docker" / "build_image.py", "--lab", "--tag", LAB_IMAGE], check=True, timeout=300
+    )
+    yield LAB_IMAGE
+    engine.images.remove(LAB_IMAGE, force=True)
 
 
 @pytest.fixture

@@ -62,4 +62,4 @@ def test_what_a_killed_run_and_its_guard_left_behind_is_removed_by_the_next(engi
     try:
         assert remove_abandoned(engine) == [each.id for each in abandoned]
     finally:
-        elsewhere.remove(force=True)
+        elsewhere.remove(force=True, v=True)

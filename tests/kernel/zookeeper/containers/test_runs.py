@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.docker, pytest.mark.faults]
+pytestmark = pytest.mark.docker
 
 SEED = 20120517
 
