@@ -59,6 +59,11 @@ IN_CI = {
     "zombie-commit": ("zookeeper",),
     "idle-members": ("zookeeper",),
     "duplicate-instance-id": ("static",),
+    "rebalance-failed": ("zookeeper",),
+    "session-expiry": ("zookeeper",),
+    "ghost-owner": ("zookeeper",),
+    "flapping-member": ("static",),
+    "asymmetric-cut": ("server",),
 }
 RUNS = [(scenario, design) for scenario, design in CELLS if design in IN_CI.get(scenario, ())]
 #: Those that take longer than CI has.
@@ -70,6 +75,10 @@ LATER = {
     "strategies",
     "scale-out-under-lag",
     "mixed-subscriptions",
+    "zk-leader-kill",
+    "quorum-loss",
+    "session-expiry-all",
+    "slow-link",
 }
 RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper", "server", "eager")]
 
@@ -119,6 +128,18 @@ def test_member_at_the_lagging_server_fails_its_first_attempt_unless_it_syncs(
     path = tmp_path / "latest" / "stale-view" / "zookeeper" / "trace" / f"{behind}.jsonl"
     ended = [event["outcome"] for event in read_trace(path).events if event["kind"] == "attempt_ended"]
     assert ended[0] == outcomes
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("scenario", "settings"),
+    [("rebalance-failed", {"rebalance.backoff.ms": "2000"}), ("ghost-owner", {"fix.checked.release": "true"})],
+    ids=["rebalance-failed", "ghost-owner"],
+)
+def test_other_settings_take_the_fault_away(
+    scenario: str, settings: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    assert not unexpected(spark, tmp_path, scenario, "zookeeper", seed=SEED, settings=settings), f"seed {SEED}"
 
 
 @pytest.mark.long

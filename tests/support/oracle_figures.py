@@ -33,6 +33,7 @@ def counts_of(events: list[Event], begin: int, end: int) -> dict[str, int]:
     writes = count("zk_op", lambda event: not is_read(event) and is_commit(event))
     return {
         "rebalances": count("rebalance_started"),
+        "rebalances_failed": count("rebalance_ended", lambda event: event["outcome"] == "failed"),
         "attempts": count("attempt_ended"),
         "attempts_failed": count("attempt_ended", lambda event: event["outcome"] != "ok"),
         "notifications": count("zk_notified"),

@@ -104,6 +104,7 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         else None,
         "rounds": sum(change.rounds for change in changes) if changes else None,
         "rebalances": whole.sum("rebalance_started"),
+        "rebalances_failed": whole.sum("rebalance_ended", where=lambda count: count.outcome == "failed"),
         "attempts": whole.sum("attempt_ended"),
         "attempts_failed": whole.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
         "notifications": whole.sum("zk_notified"),
@@ -147,10 +148,17 @@ def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
     return {
         "unowned_partition_s": _s(believed.gap) if believed is not None else None,
         "unowned_authority_partition_s": _s(authority.gap) if authority is not None and authority_traced else None,
+        "left_unnamed": _left_unnamed(measured),
         "double_owned_partition_s": _s(believed.doubled) if believed is not None else None,
         "two_delivering_partition_s": _s(doubled) if delivered_at_all else None,
         "two_delivering_longest_s": _s(doubled_longest) if delivered_at_all else None,
     }
+
+
+def _left_unnamed(measured: Measured) -> float | None:
+    """Of the partitions that had an owner around the last change."""
+    owners = measured.owners.get(measured.changes[-1].window) if measured.changes else None
+    return None if owners is None else sum(each.after is None for each in owners)
 
 
 def _delivery_metrics(measured: Measured) -> dict[str, float | None]:

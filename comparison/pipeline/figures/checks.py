@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ TWO_DELIVERING_SHARE_MIN = 0.5
 CRASHES = ("crash", "crash-and-return", "crash-and-return-late")
 #: The originals made 3 to 6 stale writes in a cut, one or two per partition of the member that was cut off.
 STALE_WRITES_IN_A_CUT_MIN = 2
+#: How a fault's target names a member.
+_MEMBER = re.compile("owner|m[0-9]+")
 #: Two members join, one of them at a server that lags.
 BEHIND = "join-behind"
 #: Why `counts_equal_the_model` may be unknown.
@@ -49,8 +52,7 @@ def no_record_lost(run: Run) -> CheckResult:
     delivered = run.metrics["delivered"]
     if lost == 0:
         return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats"
-    crashed = run.design == "zookeeper" and run.judged_as in CRASHES
-    in_hand = int(run.parameters.get("streams", 1)) if crashed else 0
+    in_hand = int(run.parameters.get("streams", 1)) * _killed(run) if run.design == "zookeeper" else 0
     if lost <= in_hand:
         return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
     if not run.drained:
@@ -60,9 +62,24 @@ def no_record_lost(run: Run) -> CheckResult:
     return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost, {delivered:g} delivered"
 
 
+def _killed(run: Run) -> int:
+    """How often the scenario kills a member."""
+    injected = run.parameters.get("injected", [])
+    by_steps = sum(
+        int(each.get("times", 1))
+        for each in injected
+        if each["fault"] in ("kill", "flap", "slow-start") and _MEMBER.fullmatch(each["target"])
+    )
+    return max(by_steps, run.judged_as in CRASHES)
+
+
 def settles(run: Run) -> CheckResult:
-    """Every partition has one owner again after each change and each fault."""
-    measured = [change for change in run.changes if change.change != FORMING]
+    """Every partition has one owner again after each change and each fault.
+
+    A fault that was still in effect when the next change or fault came is not measured by itself, nor is a change
+    that was not waited for.
+    """
+    measured = [change for change in run.changes if change.change != FORMING and not _outlasted(run, change)]
     if not measured:
         return UNKNOWN, "no change was made in this run"
     open_ones = [named(change) for change in measured if change.converge_ms is None]
@@ -70,6 +87,16 @@ def settles(run: Run) -> CheckResult:
         return NOT_EXPECTED, f"partitions stayed unowned or claimed by two members after {', '.join(open_ones)}"
     slowest = max(measured, key=lambda change: change.converge_ms or 0.0)
     return EXPECTED, f"within {slowest.converge_ms:.0f} ms (slowest: {named(slowest)})"
+
+
+def _outlasted(run: Run, change: Change) -> bool:
+    later_ms = next((each.from_ms for each in run.changes if each.from_ms > change.from_ms), None)
+    if later_ms is None:
+        return False
+    if change.members is not None and change.settled_ms is None:
+        return True
+    over_ms = change.settled_ms if change.members is not None else change.healed_ms
+    return over_ms is not None and change.from_ms + over_ms > later_ms
 
 
 def no_offset_moved_back(run: Run) -> CheckResult:

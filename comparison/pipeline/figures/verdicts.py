@@ -30,6 +30,7 @@ import msgspec
 from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
+from comparison.pipeline.figures import outage_checks as o
 from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import (
     ALL_AT_ONCE,
@@ -100,7 +101,15 @@ KEEPING = (
     *MIXED,
     *LAGGING,
     *UNSUBSCRIBING,
+    "flapping-member",
 )
+TRIES, GHOST, FLAPPING = ("rebalance-failed",), ("ghost-owner",), ("flapping-member",)
+OUTAGES, EXPIRIES = ("zk-leader-kill", "quorum-loss"), ("session-expiry", "session-expiry-all")
+DEAF, SLOW_LINK = ("asymmetric-cut",), ("slow-link",)
+#: Their members' sessions are ZooKeeper's, or the coordinator's.
+SESSIONS, HEARTBEATS = (ZOOKEEPER, SERVER), tuple(design for design in COORDINATED if design != SERVER)
+#: Their members do not stop when they lose ZooKeeper; come back under another id.
+UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN_NAMES if design != STATIC)
 
 
 def _always(_: Mapping[str, str]) -> bool:
@@ -121,6 +130,14 @@ def _fetching_on(settings: Mapping[str, str]) -> bool:
 
 def _unsynced(settings: Mapping[str, str]) -> bool:
     return settings.get("fix.sync.before.reads", "false") != "true"
+
+
+def _unchecked(settings: Mapping[str, str]) -> bool:
+    return settings.get("fix.checked.release", "false") != "true"
+
+
+def _checked(settings: Mapping[str, str]) -> bool:
+    return not _unchecked(settings)
 
 
 def _unfixed(settings: Mapping[str, str]) -> bool:
@@ -204,6 +221,21 @@ CHECKS: tuple[Check, ...] = (
     Check("only subscribers own", Kind.PROMISE, ALL, MIXED, SEEN, m.only_subscribers_own),
     Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
     Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),
+    Check("gives up", Kind.HISTORY, (ZOOKEEPER,), TRIES, MISSED, o.gives_up),
+    Check("outlasts the session", Kind.PROMISE, (ZOOKEEPER,), TRIES, SEEN, o.outlasts_the_session),
+    Check("nobody gives up", Kind.PROMISE, COORDINATED, TRIES, SEEN, o.nobody_gives_up),
+    Check("no rebalance", Kind.PROMISE, ALL, OUTAGES, SEEN, o.no_rebalance_without_zookeeper),
+    Check("goes on delivering", Kind.PROMISE, UNSTOPPED, OUTAGES, SEEN, o.delivers_without_zookeeper),
+    Check("stands still", Kind.HISTORY, (SERVER,), OUTAGES[1:], MISSED, o.stands_still_without_zookeeper),
+    Check("everybody rebalances", Kind.HISTORY, (ZOOKEEPER,), EXPIRIES, MISSED, o.everybody_rebalances),
+    Check("expiry noticed", Kind.PROMISE, (SERVER,), EXPIRIES, MISSED, o.coordinator_notices_the_expiry),
+    Check("owner znodes deleted", Kind.HISTORY, (ZOOKEEPER,), GHOST, MISSED, o.owner_nodes_deleted, _unchecked),
+    Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), GHOST, SEEN, o.owner_nodes_kept, _checked),
+    Check("storm", Kind.HISTORY, DYNAMIC, FLAPPING, MISSED, o.storm),
+    Check("no storm", Kind.PROMISE, (STATIC,), FLAPPING, SEEN, o.no_storm),
+    Check("keeps its place", Kind.HISTORY, SESSIONS, (*DEAF, *SLOW_LINK), MISSED, o.keeps_its_place),
+    Check("replaced", Kind.PROMISE, HEARTBEATS, DEAF, MISSED, o.replaces_a_silent_member),
+    Check("outlasts the delay", Kind.PROMISE, HEARTBEATS, SLOW_LINK, SEEN, o.outlasts_a_slow_link),
     Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),
 )
 
@@ -219,6 +251,13 @@ _ABOUT_ONE_GROUP = frozenset(
         g.generation_kept,
         g.goes_on_while_it_waits,
         g.waits_for_the_slow_member,
+        o.coordinator_notices_the_expiry,
+        o.everybody_rebalances,
+        o.keeps_its_place,
+        o.no_storm,
+        o.outlasts_a_slow_link,
+        o.replaces_a_silent_member,
+        o.storm,
     }
 )
 

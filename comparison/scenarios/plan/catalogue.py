@@ -24,6 +24,7 @@ from comparison.scenarios.plan.admitted import admitted
 from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_splits import SPLITS
+from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
 from comparison.scenarios.plan.fields import unknown
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
@@ -169,7 +170,7 @@ FAULTS = (
 
 #: In the order in which a comparison shows them.
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
-    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS, *MEMBERSHIP)}
+    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS, *MEMBERSHIP, *OUTAGES)}
 )
 
 #: Other names. Members' views differ in three scenarios: stale-view, double-owner and zombie-commit.

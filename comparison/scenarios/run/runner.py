@@ -312,6 +312,7 @@ def _detail(request: RunRequest) -> dict[str, object]:
         "member_settings": dict(request.configuration.member),
         "broker_settings": dict(request.configuration.broker),
         "session_ms": request.configuration.session_ms,
+        "injected": _injected(request),
         "observed": "log"
         if parse_target(request.zookeeper).ours
         else "given log"
@@ -321,6 +322,15 @@ def _detail(request: RunRequest) -> dict[str, object]:
         **({"like": request.scenario.like} if request.scenario.like else {}),
         **({"checks": list(request.scenario.checks)} if request.scenario.checks else {}),
     }
+
+
+def _injected(request: RunRequest) -> list[dict[str, object]]:
+    """The faults that the steps inject, with all their parameters: what a figure depends on."""
+    return [
+        {"fault": step.fault, "target": step.target, **fault_named(step.fault).values(step.parameters)}
+        for step in request.scenario.steps
+        if isinstance(step, Inject)
+    ]
 
 
 def _named(request: RunRequest) -> dict[str, object]:

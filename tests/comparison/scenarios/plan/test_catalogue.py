@@ -18,6 +18,7 @@ from comparison.scenarios.plan.catalogue import (
     herd_steps,
     scenario_named,
 )
+from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import PRESETS
@@ -71,9 +72,18 @@ def test_every_scenario_has_hints_and_begins_by_forming_a_group(name: str) -> No
     assert scenario.defaults.time_limit_s > scenario.budget_s
 
 
-@pytest.mark.parametrize("name", ["join", "leave", "crash", "pause", "split-brain", "stale-view", "zombie-commit"])
+@pytest.mark.parametrize(
+    "name",
+    ["join", "leave", "crash", "pause", "split-brain", "stale-view", "zombie-commit", *(each.name for each in OUTAGES)],
+)
 def test_faults_are_injected_into_a_steady_group(name: str) -> None:
     assert isinstance(CATALOGUE[name].steps[1], Steady)
+
+
+def test_an_expiry_and_owner_znodes_exist_only_where_members_have_them() -> None:
+    designs = {name: set(DESIGN_NAMES) - set(CATALOGUE[name].not_applicable) for name in CATALOGUE}
+    assert designs["session-expiry"] == designs["session-expiry-all"] == {"zookeeper", "server"}
+    assert designs["ghost-owner"] == {"zookeeper"}
 
 
 def test_split_brain_is_also_called_double_owner() -> None:

@@ -1,0 +1,346 @@
+"""Decide the checks on runs in which ZooKeeper, a session, or the way to the authority fails.
+
+As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.result import Change, Run
+
+#: As in the trace.
+KILL, EXPIRE, FLAP, CUT, GROWING, QUORUM_LOSS = "kill", "expire", "flap", "cut", "growing-delay", "quorum-loss"
+#: A server ends a session up to a tick late, and a member's first and last try take time.
+SLACK_MS = 1_000.0
+#: How late a group may be, beyond its timers, on a busy machine.
+LATE_MS = 5_000.0
+#: The share of an outage in which nothing may be delivered, and still count as going on.
+STALLED_SHARE_MAX = 0.25
+#: How often the group has to rebalance a minute, for each time that a member was killed and came back in a minute.
+STORM_SHARE_MIN = 0.5
+
+
+# -- tries against the session timeout ---------------------------------------------------------------------------------
+
+
+def gives_up(run: Run) -> CheckResult:
+    """A member whose claims meet those of a dead one fails all its tries before that one's session ends.
+
+    None if retries and backoff last longer than the session by what one try can take.
+    """
+    tries, tries_ms, session_ms = _tries(run)
+    # Its last heartbeat was up to a third of the session before its death.
+    if session_ms is None or tries_ms > session_ms * 2 / 3 - SLACK_MS / 2:
+        return None
+    failed = run.metrics["rebalances_failed"] or 0
+    summary = _tried(run, tries, tries_ms, session_ms)
+    if not _change(run, KILL) or not run.metrics["attempts_failed"]:
+        return UNKNOWN, f"{summary}; no claim met one of a killed member"
+    return (EXPECTED if failed else NOT_EXPECTED), summary
+
+
+def outlasts_the_session(run: Run) -> CheckResult:
+    """With tries that last longer than a session, no member gives up. None if they do not.
+
+    The rule of thumb was retries x backoff. The last try begins one backoff earlier.
+    """
+    tries, tries_ms, session_ms = _tries(run)
+    if session_ms is None or tries_ms * (tries - 1) / tries <= session_ms + SLACK_MS:
+        return None
+    summary = _tried(run, tries, tries_ms, session_ms)
+    if run.metrics["rebalances_failed"]:
+        return NOT_EXPECTED, summary
+    if not _change(run, KILL) or not run.metrics["attempts_failed"]:
+        return UNKNOWN, f"{summary}; no claim met one of a killed member"
+    return EXPECTED, summary
+
+
+def nobody_gives_up(run: Run) -> CheckResult:
+    """One coordinator decides, so nobody has to try again, and no application gets an error."""
+    if _change(run, KILL) is None:
+        return UNKNOWN, "no member was killed"
+    if run.failures:
+        return NOT_EXPECTED, f"{counted_noun(len(run.failures), 'error')} reached applications: {run.failures[0]}"
+    return EXPECTED, "a member was killed and started again; no error reached an application"
+
+
+def _tries(run: Run) -> tuple[int, float, float | None]:
+    settings = run.parameters.get("member_settings", {})
+    tries = int(settings.get("rebalance.max.retries", 1))
+    return tries, tries * float(settings.get("rebalance.backoff.ms", 0)), _timer_ms(run, "session_ms")
+
+
+def _tried(run: Run, tries: int, tries_ms: float, session_ms: float) -> str:
+    failed, attempts = (run.metrics[name] or 0 for name in ("rebalances_failed", "attempts_failed"))
+    return (
+        f"{counted_noun(failed, 'rebalance')} given up, {counted_noun(attempts, 'attempt')} failed: "
+        f"{counted_noun(tries, 'try', 'tries')} in {tries_ms:g} ms, a dead member's session lasts {session_ms:g} ms"
+    )
+
+
+# -- ZooKeeper is away -------------------------------------------------------------------------------------------------
+
+
+def no_rebalance_without_zookeeper(run: Run) -> CheckResult:
+    """While ZooKeeper has no leader it ends no session, so nobody leaves the group, and nobody is notified."""
+    change = _outage(run)
+    if change is None:
+        return UNKNOWN, "no ZooKeeper server was killed"
+    summary = f"{counted_noun(change.rounds, 'rebalance')} of the group"
+    if change.rounds:
+        return NOT_EXPECTED, summary
+    delivered = _delivered_since(run, change)
+    if not delivered:
+        return UNKNOWN, f"{summary}; nothing was delivered afterwards"
+    return EXPECTED, f"{summary}; {counted_noun(delivered, 'record')} delivered since"
+
+
+def delivers_without_zookeeper(run: Run) -> CheckResult:
+    """Records come from brokers, which go on serving them; no member stops."""
+    change = _outage(run)
+    if change is None or change.stalled_s is None:
+        return UNKNOWN, "no ZooKeeper server was killed under load"
+    held_s = _held_s(run, change)
+    summary = f"nothing was delivered for {change.stalled_s:.1f} s; ZooKeeper had lost a server for {held_s:.1f} s"
+    if not _delivered_since(run, change):
+        return NOT_EXPECTED, f"{summary}; nothing was delivered afterwards"
+    goes_on = not change.stopped and change.stalled_s <= STALLED_SHARE_MAX * held_s
+    return (EXPECTED if goes_on else NOT_EXPECTED), summary
+
+
+def stands_still_without_zookeeper(run: Run) -> CheckResult:
+    """A member that cannot reach ZooKeeper stops delivering before its session may have ended, and so do all."""
+    change = _outage(run)
+    if change is None or change.stalled_s is None:
+        return UNKNOWN, "no ZooKeeper server was killed under load"
+    held_s = _held_s(run, change)
+    summary = (
+        f"{counted_noun(change.stopped, 'partition')} stopped, nothing was delivered for {change.stalled_s:.1f} s; "
+        f"ZooKeeper was away for {held_s:.1f} s"
+    )
+    session_ms = _timer_ms(run, "session_ms")
+    if session_ms is None or held_s * 1000 < session_ms + SLACK_MS:
+        return UNKNOWN, f"{summary}; too short to show anything"
+    return (EXPECTED if change.stopped and change.stalled_s > STALLED_SHARE_MAX * held_s else NOT_EXPECTED), summary
+
+
+def _outage(run: Run) -> Change | None:
+    """The change or fault that took servers of ZooKeeper away."""
+    killed = (each for each in run.changes if each.change == KILL and each.target.startswith("zookeeper-"))
+    return _change(run, QUORUM_LOSS) or next(killed, None)
+
+
+def _held_s(run: Run, change: Change) -> float:
+    """How long the fault lasted; until the group had settled, of one that is traced as a change."""
+    return (change.healed_ms or change.settled_ms or 0.0) / 1000
+
+
+def _delivered_since(run: Run, change: Change) -> int:
+    """Records delivered since the change began, in whole bins."""
+    if run.delivery is None:
+        return 0
+    first = max(0, int((change.from_ms - run.delivery.from_ms) // run.delivery.bin_ms) + 1)
+    return sum(run.delivery.records[first:])
+
+
+# -- sessions that end -------------------------------------------------------------------------------------------------
+
+
+def everybody_rebalances(run: Run) -> CheckResult:
+    """An expired member is seen to leave and to come back; everybody stops, and it rebalances itself more than once.
+
+    The originals' expired member rebalanced 3 times in all of 12 expiries (once for its new session, then once for
+    each listener that is called again), and the others once or twice: notifications that come together are one.
+    """
+    change = _change(run, EXPIRE)
+    if change is None:
+        return UNKNOWN, "no session was ended"
+    members = int(run.parameters.get("members", 0))
+    summary = (
+        f"{counted_noun(change.attempts, 'attempt')} of {members} members, "
+        f"{counted_noun(change.notifications, 'notification')}, {counted_noun(change.stopped, 'partition')} stopped"
+    )
+    # Each of the others at least once, the expired one at least twice. Where all expire, nobody need be left to watch.
+    enough = change.attempts >= members + 1 and change.rounds >= 1 and change.stopped >= 1
+    return (EXPECTED if enough else NOT_EXPECTED), summary
+
+
+def coordinator_notices_the_expiry(run: Run) -> CheckResult:
+    """The coordinator watches the members' ids, so it takes the expired member's partitions and gives them back."""
+    change = _change(run, EXPIRE)
+    if change is None:
+        return UNKNOWN, "no session was ended"
+    summary = (
+        f"{counted_noun(change.rounds, 'rebalance')}, {counted_noun(change.stopped, 'partition')} stopped, "
+        f"{counted_noun(change.notifications, 'notification')} of members"
+    )
+    return (EXPECTED if change.rounds else NOT_EXPECTED), summary
+
+
+# -- owners that are gone ----------------------------------------------------------------------------------------------
+
+
+def owner_nodes_deleted(run: Run) -> CheckResult:
+    """Owner znodes of others were deleted by a release that outlived its session; nobody creates them again.
+
+    The originals did the same: such a release deleted 3 owner nodes of another member.
+    """
+    found = _interrupted(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    left, summary = found
+    return (EXPECTED if left else NOT_EXPECTED), summary
+
+
+def owner_nodes_kept(run: Run) -> CheckResult:
+    """With fix.checked.release, every partition has its owner znode in the end."""
+    found = _interrupted(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    left, summary = found
+    return (NOT_EXPECTED if left else EXPECTED), summary
+
+
+def _interrupted(run: Run) -> tuple[int, str] | str:
+    """How many partitions have no owner znode at the end; why that shows nothing, if no release was interrupted."""
+    left = run.metrics["left_unnamed"]
+    if left is None:
+        return "no owner was traced at the authority"
+    cut_off = sum(
+        count for name, count in run.zk_operations.items() if name.startswith("delete (") and "NoNode" not in name
+    )
+    if not cut_off:
+        return "no session ended in the middle of a release"
+    without = f"{counted_noun(left, 'partition')} without an owner znode at the end, though members believe to own them"
+    interrupted = f"{counted_noun(cut_off, 'answer')} to a delete lost with the session"
+    return int(left), f"{without if left else 'every partition has its owner znode at the end'}; {interrupted}"
+
+
+# -- a member that comes and goes --------------------------------------------------------------------------------------
+
+
+def storm(run: Run) -> CheckResult:
+    """Every time that the member goes or comes back, the whole group rebalances."""
+    found = _flapping(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    change, times, summary = found
+    return (EXPECTED if change.rounds >= STORM_SHARE_MIN * times else NOT_EXPECTED), summary
+
+
+def no_storm(run: Run) -> CheckResult:
+    """A member that comes back under its group.instance.id within its session timeout gets its partitions back."""
+    found = _flapping(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    change, _, summary = found
+    return (NOT_EXPECTED if change.rounds else EXPECTED), summary
+
+
+def _flapping(run: Run) -> tuple[Change, int, str] | str:
+    """The storm, how often the member was killed, and what it cost: rebalances a minute, and useful time."""
+    change = _change(run, FLAP)
+    times = _injected(run, FLAP).get("times")
+    if change is None or times is None:
+        return "no member was killed and started again several times"
+    lasted_ms = max(change.healed_ms or 0.0, change.converge_ms or 0.0)
+    if not lasted_ms or not change.unowned_partition_s:
+        return "the trace does not show that a member was away"
+    partitions = int(run.parameters.get("topics", 1)) * int(run.parameters.get("partitions", 1))
+    useful = 1 - change.unowned_partition_s * 1000 / (partitions * lasted_ms)
+    a_minute = change.rounds * 60_000 / lasted_ms
+    return (
+        change,
+        int(times),
+        (
+            f"{counted_noun(change.rounds, 'rebalance')} in {lasted_ms / 1000:.1f} s ({a_minute:.0f} a minute) "
+            f"for {counted_noun(int(times), 'restart')}; partitions had an owner {useful:.0%} of the time"
+        ),
+    )
+
+
+# -- a link that is slow, or carries one direction only ----------------------------------------------------------------
+
+
+def keeps_its_place(run: Run) -> CheckResult:
+    """A member that hears nothing stays in the group for as long as its requests arrive, and nobody takes over.
+
+    Each try to reconnect names the session, and a server that reads it starts the session's timer again.
+    """
+    change = _change(run, CUT) or _change(run, GROWING)
+    session_ms = _timer_ms(run, "session_ms")
+    if change is None or change.healed_ms is None or session_ms is None:
+        return UNKNOWN, "the trace does not show the fault from start to heal"
+    if change.change == GROWING and 2 * float(_injected(run, GROWING).get("to_ms", 0)) < session_ms:
+        return UNKNOWN, "the round trip stayed below the session timeout"
+    summary = (
+        f"the link was faulty for {change.healed_ms / 1000:.1f} s with a session of {session_ms / 1000:g} s: "
+        f"{counted_noun(change.rounds, 'rebalance')}, {counted_noun(change.moved or 0, 'partition')} moved, "
+        f"partitions without an owner for up to {change.unowned_longest_s:.1f} s"
+    )
+    if change.rounds or change.moved:
+        return NOT_EXPECTED, summary
+    if change.healed_ms < session_ms + SLACK_MS:
+        return UNKNOWN, f"{summary}; too short to show anything"
+    return EXPECTED, summary
+
+
+def replaces_a_silent_member(run: Run) -> CheckResult:
+    """A member that is not answered sends no further heartbeat, so it is removed when its session timer ends."""
+    change = _change(run, CUT)
+    session_ms, heartbeat_ms = _timer_ms(run, "session_ms"), _timer_ms(run, "heartbeat_ms")
+    if change is None or change.healed_ms is None or session_ms is None:
+        return UNKNOWN, "the trace does not show the cut from start to heal"
+    latest_ms = session_ms + (heartbeat_ms or 0.0) + LATE_MS
+    if change.takeover_ms is None or change.takeover_ms > change.healed_ms:
+        late = change.healed_ms > latest_ms
+        return (
+            NOT_EXPECTED if late else UNKNOWN
+        ), f"nobody was assigned its partitions in {change.healed_ms / 1000:.1f} s"
+    summary = f"a new assignment after {change.takeover_ms / 1000:.1f} s; the session is {session_ms / 1000:g} s"
+    return (EXPECTED if change.takeover_ms <= latest_ms else NOT_EXPECTED), summary
+
+
+def outlasts_a_slow_link(run: Run) -> CheckResult:
+    """The member stays in the group until the round trip is about as long as its session timer."""
+    change, session_ms = _change(run, GROWING), _timer_ms(run, "session_ms")
+    heartbeat_ms = _timer_ms(run, "heartbeat_ms") or 0.0
+    injected = _injected(run, GROWING)
+    if change is None or change.healed_ms is None or session_ms is None or not injected:
+        return UNKNOWN, "the trace does not show the slow link from start to heal"
+    if change.takeover_ms is None:
+        return (
+            UNKNOWN,
+            f"the member stayed in the group: the link was not slow enough in {change.healed_ms / 1000:.1f} s",
+        )
+    # When the coordinator last heard from it.
+    heard_ms = max(0.0, change.takeover_ms - session_ms)
+    round_trip_ms = 2 * min(1.0, heard_ms / float(injected["within_ms"])) * float(injected["to_ms"])
+    summary = (
+        f"replaced after {change.takeover_ms / 1000:.1f} s; a session timeout before, the round trip was about "
+        f"{round_trip_ms / 1000:.1f} s, the session is {session_ms / 1000:g} s"
+    )
+    return (EXPECTED if round_trip_ms >= session_ms - heartbeat_ms else NOT_EXPECTED), summary
+
+
+def _change(run: Run, name: str) -> Change | None:
+    return next((change for change in run.changes if change.change == name), None)
+
+
+def _injected(run: Run, fault: str) -> Mapping[str, Any]:
+    """The first such fault that the scenario's steps inject, with its parameters; empty if there is none."""
+    injected = run.parameters.get("injected", [])
+    return next((each for each in injected if each.get("fault") == fault), {})
+
+
+def _timer_ms(run: Run, name: str) -> float | None:
+    timers = run.parameters.get("timers", {})
+    value = timers.get(name) if isinstance(timers, dict) else None
+    return float(value) if value else None

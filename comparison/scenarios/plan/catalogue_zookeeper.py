@@ -1,0 +1,217 @@
+"""The scenarios in which ZooKeeper, a session, or the way to the authority is what fails.
+
+Where the designs differ, it is by who keeps a member's session: ZooKeeper (zookeeper and server), or the group's
+coordinator by heartbeats (the others).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
+from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Far less than a session: a member gives up long before a dead one's owner znodes are gone.
+_HASTY = MappingProxyType({"rebalance.max.retries": "4", "rebalance.backoff.ms": "200"})
+#: So many that no member gives up while another one is slow.
+_STUBBORN = MappingProxyType({"rebalance.max.retries": "40", "rebalance.backoff.ms": "200"})
+_NO_ZOOKEEPER_SESSION: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(
+        (EAGER, STATIC, COOPERATIVE, DELAYED),
+        "its members have no ZooKeeper sessions; how their sessions with the coordinator end is in crash and pause",
+    )
+)
+_NO_OWNER_ZNODES: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(
+        (SERVER, EAGER, STATIC, COOPERATIVE, DELAYED),
+        "its members write no owner znodes: one coordinator stores who owns what, and fences by generation",
+    )
+)
+
+OUTAGES = (
+    Scenario(
+        name="rebalance-failed",
+        symptom="My consumer was killed and started again: 'can't rebalance after 4 retries', and nobody reads.",
+        look_for=(
+            "zookeeper: the dead member's owner znodes stay until its session ends. Whoever has to claim one of them "
+            "fails each try, gives up, and owns nothing; the other members leave its share to it",
+            "zookeeper: a member that gives up at its start gets ConsumerRebalanceFailedException; one that gives up "
+            "later only logs it. The end of the dead session is the next change, which cures both",
+            "zookeeper with -c rebalance.backoff.ms=2000: the tries outlast the session, and nobody gives up. The rule "
+            "was retries x backoff > session timeout; the last try begins one backoff earlier. docs/sweeps.md has the "
+            "grid of both",
+            "eager, cooperative and delayed: nobody tries again, the group waits for the dead member's session once; "
+            "static: the new process takes the dead one's place, and nothing is rebalanced",
+        ),
+        # With 20 partitions each of 4 members loses one to another member when there are 5, so some claim conflicts.
+        steps=(Form(), Steady(), Inject("kill", "owner"), Heal()),
+        defaults=Parameters(partitions=20),
+        settings=_HASTY,
+        budget_s=14,
+        members_min=2,
+        references=("KAFKA-4228", "kafka-java-bridge issue 5", "hermes PR 450"),
+    ),
+    Scenario(
+        name="zk-leader-kill",
+        symptom="A ZooKeeper server died, the leader. Does my consumer group rebalance, or stop?",
+        look_for=(
+            "no rebalance in any design: clients lose their connections for the election (about half a second), but "
+            "the new leader starts every session's timer again, so no session ends",
+            "zookeeper: deliveries go on, offsets cannot be written during the election and are written after it",
+            "server: members go on as well, unless the election takes more than a third of their session timeout",
+            "the other designs: members notice nothing; only brokers reconnect",
+        ),
+        steps=(Form(), Steady(), Inject("kill", "leader"), Hold(4000), Heal()),
+        defaults=Parameters(time_limit_s=120),
+        budget_s=20,
+        zookeeper_servers=3,
+        members_min=2,
+        brokers_min=2,
+        references=("ZOOKEEPER administrator's guide", "KAFKA-364"),
+    ),
+    Scenario(
+        name="quorum-loss",
+        symptom="Two of three ZooKeeper servers are down: what still works, and what happens when they come back?",
+        look_for=(
+            "no rebalance, although the outage is longer than the session timeout: without a leader no session ends, "
+            "and the next leader starts all timers again",
+            "zookeeper: members go on delivering what they own, blindly; commits to ZooKeeper wait, and a member that "
+            "joins, leaves or dies is not noticed until the quorum is back",
+            "server: a member that has lost ZooKeeper for a third of its session timeout stops delivering: the whole "
+            "group stands still until the quorum is back, and nobody takes over",
+            "the other designs: heartbeats and commits go to the coordinating broker, which needs ZooKeeper for none "
+            "of them; a new coordinator could not be elected meanwhile",
+        ),
+        steps=(Form(), Steady(), Inject("quorum-loss", "ensemble"), Hold(5000), Heal()),
+        defaults=Parameters(time_limit_s=120),
+        budget_s=22,
+        zookeeper_servers=3,
+        members_min=2,
+        brokers_min=2,
+        references=("ZOOKEEPER administrator's guide", "KIP-500"),
+    ),
+    Scenario(
+        name="session-expiry",
+        symptom="One consumer's ZooKeeper session expired, and all consumers rebalanced, some of them twice.",
+        look_for=(
+            "zookeeper: everybody stops twice (the member is gone, the member is back), unless both notifications "
+            "come together; the expired member rebalances three times: for its new session, and for each listener",
+            "zookeeper: until its new session's first rebalance, the expired member goes on delivering what others "
+            "own by then",
+            "server: the coordinator sees the id go and come back, and commands two rebalances at most",
+        ),
+        steps=(Form(), Steady(), Inject("expire", "owner"), Hold(1500), Settle()),
+        budget_s=12,
+        members_min=2,
+        not_applicable=_NO_ZOOKEEPER_SESSION,
+        references=("KAFKA-1387", "KAFKA-992"),
+    ),
+    Scenario(
+        name="session-expiry-all",
+        symptom="After a ZooKeeper hiccup the sessions of all consumers had expired at once.",
+        look_for=(
+            "zookeeper: a mass start with members that still deliver: every id and owner znode is gone at once, all "
+            "register again, and claims conflict as in mass-start",
+            "zookeeper: offsets may be written by a member in its new session while another one owns the partition",
+            "server: one coordinator waits for the members that come back; no claims conflict",
+        ),
+        steps=(Form(), Steady(), Inject("expire", "members"), Hold(1500), Settle()),
+        budget_s=12,
+        members_min=2,
+        not_applicable=_NO_ZOOKEEPER_SESSION,
+        references=("KAFKA-1387", "kafka-node issue 341"),
+    ),
+    Scenario(
+        name="ghost-owner",
+        symptom="ZooKeeper says that nobody owns my partition, yet a consumer reads it, and the next one may claim it.",
+        look_for=(
+            "zookeeper: the session of a member with a slow link ends in the middle of a release; the rest of its "
+            "deletes is sent again in the new session, by path, without a check, and hits znodes that others created",
+            "zookeeper: those members believe that they still own the partitions and go on; nothing creates the "
+            "znodes again before the next change of the group: 'partitions without an owner at the end'",
+            "zookeeper with -c fix.checked.release=true: the repeated deletes are refused, every partition has its "
+            "owner znode in the end. The price: a release reads each node first",
+        ),
+        # One more member joins, so m1 has to release all it owns over a slow link, one delete after the other, and its
+        # session ends about in the middle of it. What m1 owned among 3 members partly belongs to others among 4, so
+        # the rest of the deletes hits their claims.
+        steps=(
+            Form(),
+            Steady(),
+            Inject("delay", "m1->authority", {"by_ms": 250, "ways": "in"}),
+            Inject("join", "group"),
+            Hold(5100),
+            Inject("expire", "m1"),
+            Hold(3500),
+            Heal("delay"),
+        ),
+        # Few records, so that the release does not wait for many commits over the slow link.
+        defaults=Parameters(members=3, partitions=48, rate=7),
+        settings=_STUBBORN,
+        budget_s=22,
+        members_min=2,
+        not_applicable=_NO_OWNER_ZNODES,
+        references=("KAFKA-262", "kafka-node PR 981", "pykafka PR 308"),
+    ),
+    Scenario(
+        name="flapping-member",
+        symptom="One consumer crashes and restarts over and over, and the group does nothing but rebalance.",
+        look_for=(
+            "rebalances a minute, and the share of time in which partitions had an owner",
+            "zookeeper: two rebalances for each crash (the process is back before its old session ends), each of which "
+            "stops everybody; the sessions of dead processes pile up and keep a share of the partitions",
+            "eager: fewer and longer ones, because each waits for the dead member's session; nobody delivers meanwhile",
+            "cooperative and delayed: as many, but only the flapping member's partitions stop",
+            "static: none, as long as the process is back within its session timeout",
+        ),
+        steps=(Form(), Steady(), Inject("flap", "m2", {"times": 4, "every_ms": 700}), Settle()),
+        budget_s=18,
+        members_min=2,
+        references=("KIP-345", "KIP-134", "kaffe issue 92"),
+    ),
+    Scenario(
+        name="asymmetric-cut",
+        symptom="A consumer's requests still arrive, but it gets no answers. The group looks healthy, and is not.",
+        look_for=(
+            "zookeeper: the member opens one connection after the other, and each attempt names its session and starts "
+            "the session's timer again: it keeps its partitions and delivers, but hears of no change, and others wait",
+            "server: the same session, but the member stops delivering when it loses the connection: its partitions "
+            "stand still for as long as the cut lasts",
+            "the other designs: a client that is not answered sends no second heartbeat, so it is replaced after a "
+            "session timeout; its own timer has stopped it before",
+        ),
+        steps=(Form(), Steady(), Inject("cut", "owner->authority", {"ways": "in"}), Hold(9000), Heal()),
+        budget_s=20,
+        members_min=2,
+        brokers_min=2,
+        references=("KIP-62", "ZOOKEEPER programmer's guide, sessions"),
+    ),
+    Scenario(
+        name="slow-link",
+        symptom="The network to one consumer gets slower and slower: when does that cost its place in the group?",
+        look_for=(
+            "the other designs: when the round trip is about as long as session.timeout.ms. The member gives up first, "
+            "and its partitions have no owner until the coordinator's timer ends too",
+            "zookeeper and server: never. Past two thirds of zookeeper.session.timeout.ms the client gives each "
+            "connection up, but its attempts to reconnect keep the session, as in asymmetric-cut",
+            "zookeeper goes on delivering without hearing of changes; server stops the member's partitions",
+        ),
+        steps=(
+            Form(),
+            Steady(),
+            Inject("growing-delay", "owner->authority", {"to_ms": 3000, "within_ms": 6000}),
+            Hold(10_000),
+            Heal(),
+        ),
+        budget_s=22,
+        members_min=2,
+        brokers_min=2,
+        references=("KIP-62", "ZOOKEEPER programmer's guide, sessions"),
+    ),
+)

@@ -1,0 +1,340 @@
+"""Verdicts on runs in which ZooKeeper, a session, or the way to the authority fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparison.pipeline.figures.verdicts import CHECKS, judge
+from comparison.pipeline.result import Change, Delivery, VerdictOutcome
+from kernel.designs import COORDINATED, DESIGN_NAMES
+from tests.support.results import change, run
+
+YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
+HEARTBEATS = {"eager", "static", "cooperative", "delayed"}
+
+
+def designs_of(check: str, scenario: str) -> set[str]:
+    return {
+        design
+        for design in DESIGN_NAMES
+        if any(each.name == check and each.covers(run(scenario, design)) for each in CHECKS)
+    }
+
+
+@pytest.mark.parametrize(
+    ("check", "scenario", "designs"),
+    [
+        ("gives up", "rebalance-failed", {"zookeeper"}),
+        ("outlasts the session", "rebalance-failed", {"zookeeper"}),
+        ("nobody gives up", "rebalance-failed", set(COORDINATED)),
+        ("no rebalance", "zk-leader-kill", set(DESIGN_NAMES)),
+        ("no rebalance", "quorum-loss", set(DESIGN_NAMES)),
+        ("goes on delivering", "zk-leader-kill", set(DESIGN_NAMES) - {"server"}),
+        ("goes on delivering", "quorum-loss", set(DESIGN_NAMES) - {"server"}),
+        ("stands still", "quorum-loss", {"server"}),
+        ("everybody rebalances", "session-expiry", {"zookeeper"}),
+        ("expiry noticed", "session-expiry-all", {"server"}),
+        ("owner znodes deleted", "ghost-owner", {"zookeeper"}),
+        ("storm", "flapping-member", set(DESIGN_NAMES) - {"static"}),
+        ("no storm", "flapping-member", {"static"}),
+        ("kept partitions never stop", "flapping-member", {"cooperative", "delayed"}),
+        ("keeps its place", "asymmetric-cut", {"zookeeper", "server"}),
+        ("replaced", "asymmetric-cut", HEARTBEATS),
+        ("keeps its place", "slow-link", {"zookeeper", "server"}),
+        ("outlasts the delay", "slow-link", HEARTBEATS),
+    ],
+)
+def test_checks_apply_to_designs_by_scenario(check: str, scenario: str, designs: set[str]) -> None:
+    assert designs_of(check, scenario) == designs
+
+
+def judged(check: str, scenario: str, design: str, given: dict[str, Any]) -> tuple[VerdictOutcome, str] | None:
+    found = [each for each in judge(run(scenario, design, **given)).verdicts if each.check == check]
+    return (found[0].outcome, found[0].reason) if found else None
+
+
+def tried(tries: int, backoff_ms: int) -> dict[str, Any]:
+    settings = {"rebalance.max.retries": str(tries), "rebalance.backoff.ms": str(backoff_ms)}
+    return {"timers": {"session_ms": 3000}, "member_settings": settings}
+
+
+KILLED = {"changes": [change("kill", target="m2")]}
+FAILING = {**KILLED, "attempts_failed": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "outcome", "reason"),
+    [
+        (
+            "gives up",
+            {**FAILING, "rebalances_failed": 1.0, "parameters": tried(4, 200)},
+            YES,
+            "1 rebalance given up, 4 attempts failed: 4 tries in 800 ms",
+        ),
+        ("gives up", {**FAILING, "parameters": tried(4, 200)}, NO, "0 rebalances given up"),
+        ("gives up", {**KILLED, "parameters": tried(4, 200)}, UNKNOWN, "no claim met one of a killed member"),
+        ("gives up", {"attempts_failed": 4.0, "parameters": tried(4, 200)}, UNKNOWN, "no claim met one"),
+        ("outlasts the session", {**FAILING, "parameters": tried(4, 2000)}, YES, "0 rebalances given up"),
+        (
+            "outlasts the session",
+            {**FAILING, "rebalances_failed": 1.0, "parameters": tried(4, 2000)},
+            NO,
+            "4 tries in 8000 ms, a dead member's session lasts 3000 ms",
+        ),
+        ("outlasts the session", {**KILLED, "parameters": tried(4, 2000)}, UNKNOWN, "no claim met one"),
+    ],
+)
+def test_tries_are_held_against_the_session(
+    check: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
+    found = judged(check, "rebalance-failed", "zookeeper", given)
+    assert found is not None
+    assert found[0] is outcome, found
+    assert reason in found[1]
+
+
+@pytest.mark.parametrize(("tries", "backoff_ms"), [(4, 1000), (1, 4000), (2, 2000)])
+def test_nothing_is_said_of_tries_that_are_about_as_long_as_the_session(tries: int, backoff_ms: int) -> None:
+    given = {**FAILING, "rebalances_failed": 1.0, "parameters": tried(tries, backoff_ms)}
+    assert judged("gives up", "rebalance-failed", "zookeeper", given) is None
+    assert judged("outlasts the session", "rebalance-failed", "zookeeper", given) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome"),
+    [
+        (KILLED, YES),
+        ({**KILLED, "failures": ["m1: RebalanceFailed: no"]}, NO),
+        ({"changes": [change("join")]}, UNKNOWN),
+    ],
+)
+def test_no_error_reaches_an_application_under_a_coordinator(given: dict[str, Any], outcome: VerdictOutcome) -> None:
+    found = judged("nobody gives up", "rebalance-failed", "eager", given)
+    assert found is not None
+    assert found[0] is outcome
+
+
+#: A quorum is lost after 1 s for 5 s; 100 records a second are delivered throughout, or nothing after 4 s.
+AWAY = change("quorum-loss", members=None, target="ensemble", rounds=0, stopped=0, healed_ms=5_000.0, stalled_s=0.2)
+FLOWING = Delivery(from_ms=0.0, bin_ms=100.0, records=[10] * 80)
+DRIED_UP = Delivery(from_ms=0.0, bin_ms=100.0, records=[10] * 10)
+
+
+def away(**given: Any) -> list[Change]:
+    return [
+        change("quorum-loss", **{name: getattr(AWAY, name) for name in ("members", "target", "healed_ms")}, **given)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "outcome", "reason"),
+    [
+        ("no rebalance", {"changes": [AWAY], "delivery": FLOWING}, YES, "690 records delivered since"),
+        ("no rebalance", {"changes": away(rounds=1, stopped=12), "delivery": FLOWING}, NO, "1 rebalance of the group"),
+        ("no rebalance", {"changes": [AWAY], "delivery": DRIED_UP}, UNKNOWN, "nothing was delivered afterwards"),
+        ("no rebalance", {"changes": [AWAY]}, UNKNOWN, "nothing was delivered afterwards"),
+        ("no rebalance", {}, UNKNOWN, "no ZooKeeper server was killed"),
+        ("no rebalance", KILLED, UNKNOWN, "no ZooKeeper server was killed"),
+        ("goes on delivering", {"changes": [AWAY], "delivery": FLOWING}, YES, "for 0.2 s"),
+        ("goes on delivering", {"changes": away(stopped=0, stalled_s=3.0), "delivery": FLOWING}, NO, "for 3.0 s"),
+        ("goes on delivering", {"changes": away(stopped=12, stalled_s=0.2), "delivery": FLOWING}, NO, "for 0.2 s"),
+        ("goes on delivering", {"changes": [AWAY], "delivery": DRIED_UP}, NO, "nothing was delivered afterwards"),
+        ("goes on delivering", {"changes": away(rounds=0, stalled_s=None)}, UNKNOWN, "under load"),
+    ],
+)
+def test_a_group_goes_on_without_zookeeper(
+    check: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
+    found = judged(check, "quorum-loss", "eager", given)
+    assert found is not None
+    assert found[0] is outcome, found
+    assert reason in found[1]
+
+
+@pytest.mark.parametrize(
+    ("stopped", "stalled_s", "session_ms", "outcome"),
+    [
+        (12, 4.0, 3000, YES),
+        (0, 4.0, 3000, NO),
+        (12, 0.5, 3000, NO),
+        (12, 4.0, 9000, UNKNOWN),
+        (12, None, 3000, UNKNOWN),
+    ],
+)
+def test_members_of_server_stand_still_without_zookeeper(
+    stopped: int, stalled_s: float | None, session_ms: int, outcome: VerdictOutcome
+) -> None:
+    changes = away(rounds=0, stopped=stopped, stalled_s=stalled_s)
+    given = {"changes": changes, "delivery": FLOWING, "parameters": {"timers": {"session_ms": session_ms}}}
+    found = judged("stands still", "quorum-loss", "server", given)
+    assert found is not None
+    assert found[0] is outcome, found
+
+
+def test_a_killed_leader_is_an_outage_until_the_group_has_settled() -> None:
+    killed = change("kill", target="zookeeper-3", rounds=0, stopped=0, settled_ms=6_000.0, stalled_s=1.4)
+    found = judged("goes on delivering", "zk-leader-kill", "zookeeper", {"changes": [killed], "delivery": FLOWING})
+    assert found == (YES, "nothing was delivered for 1.4 s; ZooKeeper had lost a server for 6.0 s")
+
+
+def expired(**given: Any) -> dict[str, Any]:
+    return {"changes": [change("expire", members=None, **{"rounds": 2, "attempts": 9, "stopped": 24, **given})]}
+
+
+@pytest.mark.parametrize(
+    ("design", "given", "outcome"),
+    [
+        ("zookeeper", expired(), YES),
+        ("zookeeper", expired(attempts=4), NO),
+        ("zookeeper", expired(rounds=0), NO),
+        ("zookeeper", {}, UNKNOWN),
+        ("server", expired(attempts=0), YES),
+        ("server", expired(rounds=0), NO),
+        ("server", {}, UNKNOWN),
+    ],
+)
+def test_an_expiry_is_noticed(design: str, given: dict[str, Any], outcome: VerdictOutcome) -> None:
+    check = "everybody rebalances" if design == "zookeeper" else "expiry noticed"
+    found = judged(check, "session-expiry", design, given)
+    assert found is not None
+    assert found[0] is outcome, found
+
+
+CUT_OFF = {"delete": 90, "delete (NoNode)": 3, "delete (SessionExpired)": 1}
+CHECKED = {"parameters": {"settings": {"fix.checked.release": "true"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "reason"),
+    [
+        ({"left_unnamed": 4.0, "zk_operations": CUT_OFF}, YES, "4 partitions without an owner znode at the end"),
+        ({"left_unnamed": 0.0, "zk_operations": CUT_OFF}, NO, "every partition has its owner znode"),
+        ({"left_unnamed": 4.0, "zk_operations": {"delete (NoNode)": 3}}, UNKNOWN, "no session ended in the middle"),
+        ({"left_unnamed": None, "zk_operations": CUT_OFF}, UNKNOWN, "no owner was traced"),
+    ],
+)
+def test_owner_znodes_are_deleted_by_a_release_that_outlives_its_session(
+    given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
+    found = judged("owner znodes deleted", "ghost-owner", "zookeeper", given)
+    assert found is not None
+    assert found[0] is outcome, found
+    assert reason in found[1]
+    opposite = {YES: NO, NO: YES, UNKNOWN: UNKNOWN}
+    kept = judged("owner znodes kept", "ghost-owner", "zookeeper", {**given, **CHECKED})
+    assert kept is not None
+    assert kept[0] is opposite[outcome]
+    assert judged("owner znodes deleted", "ghost-owner", "zookeeper", {**given, **CHECKED}) is None
+
+
+FLAP = {"partitions": 12, "injected": [{"fault": "flap", "target": "m2", "times": 4, "every_ms": 700}]}
+
+
+def flapped(rounds: int, **given: Any) -> dict[str, Any]:
+    usual = {"rounds": rounds, "healed_ms": 5_000.0, "converge_ms": 8_000.0, "unowned_partition_s": 48.0}
+    return {"changes": [change("flap", members=None, **{**usual, **given})], "parameters": FLAP}
+
+
+@pytest.mark.parametrize(
+    ("check", "design", "given", "outcome", "reason"),
+    [
+        ("storm", "zookeeper", flapped(8), YES, "8 rebalances in 8.0 s (60 a minute) for 4 restarts; partitions had"),
+        ("storm", "zookeeper", flapped(8), YES, "an owner 50% of the time"),
+        ("storm", "zookeeper", flapped(1), NO, "1 rebalance in"),
+        ("storm", "zookeeper", flapped(8, unowned_partition_s=0.0), UNKNOWN, "does not show that a member was away"),
+        ("storm", "zookeeper", {}, UNKNOWN, "several times"),
+        ("no storm", "static", flapped(0), YES, "0 rebalances"),
+        ("no storm", "static", flapped(1), NO, "1 rebalance"),
+        ("no storm", "static", flapped(0, unowned_partition_s=0.0), UNKNOWN, "was away"),
+    ],
+)
+def test_a_member_that_comes_and_goes(
+    check: str, design: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
+    found = judged(check, "flapping-member", design, given)
+    assert found is not None
+    assert found[0] is outcome, found
+    assert reason in found[1]
+
+
+TIMERS = {"session_ms": 3000, "heartbeat_ms": 1000}
+GROWING = {"fault": "growing-delay", "target": "owner->authority", "to_ms": 3000, "within_ms": 6000}
+RUN = {"timers": TIMERS, "injected": [GROWING]}
+
+
+def link(name: str, **given: Any) -> dict[str, Any]:
+    usual = {"members": None, "healed_ms": 9_000.0, "rounds": 0, "moved": 0, "takeover_ms": None}
+    return {"changes": [change(name, **{**usual, **given})], "parameters": RUN}
+
+
+@pytest.mark.parametrize(
+    ("check", "scenario", "given", "outcome", "reason"),
+    [
+        ("keeps its place", "asymmetric-cut", link("cut"), YES, "faulty for 9.0 s with a session of 3 s: 0 rebalances"),
+        ("keeps its place", "asymmetric-cut", link("cut", rounds=1), NO, "1 rebalance"),
+        ("keeps its place", "asymmetric-cut", link("cut", healed_ms=3_500.0), UNKNOWN, "too short"),
+        ("keeps its place", "asymmetric-cut", link("cut", healed_ms=None), UNKNOWN, "from start to heal"),
+        ("keeps its place", "slow-link", link("growing-delay"), YES, "0 partitions moved"),
+        (
+            "keeps its place",
+            "slow-link",
+            {**link("growing-delay"), "parameters": {"timers": TIMERS, "injected": [{**GROWING, "to_ms": 1000}]}},
+            UNKNOWN,
+            "stayed below",
+        ),
+        ("replaced", "asymmetric-cut", link("cut", takeover_ms=4_900.0), YES, "after 4.9 s; the session is 3 s"),
+        ("replaced", "asymmetric-cut", link("cut", healed_ms=20_000.0, takeover_ms=12_000.0), NO, "after 12.0 s"),
+        ("replaced", "asymmetric-cut", link("cut", healed_ms=20_000.0), NO, "nobody was assigned"),
+        ("replaced", "asymmetric-cut", link("cut", takeover_ms=9_100.0), UNKNOWN, "nobody was assigned"),
+        ("replaced", "asymmetric-cut", link("cut", healed_ms=4_000.0), UNKNOWN, "nobody was assigned"),
+        ("replaced", "asymmetric-cut", link("cut", healed_ms=None), UNKNOWN, "from start to heal"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=6_500.0), YES, "about 3.5 s"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_500.0), NO, "about 1.5 s"),
+        ("outlasts the delay", "slow-link", link("growing-delay"), UNKNOWN, "not slow enough in 9.0 s"),
+        ("outlasts the delay", "slow-link", {}, UNKNOWN, "from start to heal"),
+    ],
+)
+def test_a_link_that_is_slow_or_carries_one_direction(
+    check: str, scenario: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
+    found = judged(check, scenario, "zookeeper" if check == "keeps its place" else "eager", given)
+    assert found is not None
+    assert found[0] is outcome, found
+    assert reason in found[1]
+
+
+def test_a_fault_or_change_that_outlasts_the_next_one_is_not_measured_by_itself() -> None:
+    delayed = change("delay", members=None, from_ms=1_000.0, healed_ms=9_000.0, converge_ms=None)
+    later = change("expire", members=None, from_ms=5_000.0, healed_ms=10.0, converge_ms=800.0)
+    found = judged("settles", "ghost-owner", "zookeeper", {"changes": [delayed, later]})
+    assert found == (YES, "within 800 ms (slowest: expire)")
+    joined = change("join", from_ms=2_000.0, settled_ms=None, converge_ms=None)
+    found = judged("settles", "ghost-owner", "zookeeper", {"changes": [delayed, joined, later]})
+    assert found == (YES, "within 800 ms (slowest: expire)")
+    ended = change("delay", members=None, from_ms=1_000.0, healed_ms=3_000.0, converge_ms=None)
+    found = judged("settles", "ghost-owner", "zookeeper", {"changes": [ended, later]})
+    assert found is not None
+    assert found[0] is NO
+
+
+@pytest.mark.parametrize(
+    ("injected", "lost", "outcome"),
+    [
+        ([{"fault": "flap", "target": "m2", "times": 4}], 4.0, YES),
+        ([{"fault": "flap", "target": "m2", "times": 4}], 5.0, NO),
+        ([{"fault": "kill", "target": "owner"}], 1.0, YES),
+        ([{"fault": "kill", "target": "zookeeper-1"}], 1.0, NO),
+        ([{"fault": "kill", "target": "leader"}], 1.0, NO),
+        ([], 1.0, NO),
+    ],
+)
+def test_a_killed_zookeeper_member_may_lose_the_record_in_hand(
+    injected: list[dict[str, Any]], lost: float, outcome: VerdictOutcome
+) -> None:
+    found = judged(
+        "no record lost", "flapping-member", "zookeeper", {"lost": lost, "parameters": {"injected": injected}}
+    )
+    assert found is not None
+    assert found[0] is outcome
