@@ -22,7 +22,7 @@ from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.own_scenarios import names_of
 from comparison.progress import RunProgress
-from comparison.scenarios.plan.applicability import check_applicability
+from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
     COMPARED,
@@ -254,6 +254,9 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             "; ".join(f"{each.scenario} is not applicable to {each.design}: {each.reason}" for each in without)
         )
     warnings = [*check(settings), *check_applicability(designs, settings), *ineffective(names, options)]
+    warnings += overriding(designs, options["session_timeout_ms"], settings)
+    for scenario in map(scenario_named, names):
+        warnings += check_scenario(scenario, designs, {**options, "settings": settings})
     warnings += not_judged_on(zookeeper, names, designs)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -27,6 +27,7 @@ Value = int | float | str
 
 SCENARIO, DESIGN, PRESET = "scenario", "design", "preset"
 #: Axes that are numbers: an option of `run` without its dashes, and the parameter that it sets.
+SESSION_TIMEOUT = "session-timeout"
 NUMBERS: Mapping[str, str] = MappingProxyType(
     {
         "members": "members",
@@ -36,7 +37,7 @@ NUMBERS: Mapping[str, str] = MappingProxyType(
         "rate": "rate",
         "brokers": "brokers",
         "time-limit": "time_limit_s",
-        "session-timeout": "session_timeout_ms",
+        SESSION_TIMEOUT: "session_timeout_ms",
     }
 )
 WORDS = (SCENARIO, DESIGN, PRESET)

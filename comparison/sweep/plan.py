@@ -14,12 +14,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.applicability import why_not
+from comparison.scenarios.plan.applicability import check_scenario, overriding, unused, why_not
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.consumers import CONSUMERS
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.run.experiments import Planned, left_out, plan
-from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, complete
+from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, SESSION_TIMEOUT, complete
 from kernel.broker.settings.configuration import BROKER_SETTINGS
 from kernel.designs import SERVER
 from kernel.errors import ConfigurationError
@@ -93,7 +93,7 @@ def planned_sweep(grid: Grid) -> SweepPlan:
         raise ConfigurationError(f"the grid has {combinations} runs: make at most {RUNS_MAX}, with fewer values")
     first: list[tuple[Cell, Planned]] = []
     without: dict[str, str] = {}
-    notes: dict[str, None] = {}
+    notes: dict[str, None] = dict.fromkeys(_about_settings(grid))
     impossible = _impossible(grid)
     seen = set()
     for cell in _combinations(grid, notes):
@@ -120,6 +120,18 @@ def planned_sweep(grid: Grid) -> SweepPlan:
         left_out=tuple(without.items()),
         notes=tuple(notes),
     )
+
+
+def _about_settings(grid: Grid) -> Iterator[str]:
+    """What the scenarios' own settings, and session timeouts that are given twice, should be noted for."""
+    designs = [str(design) for design in grid.axes[DESIGN]]
+    given = {name: str(values[0]) for name, values in grid.axes.items() if name not in NAMED}
+    timeouts = [int(value) for value in grid.axes.get(SESSION_TIMEOUT, ())]
+    for scenario in grid.axes[SCENARIO]:
+        asked = {"settings": given, "session_timeout_ms": timeouts[0] if timeouts else None}
+        yield from check_scenario(scenario_named(str(scenario)), designs, asked)
+    if timeouts:
+        yield from overriding(designs, timeouts[0], given)
 
 
 def _runs(grid: Grid, first: Sequence[tuple[Cell, Planned]]) -> Iterator[SweepRun]:
@@ -157,6 +169,8 @@ def _no_effect(scenario: str, design: str, name: str) -> str:
     """Where an axis has no effect, and why; '' if it has one."""
     if name == "members" and scenario_named(scenario).sets_own_sizes:
         return f"{scenario}, which sets its own group sizes"
+    if unused(design, name):
+        return f"{design}, which does not use it"
     if name in NAMED or name in BROKER_SETTINGS:
         return ""
     consumers = CONSUMERS[design]

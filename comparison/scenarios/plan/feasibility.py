@@ -5,11 +5,15 @@ Otherwise they would wait for their time limit. Each rule checks one run: scenar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.scenarios.plan.applicability import step_complaints
+from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.faults import FAULTS, check, share_a_link
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
+from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import DuplicateInstance, Heal, Inject, heals
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
@@ -137,6 +141,20 @@ def _parts_start(case: Case) -> Iterator[str]:
         yield str(error)
 
 
+def _step_settings(case: Case) -> Iterator[str]:
+    """Settings of the members of one step reach them as they are: nothing else refuses them before they start."""
+    for number, step in enumerate(case.scenario.steps, start=1):
+        settings = getattr(step, "settings", None) or {}
+        if not isinstance(settings, Mapping):
+            continue  # a user's step may mean something else by it
+        try:
+            check_settings(settings)
+        except ConfigurationError as error:
+            yield f"step {number} ({name_of(type(step))}): {error}"
+        for complaint in step_complaints(case.design, settings):
+            yield f"step {number} ({name_of(type(step))}): {complaint}; leave it out, or leave the design out"
+
+
 def _faults(case: Case) -> Iterator[str]:
     """Each fault fits its target and the design; no link has two at once, and none is healed that was not injected."""
     present: list[Inject] = []
@@ -192,6 +210,7 @@ RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _broker_session,
     _group_size,
     _automatic_commits,
+    _step_settings,
     _faults,
     _names_of_their_own,
 )

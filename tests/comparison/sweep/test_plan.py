@@ -51,6 +51,15 @@ def test_values_reach_the_run() -> None:
     assert run.folder == "crash/zookeeper/preset-kafka-defaults_session-timeout-6000_rebalance.max.retries-7/seed-1"
 
 
+def test_what_only_some_designs_use_has_no_effect_in_the_others_and_options_that_replace_settings_are_noted() -> None:
+    plan = sweep("scenario=rolling-restart", "design=zookeeper,eager", "group.max.size=20,50", "session-timeout=4000")
+    assert [run.cell.at["group.max.size"] for run in plan.runs] == [None, "20", "50"]
+    assert "group.max.size has no effect in zookeeper, which does not use it" in plan.notes
+    assert any(note.startswith("rolling-restart: --session-timeout 4000 replaces its own") for note in plan.notes)
+    twice = sweep("scenario=join", "design=zookeeper,eager", "session-timeout=4000", "session.timeout.ms=6000")
+    assert "session.timeout.ms=6000 overrides --session-timeout 4000 in eager" in twice.notes
+
+
 def test_setting_that_a_design_lacks_has_no_value_there_and_multiplies_nothing() -> None:
     plan = sweep("scenario=join", "design=zookeeper,eager", "rebalance.max.retries=2,4,8")
     assert [run.cell.at["rebalance.max.retries"] for run in plan.runs] == ["2", "4", "8", None]
