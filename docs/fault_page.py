@@ -33,8 +33,8 @@ Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}), Hold(2000),
 Every fault is in the trace from `fault_started`, with its parameters, to `fault_ended`. One that changes who is in the
 group is a `change_started` as well, and is measured as a change. At the end of a run the faults that are still in
 effect are healed; who has joined, left or unsubscribed stays so. A target is found when the fault begins: `owner` is
-drawn by the run's seed. What makes no sense is refused before anything starts: an unknown target or parameter, two
-faults in one link, a heal of nothing.
+drawn by the run's seed. What makes no sense is refused before anything starts: an unknown target or parameter, the
+same fault twice in one target, a heal of nothing.
 
 """
 

@@ -1,7 +1,7 @@
 """What is possible at each point of a schedule: which faults fit beside those in effect, and which steps need rest.
 
-Pure. The rules are those of `comparison.scenarios.plan` (`check`, `share_a_link`), and those of a run that ends: what
-is healed must be able to recover. So one broker or one ZooKeeper server at most is broken at a time; who is asked to
+Pure. The rules are those of `comparison.scenarios.plan` (`check`), and those of a run that ends: what is healed
+must be able to recover. So one broker or one ZooKeeper server at most is broken at a time; who is asked to
 leave must be able to; and what waits for the group to settle comes when nothing keeps it from that.
 
 `sequence` makes any list of steps a possible one, by leaving out those that are not.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from comparison.fuzzing.schedule import GROUP, SESSION_MS, SETTINGS
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of, share_a_link
+from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     Form,
@@ -196,8 +196,7 @@ class Situation:
             check(step.fault, step.target, step.parameters, design=self._design, servers=3)
         except ConfigurationError:
             return False
-        same = any((each.fault, each.target) == (step.fault, step.target) for each in self.present)
-        return not same and not any(share_a_link(each.target, step.target) for each in self.present)
+        return all((each.fault, each.target) != (step.fault, step.target) for each in self.present)
 
     def _leaves_none(self, step: Inject) -> bool:
         """Whether nobody would be left to take the partitions over until a heal: then nothing can settle."""

@@ -11,7 +11,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from comparison.playground import commands as c
-from comparison.playground.play.links import MemberLinks
+from comparison.scenarios.run.injections import Injections
+from comparison.scenarios.run.performer import Performer, Together
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
 from kernel.waiting import WaitTimeout
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from comparison.playground.messages import Limits
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.run.injections import InEffect
 
 #: How often it looks for processes that ended by themselves.
 _LOOK_S = 0.2
@@ -37,6 +39,16 @@ class Refused(UserError):
     """A command that cannot be performed now, and why."""
 
 
+class Stepping(Performer):
+    """A member waits before each ZooKeeper operation."""
+
+    async def inject(self) -> None:
+        self.members.step(self.target, on=True)
+
+    async def heal(self) -> None:
+        self.members.step(self.target, on=False)
+
+
 class PlayedGroup:
     """Performs the commands for one group, one after the other."""
 
@@ -50,12 +62,10 @@ class PlayedGroup:
         self.is_ready = False  #: it takes commands
         self._limits = limits
         self._changes: Changes | None = None
-        self._links: MemberLinks | None = None
+        self._injections: Injections | None = None
         self._stopping = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
-        self._frozen: set[str] = set()  #: places
-        self._stepped: set[str] = set()
-        self._slow: set[str] = set()
+        self._present: dict[tuple[str, str], InEffect] = {}  #: by fault and place
         self._rounds = 0
         self._is_measured = False
         self._settling: asyncio.Task[None] | None = None
@@ -83,7 +93,7 @@ class PlayedGroup:
 
     async def play(self, changes: Changes) -> None:
         """Let the first members join, then take commands until `stop`. Raises what breaks the group."""
-        self._changes, self._links = changes, MemberLinks(changes.testbed)
+        self._changes, self._injections = changes, Injections(changes)
         try:
             await self.on_ready(changes)
             async with self._one_at_a_time:
@@ -91,7 +101,7 @@ class PlayedGroup:
             self.is_ready = True
             while not self._stopping.is_set():
                 async with self._one_at_a_time:  # a process that is being started is not there yet
-                    self._look()
+                    await self._look()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), _LOOK_S)
             async with self._one_at_a_time:
@@ -123,12 +133,12 @@ class PlayedGroup:
             except RebalanceLabError as error:
                 raise Refused(str(error)) from error
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
         """Do without processes that ended by themselves. Raises `RebalanceLabError` for a part that must not end."""
         for place in self._members.places:
             process = self._members.process_at(place)
             if not self._members.is_gone(process) and self._members.child(process).returncode is not None:
-                self._undo(place, ended=True)
+                await self._undo(place, ended=True)
                 self._members.lose(process)
         self._running.testbed.check()
 
@@ -138,9 +148,9 @@ class PlayedGroup:
         If nobody is left, somebody has to come. So too if the group does not settle: a member of zookeeper that has
         given up after its last attempt rebalances only with the next change.
         """
-        self._look()
+        await self._look()
         for place in self._members.places:
-            self._undo(place)
+            await self._undo(place)
         if self._members.present == 0:
             await self._come()
         made = self.request.configuration
@@ -173,9 +183,9 @@ class PlayedGroup:
         return self._running.members
 
     @property
-    def _cuts(self) -> MemberLinks:
-        assert self._links is not None, "not started"
-        return self._links
+    def _faults(self) -> Injections:
+        assert self._injections is not None, "not started"
+        return self._injections
 
     @contextlib.contextmanager
     def _change(self, change: str, members: int, **detail: object) -> Iterator[None]:
@@ -201,25 +211,28 @@ class PlayedGroup:
             self._is_measured = True
             self._running.enter_stage("steady")
 
-    def _fault(self, fault: str, place: str, **detail: object) -> None:
-        self._running.tracer.emit("fault_started", fault=fault, target=self._members.process_at(place), detail=detail)
+    async def _begin(self, fault: str, place: str, performer: Performer, **detail: object) -> None:
+        self._present[fault, place] = await self._faults.begin(fault, performer, detail)
 
-    def _healed(self, fault: str, place: str) -> None:
-        self._running.tracer.emit("fault_ended", fault=fault, target=self._members.process_at(place))
+    def _has(self, fault: str, place: str) -> bool:
+        return (fault, place) in self._present
 
-    def _undo(self, place: str, *, ended: bool = False) -> None:
+    async def _end(self, fault: str, place: str) -> None:
+        if fault == "freeze":
+            # Written to its input while it is frozen: the first thing that its application does is to commit.
+            self._members.commit_remembered(self._members.process_at(place))
+        await self._faults.undo(self._present.pop((fault, place)))
+        if fault == "cut":
+            self._members.view.take_back(self._members.process_at(place))
+
+    async def _undo(self, place: str, *, ended: bool = False) -> None:
         """Undo all faults of a member; `ended`: its process has ended, and they with it."""
         ended = ended or self._members.is_gone(self._members.process_at(place))
-        if self._cuts.is_cut(place):
-            self._heal_link(place)
-        for name, faults, undo in (
-            ("freeze", self._frozen, self._thaw),
-            ("slow", self._slow, self._speed_up),
-            ("step", self._stepped, self._step_no_more),
-        ):
-            if place in faults:
-                faults.discard(place)
-                self._healed(name, place) if ended else undo(place)
+        for fault, where in [each for each in self._present if each[1] == place]:
+            if ended and fault != "cut":  # a process that has ended has to be healed: its pid may come again
+                self._faults.forget(self._present.pop((fault, where)))
+            else:
+                await self._end(fault, where)
 
     def _occupied(self, member: str) -> str:
         """The process at a place. Raises `Refused` if there is none."""
@@ -233,9 +246,9 @@ class PlayedGroup:
     def _undisturbed(self, member: str) -> str:
         """The process at a place. Raises `Refused` if it is frozen or cut off, too."""
         process = self._occupied(member)
-        if member in self._frozen:
+        if self._has("freeze", member):
             raise Refused(f"{member} is frozen: let it continue first")
-        if self._cuts.is_cut(member):
+        if self._has("cut", member):
             raise Refused(f"{member} is cut off: heal it first")
         return process
 
@@ -260,7 +273,7 @@ class PlayedGroup:
 
     async def _leave(self, member: str, _: c.ActOnMember) -> None:
         process = self._undisturbed(member)
-        self._undo(member)
+        await self._undo(member)
         with self._change("leave", self._members.present - 1, targets=[member]):
             self._members.leave(process)
         task = asyncio.create_task(self._gone(process))
@@ -278,67 +291,43 @@ class PlayedGroup:
         self._running.tracer.emit("process_ended", target=process, how=how, code=code)
 
     async def _kill(self, member: str, _: c.ActOnMember) -> None:
-        process = self._occupied(member)
-        self._undo(member, ended=True)
+        self._occupied(member)
+        await self._undo(member, ended=True)
         with self._change("crash", self._members.present - 1, targets=[member]):
-            self._fault("kill", member)
-            await self._members.kill(process)
-            self._healed("kill", member)
+            await self._faults.strike("kill", await self._faults.set_up("kill", member), {})
 
     async def _freeze(self, member: str, _: c.ActOnMember) -> None:
-        process = self._undisturbed(member)
-        self._fault("freeze", member)
-        self._members.child(process).freeze()
-        self._members.view.leave_out(process)
-        self._frozen.add(member)
+        self._undisturbed(member)
+        await self._begin("freeze", member, await self._faults.set_up("freeze", member))
 
     async def _continue(self, member: str, _: c.ActOnMember) -> None:
         self._occupied(member)
-        if member not in self._frozen:
+        if not self._has("freeze", member):
             raise Refused(f"{member} is not frozen")
-        self._frozen.discard(member)
-        self._thaw(member)
-
-    def _thaw(self, place: str) -> None:
-        process = self._members.process_at(place)
-        # Written to its input while it is frozen: the first thing that its application does is to commit.
-        self._members.commit_remembered(process)
-        self._members.child(process).thaw()
-        self._members.view.take_back(process)
-        self._healed("freeze", place)
+        await self._end("freeze", member)
 
     async def _cut(self, member: str, _: c.ActOnMember) -> None:
+        """Fetches go on: another broker leads the topics."""
         process = self._undisturbed(member)
-        self._fault("cut", member)
-        self._cuts.cut(member, self._members.child(process).pid)
+        link = await self._faults.set_up("cut", f"{member}->authority")
+        await self._begin("cut", member, Together(self._running, process, [link]))
         self._members.view.leave_out(process)
 
     async def _heal(self, member: str, _: c.ActOnMember) -> None:
         self._occupied(member)
-        if not self._cuts.is_cut(member):
+        if not self._has("cut", member):
             raise Refused(f"{member} is not cut off")
-        self._heal_link(member)
-
-    def _heal_link(self, place: str) -> None:
-        self._cuts.heal(place)
-        self._members.view.take_back(self._members.process_at(place))
-        self._healed("cut", place)
+        await self._end("cut", member)
 
     async def _slow_down(self, member: str, command: c.ActOnMember) -> None:
-        process = self._occupied(member)
-        if member in self._frozen:
+        self._occupied(member)
+        if self._has("freeze", member):
             raise Refused(f"{member} is frozen: let it continue first")
-        if member in self._slow:
-            self._slow.discard(member)
-            self._speed_up(member)
+        if self._has("slow", member):
+            await self._end("slow", member)
         if command.delay_ms:
-            self._slow.add(member)
-            self._fault("slow", member, delay_ms=command.delay_ms)
-            self._members.delay(process, command.delay_ms)
-
-    def _speed_up(self, place: str) -> None:
-        self._members.delay(self._members.process_at(place), 0)
-        self._healed("slow", place)
+            slow = await self._faults.set_up("slow-record", member, {"per_record_ms": command.delay_ms})
+            await self._begin("slow", member, slow, delay_ms=command.delay_ms)
 
     # -- the group --------------------------------------------------------------------------------------------
 
@@ -379,22 +368,15 @@ class PlayedGroup:
         if self.design.name != ZOOKEEPER:
             raise Refused(f"only {ZOOKEEPER} members have a step mode: in {self.design.name} the coordinator decides")
         process = self._undisturbed(command.member)
-        if command.on == (command.member in self._stepped):
+        if command.on == self._has("step", command.member):
             return
         if command.on:
-            self._stepped.add(command.member)
-            self._fault("step", command.member)
-            self._members.step(process, on=True)
+            await self._begin("step", command.member, Stepping(self._running, process, {}))
         else:
-            self._stepped.discard(command.member)
-            self._step_no_more(command.member)
-
-    def _step_no_more(self, place: str) -> None:
-        self._members.step(self._members.process_at(place), on=False)
-        self._healed("step", place)
+            await self._end("step", command.member)
 
     async def _let_go(self, command: c.LetGo) -> None:
         process = self._occupied(command.member)
-        if command.member not in self._stepped:
+        if not self._has("step", command.member):
             raise Refused(f"{command.member} is not in step mode: press Step first")
         self._members.let_go(process)

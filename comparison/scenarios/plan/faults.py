@@ -61,8 +61,6 @@ _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
         K.SERVERS: re.compile(f"{_SERVER}->ensemble"),
     }
 )
-#: Both are links of clients of ZooKeeper, whose faults the same proxies make.
-_OF_CLIENTS = frozenset({K.MEMBER_AUTHORITY, K.BROKER_ZOOKEEPER})
 #: Targets that only an ensemble of three servers has.
 _IN_AN_ENSEMBLE = (K.ENSEMBLE, K.SERVERS)
 
@@ -351,12 +349,6 @@ def kind_of(target: str) -> TargetKind:
         if written.fullmatch(target):
             return kind
     raise ConfigurationError(f"{target!r} is not a fault target: use {'; '.join(kind.value for kind in TargetKind)}")
-
-
-def share_a_link(first: str, second: str) -> bool:
-    """Whether faults of these two targets cannot be in effect at the same time."""
-    kinds = {kind_of(first), kind_of(second)}
-    return (len(kinds) == 1 and kinds <= set(LINKS)) or kinds == _OF_CLIENTS
 
 
 def check(name: str, target: str, given: Mapping[str, Given], *, design: str, servers: int) -> None:

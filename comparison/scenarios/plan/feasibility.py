@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.scenarios.plan.applicability import step_complaints
 from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
-from comparison.scenarios.plan.faults import FAULTS, check, share_a_link
+from comparison.scenarios.plan.faults import FAULTS, check
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
 from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import DuplicateInstance, Heal, Inject, heals
@@ -156,7 +156,7 @@ def _step_settings(case: Case) -> Iterator[str]:
 
 
 def _faults(case: Case) -> Iterator[str]:
-    """Each fault fits its target and the design; no link has two at once, and none is healed that was not injected."""
+    """Each fault fits its target and the design; no target has it twice, and none is healed that was not injected."""
     present: list[Inject] = []
     for step in case.scenario.steps:
         if isinstance(step, Inject):
@@ -171,8 +171,6 @@ def _faults(case: Case) -> Iterator[str]:
             except ConfigurationError as error:
                 yield str(error)
                 return
-            if any(share_a_link(other.target, step.target) for other in present):
-                yield f"{step.fault} into {step.target!r}: a link has one fault at a time; heal the other one first"
             fault = FAULTS[step.fault]
             for name, value in fault.needs.get(case.design, {}).items():
                 if case.made.member.get(name) != value:

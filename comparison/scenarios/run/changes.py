@@ -1,4 +1,4 @@
-"""Makes one change of the group at a time, waits until the group has settled, and heals faults."""
+"""Makes one change of the group at a time, and waits until the group has settled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUIET_S = 60.0
 
 
 class Changes:
-    """Shared by all kinds of steps: the group, the trace, the faults to heal."""
+    """Shared by all kinds of steps: the group and the trace."""
 
     def __init__(self, testbed: Testbed, members: GroupMembers, enter_stage: Callable[[str], None]) -> None:
         self.testbed = testbed
@@ -28,7 +28,6 @@ class Changes:
         self.tracer = testbed.tracer
         self.configuration = testbed.request.configuration
         self.enter_stage = enter_stage
-        self.healing: list[Callable[[], None]] = []
         self._phases = 0
         self._made: set[tuple[str, int]] = set()
         #: Detection takes a session timeout, and delayed waits for its delay.
@@ -90,16 +89,6 @@ class Changes:
         await self.quiet()
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:after")
-
-    def heal(self) -> None:
-        """Undo the faults that are still in effect, also after an interrupt."""
-        while self.healing:
-            self.healing.pop()()
-
-    async def heal_and_settle(self) -> None:
-        self.enter_stage("heal")
-        self.heal()
-        await self.settle()
 
 
 async def sleep_until(monotonic_s: float) -> None:

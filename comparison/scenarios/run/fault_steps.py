@@ -1,4 +1,7 @@
-"""Faults: a frozen or slow process, cut links, a killed broker."""
+"""Faults that are measured in a certain way: commits of a frozen or cut member, a rebalance that waits for a slow one.
+
+What freezes, cuts and kills is performed by `comparison.scenarios.run.injections`.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,29 @@ import time
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.changes import SETTLE_S, sleep_until
-from comparison.scenarios.testbed.link_ownership import ports_of_process
+from comparison.scenarios.run.performer import Together
 from coordinator.membership.effects import Identity
 from kernel.designs import DESIGNS, SERVER
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, FreezeOwner, KillCoordinator, SlowOwner
     from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.run.injections import Injections
     from kernel.values import TopicPartition
+
+#: The links between the server to be cut off and the other two.
+_FOLLOWER = "follower->ensemble"
 
 
 class Faults:
     """Performs the steps that break something, for a while or for good."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, injections: Injections) -> None:
         self._changes = changes
+        self._injections = injections
         self._members = changes.members
         self._testbed = changes.testbed
-        self._tracer = changes.tracer
         self._configuration = changes.configuration
         self._design = DESIGNS[changes.testbed.request.design]
 
@@ -35,27 +40,18 @@ class Faults:
     async def freeze_owner(self, step: FreezeOwner) -> None:
         self._changes.enter_stage("fault")
         name = self._members.choose_owner()
-        child = self._members.child(name)
         held = self._members.view.held_by(name)
         for_ms = self._configuration.session_ms + step.over_ms
         begun = time.monotonic()
+        freeze = await self._injections.set_up("freeze", self._members.place_of(name))
         self._members.commit_remembered(name)
-        self._tracer.emit("fault_started", fault="freeze", target=name, detail={"for_ms": for_ms})
-        child.freeze()
-        self._members.view.leave_out(name)
-
-        def thaw() -> None:
-            # Written to its input while it is frozen: the first thing it does is to commit.
-            self._members.commit_remembered(name)
-            child.thaw()
-            self._members.view.take_back(name)
-            self._tracer.emit("fault_ended", fault="freeze", target=name)
-
-        self._changes.healing.append(thaw)
+        frozen = await self._injections.begin("freeze", freeze, {"for_ms": for_ms})
         await self._members.until_settled(self._changes.takeover_s, without=name)
         await self._late_commit(name, held, generations_ago=0)
         await sleep_until(begun + for_ms / 1000)
-        await self._changes.heal_and_settle()
+        # Written to its input while it is frozen: the first thing it does is to commit.
+        self._members.commit_remembered(name)
+        await self._injections.heal_and_settle(frozen)
 
     async def _late_commit(self, name: str, held: frozenset[TopicPartition], *, generations_ago: int) -> None:
         """Deliver a delayed commit, as if the member had sent it before it was replaced.
@@ -78,19 +74,14 @@ class Faults:
         for_ms = self._configuration.max_poll_ms + step.over_ms
         detail = {"processing_ms": for_ms, "max_poll_interval_ms": self._configuration.max_poll_ms}
         begun = time.monotonic()
-        self._tracer.emit("fault_started", fault="slow", target=name, detail=detail)
-        self._members.slow_down(name)
-
-        def polls_again() -> None:
-            self._members.speed_up(name)
-            self._tracer.emit("fault_ended", fault="slow", target=name)
+        slow = await self._injections.set_up("slow", self._members.place_of(name))
+        slowed = await self._injections.begin("slow", slow, detail)
 
         async def join() -> None:
             self._members.join(1)
             await sleep_until(begun + for_ms / 1000)
-            self._changes.heal()
+            await self._injections.undo(slowed)
 
-        self._changes.healing.append(polls_again)
         await self._changes.make("join", join, members=self._members.present + 1)
 
     # -- links -------------------------------------------------------------------------------------------------------
@@ -103,18 +94,12 @@ class Faults:
         once. The others: cut its connections to the coordinator, at the proxy in front of the broker.
         """
         victim = self._members.victim
-        zookeeper, proxy = self._testbed.zookeeper, self._testbed.coordinator_proxy
-        pid = self._members.child(victim).pid
-        cuts: list[Callable[[], None]] = []
-        heals: list[Callable[[], None]] = []
+        links = []
         if self._design.zookeeper_sessions:
-            cuts.append(zookeeper.cut)
-            heals.append(zookeeper.heal)
+            links.append(_FOLLOWER)
         if self._design.coordinator:
-            assert proxy is not None
-            cuts.append(lambda: proxy.cut(lambda ports: ports_of_process(pid).intersection(ports)))
-            heals.append(proxy.heal)
-        await self._cut(step.over_ms, victim, cuts, heals)
+            links.append(f"{victim}->authority")
+        await self._cut(step.over_ms, victim, links)
 
     async def cut_ensemble(self, step: CutEnsemble) -> None:
         """Cut a ZooKeeper server off, and with it its client.
@@ -122,31 +107,18 @@ class Faults:
         zookeeper: the victim. The other designs: only the coordinating broker. In server the members have sessions as
         well, but with the other two servers.
         """
-        zookeeper = self._testbed.zookeeper
         victim = "" if self._design.coordinator else self._members.victim
-        await self._cut(step.over_ms, victim, [zookeeper.cut], [zookeeper.heal])
+        await self._cut(step.over_ms, victim, [_FOLLOWER])
 
-    async def _cut(
-        self, over_ms: int, victim: str, cuts: list[Callable[[], None]], heals: list[Callable[[], None]]
-    ) -> None:
+    async def _cut(self, over_ms: int, victim: str, links: list[str]) -> None:
         """Cut, let the others take over, request commits, hold the cut for its full length, heal."""
         self._changes.enter_stage("fault")
         # In delayed, the takeover comes later by its delay.
         for_ms = self._configuration.session_ms + self._configuration.delay_ms + over_ms
-        target = victim or "coordinating-broker"
         begun = time.monotonic()
-        self._tracer.emit("fault_started", fault="cut", target=target, detail={"for_ms": for_ms})
-        for cut in cuts:
-            cut()
-
-        def healed() -> None:
-            for heal in heals:
-                heal()
-            if victim:
-                self._members.view.take_back(victim)
-            self._tracer.emit("fault_ended", fault="cut", target=target)
-
-        self._changes.healing.append(healed)
+        parts = [await self._injections.set_up("cut", link) for link in links]
+        together = Together(self._changes, victim or "coordinating-broker", parts)
+        cut = await self._injections.begin("cut", together, {"for_ms": for_ms})
         if victim:
             self._members.view.leave_out(victim)
             await self._members.until_settled(for_ms / 1000, without=victim)
@@ -154,11 +126,12 @@ class Faults:
         await sleep_until(begun + for_ms / 1000)
         if victim:
             self._members.commit_remembered(victim)
+            self._members.view.take_back(victim)
         else:
             # No member was replaced, so the new coordinator has to fence a commit of the previous generation.
             name = self._members.choose_owner()
             await self._late_commit(name, self._members.view.held_by(name), generations_ago=1)
-        await self._changes.heal_and_settle()
+        await self._injections.heal_and_settle(cut)
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -169,9 +142,7 @@ class Faults:
 
         async def kill() -> None:
             delivered, committed = dict(view.delivered), dict(view.committed)
-            self._tracer.emit("fault_started", fault="kill", target=broker.name)
-            await self._testbed.kill_broker(broker)
-            self._tracer.emit("fault_ended", fault="kill", target=broker.name)
+            await self._injections.strike("kill", await self._injections.set_up("kill", broker.name))
 
             def goes_on() -> bool:
                 self._members.check()

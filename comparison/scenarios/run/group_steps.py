@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.run.changes import SETTLE_S
 from kernel.waiting import until
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         Undisturbed,
     )
     from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.run.injections import Injections
     from kernel.values import TopicPartition
 
 #: With a longer commit interval the runner does not wait for an automatic commit: it asks the members to commit.
@@ -31,8 +31,9 @@ _COMMIT_INTERVAL_MS_MAX = 2000
 class GroupSteps:
     """Performs the steps in which members come and go, one after the other or at once."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, injections: Injections) -> None:
         self._changes = changes
+        self._injections = injections
         self._members = changes.members
         self._testbed = changes.testbed
         self._round = 0
@@ -77,18 +78,15 @@ class GroupSteps:
 
     async def leave_one(self, _: LeaveOne) -> None:
         async def leave() -> None:
-            name = self._members.choose_owner()
-            self._members.leave(name)
-            await ended_within(self._members.child(name), self._changes.takeover_s)
+            leave = await self._injections.set_up("leave", "owner")
+            await leave.inject()
 
         await self._changes.make("leave", leave, members=self._members.present - 1)
 
     async def kill_owner(self, _: KillOwner) -> None:
         async def kill() -> None:
-            name = self._members.choose_owner()
-            self._testbed.tracer.emit("fault_started", fault="kill", target=name)
-            await self._members.kill(name)
-            self._testbed.tracer.emit("fault_ended", fault="kill", target=name)
+            kill = await self._injections.set_up("kill", "owner")
+            await self._injections.strike("kill", kill)
 
         await self._changes.make("crash", kill, members=self._members.present - 1)
 

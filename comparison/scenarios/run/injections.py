@@ -24,8 +24,9 @@ from comparison.scenarios.run.process_faults import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from comparison.scenarios.plan.faults import Given
     from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject, Settle
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.performer import Performer
@@ -64,40 +65,119 @@ def add_performer(name: str, performer: type[Performer]) -> None:
     _PERFORMERS[name] = performer
 
 
-class _InEffect(NamedTuple):
-    step: Inject
+class InEffect(NamedTuple):
+    """A fault that can be healed; `target` as the step names it."""
+
+    fault: str
+    target: str
     performer: Performer
 
     @property
     def stays(self) -> bool:
-        return fault_named(self.step.fault).stays
+        return fault_named(self.fault).stays
 
 
 class Injections:
-    """The faults of one run that were injected by steps, and are in effect."""
+    """The faults of one run, which are traced, and those that are in effect."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._present: list[_InEffect] = []
+        self._present: list[InEffect] = []
         self._change: Mapping[str, Any] | None = None  #: the last one, if it has not settled
         self._rounds: Counter[str] = Counter()
+
+    # -- steps of their own --------------------------------------------------------------------------------------
 
     async def inject(self, step: Inject) -> None:
         fault = fault_named(step.fault)
         values = fault.values(step.parameters)
-        performer = PERFORMERS[step.fault](self._changes, step.target, values)
-        await performer.setup()
+        performer = await self.set_up(step.fault, step.target, values)
         self._changes.enter_stage("fault")
-        named: dict[str, Any] = {"fault": step.fault, "target": performer.target}
         if fault.is_change:
             self._begin_change(step.fault, performer.comes)
-        self._changes.tracer.emit("fault_started", **named, detail=dict(values))
         if fault.heals:
-            # Before it begins: if that fails halfway, there is something to heal.
-            self._present.append(_InEffect(step, performer))
+            await self.begin(step.fault, performer, values, named=step.target)
+        else:
+            await self.strike(step.fault, performer, values)
+
+    async def hold(self, step: Hold) -> None:
+        await asyncio.sleep(step.ms / 1000)
+
+    async def heal(self, step: Heal) -> None:
+        """The last one that was injected first; the group settles when no fault is left that keeps it from that."""
+        await self.heal_and_settle(*(each for each in self._present if heals(step, each.fault, each.target)))
+
+    async def settle(self, _: Settle) -> None:
+        await self._settle()
+
+    # -- parts of steps ------------------------------------------------------------------------------------------
+
+    async def set_up(self, fault: str, target: str, values: Mapping[str, Given] | None = None) -> Performer:
+        """What performs a fault, with its target found."""
+        given = fault_named(fault).values(values or {})
+        performer = PERFORMERS[fault](self._changes, target, given)
+        await performer.setup()
+        return performer
+
+    async def begin(
+        self, fault: str, performer: Performer, detail: Mapping[str, object] | None = None, *, named: str = ""
+    ) -> InEffect:
+        """Begin a fault that is healed later."""
+        self._trace_start(fault, performer, detail)
+        present = InEffect(fault, named, performer)
+        # Before it begins: if that fails halfway, there is something to heal.
+        self._present.append(present)
         await performer.inject()
-        if not fault.heals:
-            self._changes.tracer.emit("fault_ended", **named)
+        return present
+
+    async def strike(self, fault: str, performer: Performer, detail: Mapping[str, object] | None = None) -> None:
+        """Perform a fault that is over at once, or is not healed."""
+        self._trace_start(fault, performer, detail)
+        await performer.inject()
+        self._changes.tracer.emit("fault_ended", fault=fault, target=performer.target)
+
+    async def undo(self, present: InEffect) -> None:
+        """Heal a fault, and wait for nothing."""
+        self._present.remove(present)
+        if change := present.performer.heals_by:
+            self._begin_change(change, -present.performer.comes)
+        await present.performer.heal()
+        self._changes.tracer.emit("fault_ended", fault=present.fault, target=present.performer.target)
+
+    def forget(self, present: InEffect) -> None:
+        """The process of a fault has ended, and the fault with it."""
+        self._present.remove(present)
+        self._changes.tracer.emit("fault_ended", fault=present.fault, target=present.performer.target)
+
+    async def heal_and_settle(self, *healed: InEffect) -> None:
+        self._changes.enter_stage("heal")
+        for each in reversed(healed):
+            await self.undo(each)
+        if all(each.stays for each in self._present):
+            await self._settle()
+
+    # -- the end of the run --------------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """Undo at once what is in effect, because the run is broken off. Links are healed right after."""
+        for each in reversed(self._present):
+            each.performer.abandon()
+            self._changes.tracer.emit("fault_ended", fault=each.fault, target=each.performer.target)
+        self._present.clear()
+
+    async def end(self) -> None:
+        """Heal what is still in effect after the last step and does not stay; wait for the group if it was changed."""
+        lasting = [each for each in self._present if not each.stays]
+        if lasting:
+            await self.heal_and_settle(*lasting)
+        elif self._change is not None:
+            await self._settle()
+
+    # -- internals -----------------------------------------------------------------------------------------------
+
+    def _trace_start(self, fault: str, performer: Performer, detail: Mapping[str, object] | None) -> None:
+        described = {} if detail is None else {"detail": dict(detail)}
+        self._changes.tracer.emit("fault_started", fault=fault, target=performer.target, **described)  # type: ignore[arg-type]  # none of them is member or stream
 
     def _begin_change(self, change: str, comes: int) -> None:
         """Trace a change of the group. One that has not settled yet never will: it is over with the next one."""
@@ -106,44 +186,8 @@ class Injections:
         self._change = {"change": change, "round": self._rounds[change], "members": members}
         self._changes.tracer.emit("change_started", **self._change)
 
-    async def hold(self, step: Hold) -> None:
-        await asyncio.sleep(step.ms / 1000)
-
-    async def heal(self, step: Heal) -> None:
-        """The last one that was injected first; the group settles when no fault is left that keeps it from that."""
-        await self._heal(
-            [each for each in self._present if heals(step, each.step.fault, each.step.target)],
-        )
-
-    async def _heal(self, healed: Sequence[_InEffect]) -> None:
-        self._changes.enter_stage("heal")
-        for each in reversed(healed):
-            self._present.remove(each)
-            if change := each.performer.heals_by:
-                self._begin_change(change, -each.performer.comes)
-            await each.performer.heal()
-            self._changes.tracer.emit("fault_ended", fault=each.step.fault, target=each.performer.target)
-        if all(each.stays for each in self._present):
-            await self._settle()
-
-    async def settle(self, _: Settle) -> None:
-        await self._settle()
-
     async def _settle(self) -> None:
         await self._changes.settle()
         if self._change is not None:
             self._changes.tracer.emit("change_settled", **self._change)
             self._change = None
-
-    def abandon(self) -> None:
-        """Undo at once what is in effect, because the run is broken off."""
-        for each in reversed(self._present):
-            each.performer.abandon()
-
-    async def end(self) -> None:
-        """Heal what is still in effect after the last step and does not stay; wait for the group if it was changed."""
-        lasting = [each for each in self._present if not each.stays]
-        if lasting:
-            await self._heal(lasting)
-        elif self._change is not None:
-            await self._settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
@@ -12,7 +13,7 @@ from comparison.scenarios.testbed.link import BOTH_WAYS, Way
 from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:
-    from comparison.scenarios.testbed.proxy import Picks, TcpProxy
+    from comparison.scenarios.testbed.proxy import LinkFault, Picks, TcpProxy
 
 _STEPS = 10
 
@@ -35,6 +36,7 @@ class Cable(NamedTuple):
 class _OfLink(Performer):
     async def setup(self) -> None:
         kind, (end, _, other) = kind_of(self.target), self.target.partition("->")
+        self._broken: list[tuple[Cable, LinkFault]] = []
         self._cables = await self._found(kind, end)
         self.target = f"{self._end}->{other}"
 
@@ -56,42 +58,45 @@ class _OfLink(Performer):
         else:
             design = DESIGNS[self.testbed.request.design]
             proxies = [
-                *(zookeeper.client_proxies.values() if design.zookeeper_sessions else ()),
+                *((zookeeper.member_proxy, *zookeeper.client_proxies.values()) if design.zookeeper_sessions else ()),
                 self.testbed.coordinator_proxy if design.coordinator else None,
             ]
         return [Cable(proxy, picks, True) for proxy in proxies if proxy is not None]
 
     async def inject(self) -> None:
-        for cable in self._cables:
-            self.break_(cable)
+        self._broken = [(cable, self.break_(cable)) for cable in self._cables]
 
-    def break_(self, cable: Cable) -> None:
+    @abstractmethod
+    def break_(self, cable: Cable) -> LinkFault:
         """Make the fault begin in some connections."""
 
     async def heal(self) -> None:
-        for cable in self._cables:
-            cable.proxy.heal()
+        for cable, fault in self._broken:
+            cable.proxy.heal(fault)
 
 
 class Cut(_OfLink):
-    def break_(self, cable: Cable) -> None:
-        cable.proxy.cut(cable.picks, cable.ways(str(self.values["ways"])))
+    def break_(self, cable: Cable) -> LinkFault:
+        return cable.proxy.cut(cable.picks, cable.ways(str(self.values["ways"])))
 
 
 class Delay(_OfLink):
-    def break_(self, cable: Cable) -> None:
-        cable.proxy.delay(self.number("by_ms"), cable.picks, cable.ways(str(self.values["ways"])))
+    def break_(self, cable: Cable) -> LinkFault:
+        return cable.proxy.delay(self.number("by_ms"), cable.picks, cable.ways(str(self.values["ways"])))
 
 
 class GrowingDelay(_OfLink):
+    def break_(self, cable: Cable) -> LinkFault:
+        return cable.proxy.delay(0, cable.picks, cable.ways(str(self.values["ways"])))
+
     async def inject(self) -> None:
+        await super().inject()
         self._growing = asyncio.create_task(self._grow(), name="growing delay")
 
     async def _grow(self) -> None:
         for step in range(1, _STEPS + 1):
-            for cable in self._cables:
-                by_ms = self.number("to_ms") * step // _STEPS
-                cable.proxy.delay(by_ms, cable.picks, cable.ways(str(self.values["ways"])))
+            for cable, fault in self._broken:
+                cable.proxy.change_delay(fault, self.number("to_ms") * step // _STEPS)
             await asyncio.sleep(self.number("within_ms") / _STEPS / 1000)
 
     def abandon(self) -> None:
@@ -105,10 +110,10 @@ class GrowingDelay(_OfLink):
 
 
 class HalfOpen(_OfLink):
-    def break_(self, cable: Cable) -> None:
-        cable.proxy.half_open(cable.picks)
+    def break_(self, cable: Cable) -> LinkFault:
+        return cable.proxy.half_open(cable.picks)
 
 
 class Close(_OfLink):
-    def break_(self, cable: Cable) -> None:
-        cable.proxy.close(cable.picks)
+    def break_(self, cable: Cable) -> LinkFault:
+        return cable.proxy.close(cable.picks)

@@ -8,7 +8,7 @@ from comparison.scenarios.testbed.link_ownership import ports_of_process
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from comparison.scenarios.plan.faults import Given
     from comparison.scenarios.run.changes import Changes
@@ -56,6 +56,30 @@ class Performer:
         if not self.members.has_joined(named):
             raise UserError(f"there is no member at {named} to inject a fault into")
         return self.members.process_at(named)
+
+
+class Together(Performer):
+    """Several performers as one fault of one target."""
+
+    def __init__(self, changes: Changes, target: str, parts: Sequence[Performer]) -> None:
+        super().__init__(changes, target, {})
+        self._parts = parts
+
+    async def setup(self) -> None:
+        for part in self._parts:
+            await part.setup()
+
+    async def inject(self) -> None:
+        for part in self._parts:
+            await part.inject()
+
+    async def heal(self) -> None:
+        for part in self._parts:
+            await part.heal()
+
+    def abandon(self) -> None:
+        for part in self._parts:
+            part.abandon()
 
 
 def of_process(pid: int) -> Picks:

@@ -87,10 +87,12 @@ class Freeze(_OfProcess):
             self.members.view.leave_out(self.target)
 
     def abandon(self) -> None:
-        if self._kind is TargetKind.SERVER:
-            self.server.resume()
+        self._thaw()
 
     async def heal(self) -> None:
+        self._thaw()
+
+    def _thaw(self) -> None:
         if self._kind is TargetKind.SERVER:
             self.server.resume()
         elif self._kind is TargetKind.BROKER:

@@ -62,7 +62,7 @@ def performers(
     changes: Changes, injections: Injections, play: Player = nobody
 ) -> Mapping[type[Step], Callable[[Any], Awaitable[None]]]:
     """What performs each kind of step; `play` performs what is asked for by hand."""
-    group, faults, restarts = GroupSteps(changes), Faults(changes), Restarts(changes)
+    group, faults, restarts = GroupSteps(changes, injections), Faults(changes, injections), Restarts(changes)
     membership = MembershipSteps(changes)
 
     async def played(_: Played) -> None:
@@ -133,6 +133,5 @@ class Nemesis:
 
     def heal(self) -> None:
         """Undo the faults that are still in effect, also after an interrupt."""
-        self._changes.heal()
         self._injections.abandon()
         self._changes.testbed.heal_links()

@@ -16,11 +16,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.link import BOTH_WAYS, Link, Way
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kernel.trace.writer import Tracer
 
 LOOPBACK = "127.0.0.1"
@@ -32,11 +35,22 @@ _RETRY_EVERY_S = 0.02
 Picks = Callable[[Collection[int]], Collection[int]]
 
 
+@dataclass(slots=True, eq=False)
+class LinkFault:
+    """A fault of some connections, until it is healed."""
+
+    picks: Picks
+    held: frozenset[Way] = frozenset()
+    delays: Mapping[Way, float] = field(default_factory=dict)
+    closes: bool = False  #: new connections are reset
+    links: set[Link] = field(default_factory=set)  #: that it affects
+
+
 class TcpProxy:
     """Forwards connections to one upstream port, of this machine or of a container on it.
 
     A fault affects every connection, or those whose clients' ports a function picks: called once with the ports of all
-    connections, and once for each later one. A link has one fault at a time.
+    connections, and once for each later one. A connection may have several faults.
     """
 
     def __init__(self, name: str, tracer: Tracer) -> None:
@@ -47,10 +61,7 @@ class TcpProxy:
         self._tracer = tracer
         self._server: asyncio.Server | None = None
         self._links: dict[asyncio.Task[None], Link] = {}
-        self._picks: Picks | None = None  #: of the present fault
-        self._held: frozenset[Way] = frozenset()
-        self._delays: dict[Way, float] = {}
-        self._closing = False
+        self._faults: list[LinkFault] = []
 
     async def start(self, upstream_port: int = 0, host: str = LOOPBACK) -> int:
         """Listen on a free port of `host`; the port. The upstream may be set later."""
@@ -67,77 +78,67 @@ class TcpProxy:
     @property
     def cut_off(self) -> bool:
         """Whether bytes are held, in one direction or both."""
-        return bool(self._held)
+        return any(fault.held for fault in self._faults)
 
-    @property
-    def faulty(self) -> bool:
-        return self._picks is not None
-
-    def cut(self, holds: Picks = frozenset, ways: frozenset[Way] = BOTH_WAYS) -> None:
-        """Hold the connections that `holds` picks, in these directions."""
-        self._begin(holds)
-        self._held = ways
-        self._apply()
-        self._tracer.emit("link_cut", link=self.name)
-
-    def cut_instead(self, holds: Picks) -> None:
-        """Hold the connections that `holds` picks, and no others: those that were held before flow again."""
-        assert self.cut_off, f"{self.name} is not cut"
-        self._picks = holds
-        self._apply()
-
-    def delay(self, by_ms: int, picks: Picks = frozenset, ways: frozenset[Way] = BOTH_WAYS) -> None:
-        """Deliver bytes so much later, in each of these directions. It may be called again, to change the delay."""
-        if not self._delays:
-            self._begin(picks)
-        self._delays = dict.fromkeys(ways, by_ms / 1000)
-        self._apply()
-
-    def close(self, picks: Picks = frozenset) -> None:
-        """Reset the picked connections, and every one that they try to make until the heal."""
-        self._begin(picks)
-        self._closing = True
-        for link in self._picked():
-            link.abort()
-
-    def half_open(self, picks: Picks = frozenset) -> None:
-        """Reset the upstream's end of the picked connections; their clients notice at the heal. New ones work."""
-        self._begin(picks)
-        for link in self._picked():
-            link.abandon()
-
-    def heal(self) -> None:
-        """End the fault and deliver what was held. Does nothing if there is none."""
-        if not self.faulty:
-            return
+    def cut(self, picks: Picks = frozenset, ways: frozenset[Way] = BOTH_WAYS) -> LinkFault:
+        """Hold the picked connections in these directions."""
         was_cut = self.cut_off
-        self._picks, self._held, self._delays, self._closing = None, frozenset(), {}, False
+        fault = self._begin(LinkFault(picks, held=ways))
+        if not was_cut:
+            self._tracer.emit("link_cut", link=self.name)
+        return fault
+
+    def delay(self, by_ms: int, picks: Picks = frozenset, ways: frozenset[Way] = BOTH_WAYS) -> LinkFault:
+        """Deliver bytes so much later, in each of these directions."""
+        return self._begin(LinkFault(picks, delays=dict.fromkeys(ways, by_ms / 1000)))
+
+    def change_delay(self, fault: LinkFault, by_ms: int) -> None:
+        fault.delays = dict.fromkeys(fault.delays, by_ms / 1000)
         self._apply()
-        for link in self._links.values():
-            link.reset_abandoned()
-        if was_cut:
+
+    def close(self, picks: Picks = frozenset) -> LinkFault:
+        """Reset the picked connections, and every one that they try to make until the heal."""
+        fault = self._begin(LinkFault(picks, closes=True))
+        for link in fault.links:
+            link.abort()
+        return fault
+
+    def half_open(self, picks: Picks = frozenset) -> LinkFault:
+        """Reset the upstream's end of the picked connections; their clients notice at the heal. New ones work."""
+        fault = self._begin(LinkFault(picks))
+        for link in fault.links:
+            link.abandon()
+        return fault
+
+    def heal(self, fault: LinkFault | None = None) -> None:
+        """End a fault, or all, and deliver what was held. Does nothing if there is none."""
+        was_cut = self.cut_off
+        ended = [each for each in self._faults if fault in (each, None)]
+        self._faults = [each for each in self._faults if each not in ended]
+        self._apply()
+        for each in ended:
+            for link in each.links:
+                link.reset_abandoned()
+        if was_cut and not self.cut_off:
             self._tracer.emit("link_healed", link=self.name)
 
-    def _begin(self, picks: Picks) -> None:
-        assert not self.faulty, f"{self.name} is cut already" if self.cut_off else f"{self.name} has a fault already"
-        self._picks = picks
-
-    def _picked(self) -> list[Link]:
-        if self._picks is None:
-            return []
-        ports = self._picks({link.peer_port for link in self._links.values()})
-        return [link for link in self._links.values() if link.peer_port in ports]
+    def _begin(self, fault: LinkFault) -> LinkFault:
+        ports = fault.picks({link.peer_port for link in self._links.values()})
+        fault.links = {link for link in self._links.values() if link.peer_port in ports}
+        self._faults.append(fault)
+        self._apply()
+        return fault
 
     def _apply(self) -> None:
-        """Hold and delay the connections that are picked, and no others."""
-        picked = self._picked()
         for link in self._links.values():
-            self._affect(link, picked=link in picked)
+            self._affect(link)
 
-    def _affect(self, link: Link, *, picked: bool) -> None:
-        link.hold(self._held if picked else frozenset())
+    def _affect(self, link: Link) -> None:
+        """Hold and delay a connection as all its faults together do."""
+        faults = [fault for fault in self._faults if link in fault.links]
+        link.hold(frozenset[Way]().union(*(fault.held for fault in faults)))
         for way, stream in link.streams.items():
-            stream.delay_s = self._delays.get(way, 0.0) if picked else 0.0
+            stream.delay_s = max((fault.delays.get(way, 0.0) for fault in faults), default=0.0)
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -155,11 +156,13 @@ class TcpProxy:
         assert task is not None
         peer = writer.get_extra_info("peername")
         link = Link(peer[1] if peer is not None else 0, reader, writer)
-        if self._picks is not None and self._picks({link.peer_port}):
-            if self._closing:
-                link.abort()
-                return
-            self._affect(link, picked=True)
+        for fault in self._faults:
+            if fault.picks({link.peer_port}):
+                fault.links.add(link)
+                if fault.closes:
+                    link.abort()
+                    return
+        self._affect(link)
         self._links[task] = link
         try:
             await self._forward(link, writer)
@@ -169,6 +172,8 @@ class TcpProxy:
             writer.transport.abort()
         finally:
             del self._links[task]
+            for fault in self._faults:
+                fault.links.discard(link)
 
     async def _forward(self, link: Link, writer: asyncio.StreamWriter) -> None:
         await link.streams[Way.TO_UPSTREAM].gate.passed()

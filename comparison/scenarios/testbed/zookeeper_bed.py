@@ -52,7 +52,7 @@ Made = TypeVar("Made")
 
 
 class ZooKeeperBed:
-    """Starts, cuts, heals and stops ZooKeeper, reads its counters, and writes the observer's trace."""
+    """Starts, heals and stops ZooKeeper, reads its counters, and writes the observer's trace."""
 
     def __init__(
         self,
@@ -236,11 +236,6 @@ class ZooKeeperBed:
     def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:
         """The links between a server and the others, and whether the server made the connection."""
         return [] if self._proxies is None else self._proxies.of(server)
-
-    def cut(self) -> None:
-        assert self._proxies is not None
-        assert self.cut_server is not None
-        self._proxies.cut(self.cut_server.number)
 
     def heal(self) -> None:
         for proxy in (self.member_proxy, *self.client_proxies.values()):

@@ -21,7 +21,7 @@ class Group:
 
     def __init__(self, design: str) -> None:
         self.view = GroupView([])
-        self.places = ["m1", "m2"]
+        self.places = self.present_places = ["m1", "m2"]
         self.present = 2
         self.done: list[str] = []
         self.traced: list[dict[str, Any]] = []

@@ -160,20 +160,43 @@ def test_proxy_cuts_only_the_requested_connections() -> None:
     asyncio.run(scenario())
 
 
-def test_another_cut_frees_the_connections_that_it_does_not_pick() -> None:
+def test_cuts_of_two_connections_are_healed_one_by_one() -> None:
     async def scenario() -> None:
-        async with proxied() as proxy, connected(proxy.port) as first, connected(proxy.port) as second:
+        tracer = ListTracer()
+        async with (
+            proxied(tracer) as proxy,
+            connected(proxy.port) as first,
+            connected(proxy.port) as second,
+        ):
             for client in (first, second):
                 assert await answered(client, b"1") == b"1"
             ports = [client[1].get_extra_info("sockname")[1] for client in (first, second)]
-            proxy.cut({ports[0]}.intersection)
+            cuts = [proxy.cut({port}.intersection) for port in ports]
             first[1].write(b"2")
-            proxy.cut_instead({ports[1]}.intersection)
-            assert await asyncio.wait_for(first[0].readexactly(1), 20) == b"2"
             second[1].write(b"2")
+            assert await silent(first)
+            proxy.heal(cuts[0])
+            assert await asyncio.wait_for(first[0].readexactly(1), 20) == b"2"
             assert await silent(second)
             proxy.heal()
             assert await asyncio.wait_for(second[0].readexactly(1), 20) == b"2"
+        assert [event["kind"] for event in tracer.events] == ["link_cut", "link_healed"]
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_is_cut_twice_flows_when_both_are_healed() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as client:
+            assert await answered(client, b"1") == b"1"
+            cut, delay = proxy.cut(), proxy.delay(50)
+            other = proxy.cut(ways=frozenset({Way.TO_CLIENT}))
+            client[1].write(b"2")
+            for healed in (cut, delay):
+                proxy.heal(healed)
+                assert await silent(client)
+            proxy.heal(other)
+            assert await asyncio.wait_for(client[0].readexactly(1), 20) == b"2"
 
     asyncio.run(scenario())
 
@@ -182,13 +205,13 @@ def test_proxy_delays_both_directions_and_keeps_the_order() -> None:
     async def scenario() -> None:
         async with proxied() as proxy, connected(proxy.port) as client:
             assert await answered(client, b"1") == b"1"
-            proxy.delay(100)
+            delay = proxy.delay(100)
             begun = time.monotonic()
             assert await answered(client, b"2") == b"2"
             assert time.monotonic() - begun >= 0.2
             client[1].write(b"3")
             await client[1].drain()
-            proxy.delay(50)
+            proxy.change_delay(delay, 50)
             client[1].write(b"4")
             proxy.heal()
             client[1].write(b"5")
@@ -298,16 +321,6 @@ def test_stop_ends_a_half_open_connection() -> None:
             with contextlib.suppress(ConnectionResetError):
                 assert await asyncio.wait_for(client[0].read(1), 20) == b""
             assert not proxy.links
-
-    asyncio.run(scenario())
-
-
-def test_link_has_one_fault_at_a_time() -> None:
-    async def scenario() -> None:
-        async with proxied() as proxy:
-            proxy.delay(10)
-            with pytest.raises(AssertionError, match="link has a fault already"):
-                proxy.close()
 
     asyncio.run(scenario())
 
