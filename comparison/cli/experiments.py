@@ -82,7 +82,7 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
     elif as_json:
         click.echo(msgspec.json.format(msgspec.json.encode([described(scenario) for scenario in chosen]), indent=2))
     elif show:
-        _show(chosen[0])
+        _show(chosen[0], show)
     else:
         table = Table(box=None, pad_edge=False)
         for heading in ("SCENARIO", "SYMPTOM", "SECONDS"):
@@ -92,7 +92,8 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
         Console().print(table)
 
 
-def _show(scenario: Scenario) -> None:
+def _show(scenario: Scenario, given: str) -> None:
+    """Describe a scenario; `given` is its name, or its file."""
     click.echo(f"{scenario.name}: {scenario.symptom}\n\nWhat to look for:")
     for line in scenario.look_for:
         click.echo(f"  - {line}")
@@ -105,7 +106,7 @@ def _show(scenario: Scenario) -> None:
         click.echo(f"\nNot for {design}: {why}.")
     if scenario.references:
         click.echo(f"\nReferences: {'; '.join(scenario.references)}")
-    click.echo(f"\nRun it: rebalance-lab run {scenario.name}")
+    click.echo(f"\nRun it: rebalance-lab run {given}")
 
 
 def design_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,24 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
 from comparison.own_scenarios import is_file, own_scenario
+from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.sweep.metrics import metrics_named
+from comparison.toml_places import NotToml, located
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 _GRID, _METRICS = "grid", "metrics"
 #: What a scenario's file has, and a grid has not.
 _STEPS = "steps"
 _KNOWN = (*COUNTS, _METRICS, _GRID)
-_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)$")
 
 
 def scenario_or_grid(path: Path) -> Grid:
@@ -59,12 +59,10 @@ def _text(path: Path) -> str:
 def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
     """The grid in a TOML text; `name` is the file's, `folder` where its scenario files are looked for first."""
     try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        at = _AT_LINE.search(str(error))
-        where = f", line {at[1]}, column {at[2]}" if at else ""
-        raise ConfigurationError(f"{name}{where}: not TOML: {_AT_LINE.sub('', str(error)).strip()}") from error
-    lines = _lines(text)
+        content, places = located(text)
+    except NotToml as error:
+        where = f", {error.place}" if error.place else ""
+        raise ConfigurationError(f"{name}{where}: not TOML: {error}") from error
 
     @contextlib.contextmanager
     def at_line(*key: str) -> Iterator[None]:
@@ -73,7 +71,7 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
         except SeveralErrors:
             raise  # they are about another file
         except ConfigurationError as error:
-            line = f", line {lines[key]}" if key in lines else ""
+            line = f", line {places[key].line}" if key in places else ""
             raise ConfigurationError(f"{name}{line}: {error}") from error
 
     for key in content:
@@ -82,8 +80,8 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
     axes: dict[str, tuple[Value, ...]] = {}
     with at_line(_GRID):
         table = _table(content.get(_GRID))
-    for axis_name, value in _flat(table):
-        with at_line(_GRID, *axis_name.split(".")):
+    for axis_name, value, path in flat(table):
+        with at_line(_GRID, *path):
             axes[axis_name] = axis(axis_name, _beside(axis_name, _values(axis_name, value), folder))
     given: dict[str, Any] = {}
     for key in (each for each in content if each != _GRID):
@@ -128,33 +126,3 @@ def _beside(name: str, values: list[Value], folder: Path | None) -> list[Value]:
     return [
         str(folder / str(each)) if is_file(str(each)) and (folder / str(each)).is_file() else each for each in values
     ]
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
-    """`rebalance.max.retries = 4` is three nested tables in TOML, and one setting of Kafka's."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
-
-
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
-_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
-
-
-def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """The line of each key and table, for complaints: tomllib does not say."""
-    found: dict[tuple[str, ...], int] = {}
-    above: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := _HEADER.fullmatch(line):
-            above = _parts(header[1])
-            found.setdefault(above, number)
-        elif key := _KEY.match(line):
-            found.setdefault((*above, *_parts(key[1])), number)
-    return found
-
-
-def _parts(key: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in key.replace('"', "").replace("'", "").split("."))

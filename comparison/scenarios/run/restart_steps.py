@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.testbed.group_members import NobodyThere
 from kernel.designs import DESIGNS
 from kernel.waiting import until
 
@@ -62,6 +63,8 @@ class Restarts:
         names = self._changes.testbed.request.parameters.topic_names
         topics = [names[number] for number in step.topics]
         place = self._members.places[step.place - 1]
+        if place not in self._members.present_places:
+            raise NobodyThere(f"there is no member at {place} that could subscribe to other topics")
 
         async def subscribe() -> None:
             if self._design.resubscribes:

@@ -16,6 +16,7 @@ from comparison.scenarios.processes.gathering import gather_all, gather_or_cance
 from comparison.scenarios.processes.lines import WAITING
 from comparison.scenarios.testbed.group_view import QUIET_MS, GroupView
 from kernel.designs import DESIGNS
+from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 from kernel.waiting import until
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.testbed import Testbed
 
 MEMBER_MODULE = "comparison.scenarios.processes.member_process"
+
+
+class NobodyThere(RebalanceLabError):
+    """A step is about a member that there is not: the run has failed."""
 
 
 class GroupMembers:
@@ -164,7 +169,8 @@ class GroupMembers:
         """A random process that owns partitions; in delayed not the leader, since losing it would end the delay."""
         spared = {self.view.decider} if DESIGNS[self._request.design].delays_reassignment else set()
         owning = [name for name in self.view.owning_processes() if name not in self._gone | spared]
-        assert owning, "no process owns anything"
+        if not owning:
+            raise NobodyThere(f"no member that owns a partition can be chosen ({self.view.summary()})")
         return self.random.choice(owning)
 
     def child(self, name: str) -> ChildProcess:
@@ -281,7 +287,8 @@ class GroupMembers:
         self, place: str, settings: Mapping[str, str] | None = None, topics: Sequence[str] | None = None
     ) -> None:
         """Start a new process with one member at a free place, optionally with other settings or topics."""
-        assert self._living[place] in self._gone, "the place is occupied"
+        if self._living[place] not in self._gone:
+            raise NobodyThere(f"nobody has left {place}, so nobody can come back to it")
         name = self.next_at(place)
         self._lives[place] += 1
         self._living[place] = name

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from comparison.pipeline.figures.verdicts import CHECKS, judge
+from comparison.pipeline.figures.verdicts import CHECKS, judge, why_not_judged
 from comparison.pipeline.result import Counter, Term, VerdictOutcome, worst
 from tests.support.results import change, counted, run
 
@@ -49,6 +49,44 @@ COUNTERS = {"model: server's counters"}
 def test_checks_of_a_scenario(scenario: str, zookeeper: set[str], eager: set[str]) -> None:
     assert checks_of(scenario, "zookeeper") == zookeeper
     assert checks_of(scenario, "eager") == eager
+
+
+def checks_given(design: str, **parameters: Any) -> set[str]:
+    """The checks of a run of a scenario that only its own file knows."""
+    judged = run("mine", design, parameters={**run("mine", design).parameters, **parameters})
+    return {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(judged)}
+
+
+def test_a_scenario_of_a_file_is_judged_by_what_holds_everywhere() -> None:
+    assert checks_given("zookeeper") == EVERYWHERE
+    assert checks_given("eager") == IN_BROKER_DESIGNS
+
+
+@pytest.mark.parametrize("like", ["split-brain", "crash", "pause"])
+def test_a_scenario_that_is_like_ours_is_judged_as_ours(like: str) -> None:
+    for design in ("zookeeper", "eager"):
+        assert checks_given(design, like=like) == checks_of(like, design)
+
+
+def test_checks_that_a_file_names_are_added_in_the_designs_that_they_are_about() -> None:
+    named = ["never owned by two members", "no offset moved back"]
+    assert checks_given("eager", checks=named) == IN_BROKER_DESIGNS | {ONE_OWNER}
+    assert checks_given("zookeeper", checks=named) == EVERYWHERE | {ONE_OWNER, "promise: no offset moved back"}
+    verdicts = [verdict.check for verdict in judge(run("mine", "eager", parameters={"checks": named})).verdicts]
+    assert sorted(verdicts) == sorted(set(verdicts))
+
+
+def test_a_check_that_is_decided_in_several_ways_is_decided_as_in_the_scenario_that_it_is_like() -> None:
+    assert "say which with like = NAME, one of pause, zombie-commit, " in why_not_judged("zombie commits", "")
+    assert why_not_judged("zombie commits", "pause") == ""
+    assert "did you mean 'settles'? Use one of" in why_not_judged("setles", "")
+    ways = [
+        check.decide
+        for check in CHECKS
+        if check.name == "zombie commits"
+        and check.covers(run("mine", "zookeeper", parameters={"like": "pause", "checks": ["zombie commits"]}))
+    ]
+    assert len(ways) == 1
 
 
 FENCE = {"fix.commit.fence": "session"}
