@@ -9,8 +9,9 @@ Setup: an embedded ZooKeeper, two brokers with a retention of 30 s, four members
 Steps: again and again, two members are killed or leave and come back, one is restarted cleanly, and every few rounds
 the second broker is killed, or restarted cleanly. The first member and the first broker are never touched.
 
-Expectation per failure type: the verdicts of the run; growth of less than 5 % (and 8 MB) from the second quarter's
-median to the last one's.
+Expectation per failure type: the promises of the run, except that each single change settles, since the next one
+does not wait for it (each round ends when the group has settled); growth of less than 5 % (and 8 MB) from the second
+quarter's median to the last one's.
 """
 
 from __future__ import annotations
@@ -182,5 +183,6 @@ def test_nothing_grows_while_members_and_brokers_come_and_go(
     assert not grown(found), f"seed {seed}"
     (run,) = analyze(spark, [request.run_dir], output=tmp_path / "result")["runs"]
     verdicts = {verdict["check"]: verdict["outcome"] + ": " + verdict["reason"] for verdict in run["verdicts"]}
+    verdicts.pop("settles")
     assert {"no record lost", "final offsets"} <= verdicts.keys()
-    assert not {check: text for check, text in verdicts.items() if text.startswith("not as expected")}, f"seed {seed}"
+    assert not {check: text for check, text in verdicts.items() if not text.startswith("as expected")}, f"seed {seed}"

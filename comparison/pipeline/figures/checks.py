@@ -32,6 +32,8 @@ STALE_WRITES_IN_A_CUT_MIN = 2
 _MEMBER = re.compile("owner|m[0-9]+")
 #: Two members join, one of them at a server that lags.
 BEHIND = "join-behind"
+#: How many changes a reason names.
+_NAMED_MAX = 5
 #: Why `counts_equal_the_model` may be unknown.
 NONE_PREDICTED = "the model covers no change of this run"
 
@@ -84,7 +86,9 @@ def settles(run: Run) -> CheckResult:
         return UNKNOWN, "no change was made in this run"
     open_ones = [named(change) for change in measured if change.converge_ms is None]
     if open_ones:
-        return NOT_EXPECTED, f"partitions stayed unowned or claimed by two members after {', '.join(open_ones)}"
+        more = f" and {len(open_ones) - _NAMED_MAX} more" if len(open_ones) > _NAMED_MAX else ""
+        first = ", ".join(open_ones[:_NAMED_MAX])
+        return NOT_EXPECTED, f"partitions stayed unowned or claimed by two members after {first}{more}"
     slowest = max(measured, key=lambda change: change.converge_ms or 0.0)
     return EXPECTED, f"within {slowest.converge_ms:.0f} ms (slowest: {named(slowest)})"
 
