@@ -13,15 +13,21 @@ from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.situation import START, Situation, outlasts
 from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
 from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.points import POINTS
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CutAuthority,
+    CutEnsemble,
     FreezeOwner,
     Heal,
     Hold,
     Inject,
     JoinOne,
+    KillAtPoint,
+    LeaveOne,
     Resubscribe,
     Settle,
+    SlowOwner,
     Steady,
 )
 
@@ -116,6 +122,11 @@ class _Drawing:
             (JoinOne, 0.5),
             (AddPartitions, 0.5),
             (self._resubscribe, 0.5),
+            (self._kill_at_point, 1.5),
+            (LeaveOne, 0.3),
+            (self._slow_owner, 0.3),
+            (self._cut_authority, 0.2),
+            (self._cut_ensemble, 0.1),
             (self._freeze_owner, 1),
         ]
 
@@ -129,6 +140,19 @@ class _Drawing:
     def _resubscribe(self) -> Resubscribe:
         """Always the same member, so that the others read every topic."""
         return Resubscribe(1, self._rolls.choice(((0,), (1,), (0, 1))))
+
+    def _kill_at_point(self) -> KillAtPoint:
+        point = self._rolls.choice(POINTS[self._design])
+        return KillAtPoint(point.name, self._rolls.choice(("member", "broker")))
+
+    def _slow_owner(self) -> SlowOwner:
+        return SlowOwner(over_ms=self._rolls.choice(_OVER_MS))
+
+    def _cut_authority(self) -> CutAuthority:
+        return CutAuthority(over_ms=self._rolls.choice(_OVER_MS))
+
+    def _cut_ensemble(self) -> CutEnsemble:
+        return CutEnsemble(over_ms=self._rolls.choice(_OVER_MS))
 
     def _freeze_owner(self) -> FreezeOwner:
         return FreezeOwner(over_ms=self._rolls.choice(_OVER_MS))

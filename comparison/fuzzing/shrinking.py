@@ -12,7 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import AddPartitions, Form, FreezeOwner, Heal, Hold, Inject, Settle
+from comparison.scenarios.plan.vocabulary import (
+    AddPartitions,
+    CutAuthority,
+    CutEnsemble,
+    Form,
+    FreezeOwner,
+    Heal,
+    Hold,
+    Inject,
+    Settle,
+    SlowOwner,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -22,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Shorter holds are not tried.
 _HOLD_MS_MIN = 100
+#: Their fields all have defaults.
+_PLAIN = (AddPartitions, CutAuthority, CutEnsemble, FreezeOwner, SlowOwner)
 
 
 @dataclass(slots=True)
@@ -109,5 +122,5 @@ def _forms(step: Step) -> Iterator[Step]:
         if len(step.parameters) > 1:
             for name in step.parameters:
                 yield replace(step, parameters={key: value for key, value in step.parameters.items() if key != name})
-    elif _oddity(step) and isinstance(step, FreezeOwner | AddPartitions):
+    elif _oddity(step) and isinstance(step, _PLAIN):
         yield type(step)()

@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING
 from comparison.fuzzing.schedule import GROUP, SESSION_MS, SETTINGS
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of
+from comparison.scenarios.plan.points import POINTS
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CutAuthority,
+    CutEnsemble,
     Form,
     FreezeOwner,
     Heal,
     Hold,
     Inject,
     JoinOne,
+    KillAtPoint,
+    LeaveOne,
     Resubscribe,
     Settle,
+    SlowOwner,
     Steady,
     heals,
 )
@@ -76,6 +82,9 @@ class Situation:
         self.size = 0  #: places that were ever used
         self._newcomers: list[str] = []  #: places of a fault that lets members join
         self.settled = False
+        self._is_known = True  #: who is left: some steps choose whom they end when they come
+        self._broker_gone = False
+        self._brokers_broken = False  #: at any time: a broker that was down may still lack records
         self._grown = False
         self._spare = 1  #: members that must be left so that every topic has one: not all may read all of them
 
@@ -101,14 +110,31 @@ class Situation:
                 return not self.size
             case Settle() | Steady():
                 return self.at_rest
-            case JoinOne():
-                return self.at_rest and self.settled and self.size < MEMBERS_MAX
+            case _:
+                return self.at_rest and self.settled and self._allows_change(step)
+
+    def _allows_change(self, step: Step) -> bool:
+        """Whether this step can change a group that has settled."""
+        match step:
+            case JoinOne() | SlowOwner():
+                return self.size < MEMBERS_MAX
             case AddPartitions():
-                return self.at_rest and self.settled and not self._grown
+                return not self._grown
             case FreezeOwner():
-                return self.at_rest and self.settled and len(self.places) > self._spare
+                return len(self.places) > self._spare
+            case LeaveOne():
+                return len(self.places) > self._spare + 1
+            case KillAtPoint():
+                room = self.size < MEMBERS_MAX and step.point in {point.name for point in POINTS[self._design]}
+                if step.target == "broker":
+                    return room and DESIGNS[self._design].coordinator and not self._brokers_broken
+                return room and step.target == "member" and len(self.places) > self._spare
             case Resubscribe():
-                return self.at_rest and self.settled and f"m{step.place}" in self.places and len(self.places) > 1
+                known = self._is_known and f"m{step.place}" in self.places
+                return known and len(self.places) > 1
+            case CutAuthority() | CutEnsemble():
+                # The member at the server that is cut off was chosen before the start, and must be there.
+                return self._is_known and len(self.places) == self.size and not self._brokers_broken
             case _:
                 return False
 
@@ -118,8 +144,16 @@ class Situation:
             case Form():
                 self._come(GROUP.members)
                 self.settled = True
-            case JoinOne():
+            case JoinOne() | SlowOwner():
                 self._come(1)
+            case LeaveOne():
+                self._lose_one()
+            case KillAtPoint():
+                self._come(1)
+                if step.target == "member":
+                    self._lose_one()
+                else:
+                    self._broker_gone = self._brokers_broken = True
             case AddPartitions():
                 self._grown = True
             case Resubscribe():
@@ -143,17 +177,18 @@ class Situation:
 
     def targets(self, kind: TargetKind) -> list[str]:
         """The targets of a kind that there are."""
-        members = [f"m{number}" for number in range(1, self.size + 1)]
+        members = [f"m{number}" for number in range(1, self.size + 1)] if self._is_known else []
+        owner = self._owner()
         named = {
-            K.MEMBER: self._owner() + members,
+            K.MEMBER: owner + members,
             K.MEMBERS: ["members"],
             K.GROUP: ["group"],
             K.BROKER: ["coordinator", "broker-1"],
             K.SERVER: ["leader", "follower"],
             K.ENSEMBLE: ["ensemble"],
             K.PARTITION: [f"partition-{number}" for number in range(GROUP.partitions)],
-            K.MEMBER_AUTHORITY: [f"{each}->authority" for each in members],
-            K.MEMBER_DATA: [f"{each}->data" for each in members],
+            K.MEMBER_AUTHORITY: [f"{each}->authority" for each in owner + members],
+            K.MEMBER_DATA: [f"{each}->data" for each in owner + members],
             K.BROKER_ZOOKEEPER: ["coordinator->zookeeper", "broker-1->zookeeper"],
             K.SERVERS: ["follower->ensemble", "leader->ensemble"],
         }
@@ -173,11 +208,15 @@ class Situation:
         subjects = {subject_of(each.target) for each in self.lasting}
         if subject in subjects or "owner" in subjects or (subject == "owner" and not self._owner()):
             return False
+        if subject == _BROKERS and self._broker_gone:
+            return False
         broken = subjects & {_BROKERS, _SERVERS}
         if broken and (subject in (_BROKERS, _SERVERS) or step.fault in _NEED_AUTHORITY):
             return False
+        if kind in _OF_ONE_MEMBER and subject == "owner":
+            return not fault.stays
         if kind in _OF_ONE_MEMBER:
-            return not fault.stays if subject == "owner" else subject in self.places and not self._leaves_none(step)
+            return self._is_known and subject in self.places and not self._leaves_none(step)
         if subject == _MEMBERS:
             return not subjects
         if kind is K.GROUP:
@@ -205,6 +244,7 @@ class Situation:
     def _take_fault(self, step: Inject) -> None:
         fault = FAULTS[step.fault]
         self.settled = False
+        self._brokers_broken |= subject_of(step.target) == _BROKERS
         if fault.heals:
             self.present.append(step)
         if kind_of(step.target) is K.GROUP:
@@ -220,6 +260,11 @@ class Situation:
             self.places = [place for place in self.places if place not in self._newcomers]
         elif kind_of(each.target) is K.MEMBER and each.target != "owner" and each.target not in self.places:
             self.places.append(each.target)
+
+    def _lose_one(self) -> None:
+        """Somebody is gone, who is chosen when the step comes."""
+        self._is_known = False
+        self.places.pop()
 
     def _come(self, count: int) -> None:
         self.places += [f"m{number}" for number in range(self.size + 1, self.size + count + 1)]

@@ -21,7 +21,7 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.scenario_file import parse_scenario
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
-from comparison.scenarios.plan.vocabulary import FreezeOwner, Heal, Hold, Inject, Settle, Steady
+from comparison.scenarios.plan.vocabulary import FreezeOwner, Heal, Hold, Inject, KillAtPoint, Settle, Steady
 from kernel.designs import COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, ZOOKEEPER
 
 SEEDS = st.integers(0, 10_000)
@@ -80,7 +80,16 @@ def test_every_fault_of_the_table_and_every_kind_of_target_is_drawn(design: str)
     steps = [step for number in range(1, 1500) for step in draw(1, number, design).steps]
     drawn = Counter(map(kind_of_step, steps))
     assert {name for name, fault in FAULTS.items() if design in fault.designs} <= drawn.keys()
-    assert {"steady", "settle", "join one", "add partitions", "resubscribe", "freeze owner"} <= drawn.keys()
+    assert {
+        "steady",
+        "settle",
+        "join one",
+        "add partitions",
+        "resubscribe",
+        "freeze owner",
+        "kill at point",
+        "leave one",
+    } <= drawn.keys()
 
 
 def test_a_new_fault_is_drawn_without_a_word_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +123,13 @@ def test_designs_numbers_and_seeds_draw_different_schedules() -> None:
         ((Inject("expire", "m1"),), [""]),  # there is no session
         ((Inject("join", "group"), kill("m4")), ["join group", "kill m4", "heal all"]),
         ((Inject("join", "group", {"count": 3}),), [""]),  # too many
+        ((KillAtPoint("join", "member"), kill("m1")), ["kill at point (point join, target member)"]),  # who is left?
+        (
+            (KillAtPoint("join", "broker"), kill("broker-1"), kill("owner")),
+            ["kill at point (point join, target broker)", "kill owner", "heal all"],
+        ),
+        ((KillAtPoint("R1", "member"),), [""]),  # zookeeper's
+        ((Inject("restart", "broker-1"), Settle(), KillAtPoint("join", "broker")), ["restart broker-1", "settle"]),
     ],
 )
 def test_what_is_left_of_steps(steps: tuple[object, ...], left: list[str]) -> None:
