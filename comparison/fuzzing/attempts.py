@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The transaction log of an ensemble grows with each run, and a zookeeper run reads all of it.
 RUNS_OF_AN_ENSEMBLE = 25
+#: More in a row are no accident.
+_UNSTARTED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +97,10 @@ class Attempts:
         self._interrupted = interrupted
         self._on_stage = on_stage
         self._lender = Lender()
-        self._made = 0
+        self._in_a_row = 0  #: runs that could not start, or not go on
 
     async def make(self, schedule: Schedule, *names: str) -> Attempt:
-        """Raises `UserError` if the first run cannot start."""
+        """Raises `UserError` if several in a row cannot start, or not go on."""
         begun = time.monotonic()
         scenario = schedule.scenario()
         parameters = scenario.parameters({})
@@ -119,12 +121,14 @@ class Attempts:
                 request, self._about, self._fork_server, self._interrupted, self._on_stage, lent=lent
             )
         except UserError as caught:
-            if not self._made:
+            self._in_a_row += 1
+            if self._in_a_row >= _UNSTARTED_MAX:
                 raise
             error = str(caught)
+        else:
+            self._in_a_row = 0
         if error or outcome.outcome != "complete":
             await self._lender.stop()  # it may be what is broken
-        self._made += 1
         interrupted = self._interrupted.is_set()
         judgement = Judgement(unknown=error or "interrupted")
         if not error and not interrupted:

@@ -76,6 +76,9 @@ POINTS: Mapping[str, tuple[Point, ...]] = MappingProxyType(
         DELAYED: (*map(_phase, ("join", "decide", "claim", "resume")), _END, *_STATES),
     }
 )
+#: The names of all points, and what `KillAtPoint` can kill there.
+NAMED = tuple(dict.fromkeys(point.name for points in POINTS.values() for point in points))
+KILLED = ("member", "broker", "server")
 
 
 def point_named(design: str, name: str) -> Point:

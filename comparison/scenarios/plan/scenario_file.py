@@ -28,11 +28,12 @@ from comparison.scenarios.plan.faults import FAULTS, check, kind_of
 from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of, unknown
 from comparison.scenarios.plan.parameters import RANGES, Parameters
 from comparison.scenarios.plan.plugins import load
+from comparison.scenarios.plan.points import KILLED, NAMED
 from comparison.scenarios.plan.presets import preset_named
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
-from comparison.scenarios.plan.vocabulary import Inject
+from comparison.scenarios.plan.vocabulary import Inject, KillAtPoint
 from comparison.toml_places import Located, NotToml, located
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
@@ -190,7 +191,7 @@ class _Reader:
             elif (fits := self._fitted((*at, key), value, types[key])) is not None:
                 given[key] = fits
                 self._check_range((*at, key), key, fits)
-                self._check_words((*at, key), key, fits)
+                self._check_words(kind, (*at, key), key, fits)
         for missing in (each for each in required(kind) if each not in table):
             self._complain(at, f"{name}: {missing} is missing")
         if any(each not in given for each in required(kind)):
@@ -209,11 +210,15 @@ class _Reader:
         if not low <= value <= high:
             self._complain(at, f"{key} is {value}: must be between {low} and {high}")
 
-    def _check_words(self, at: KeyPath, key: str, value: Any) -> None:
-        """What a step names: a fault, a target, settings."""
+    def _check_words(self, kind: type, at: KeyPath, key: str, value: Any) -> None:
+        """What a step names: a fault, its target or whom to kill, settings."""
         if key == "fault" and value and value not in FAULTS:
             self._complain(at, unknown("fault", value, FAULTS))
-        elif key == "target" and value:
+        elif kind is KillAtPoint and key == "target" and value not in KILLED:
+            self._complain(at, unknown("target", value, KILLED))
+        elif kind is KillAtPoint and key == "point" and value not in NAMED:
+            self._complain(at, unknown("point", value, NAMED))
+        elif key == "target" and value and kind is not KillAtPoint:
             with self._complaining(at):
                 kind_of(value)
         elif key == "settings":

@@ -19,6 +19,7 @@ from comparison.scenarios.plan.vocabulary import (
     JoinAndLeave,
     JoinBehind,
     JoinOne,
+    KillAtPoint,
     KillCoordinator,
     KillOwner,
     LeaveOne,
@@ -75,6 +76,10 @@ class _Sizes:
             self.present = max(0, self.present - 1)
         elif isinstance(step, AddPartitions):
             self.partitions += step.more
+        elif isinstance(step, KillAtPoint):
+            self.places += 1
+            self.present += step.target != "member"
+            return
         self.places += max(0, self.present - before)
         if isinstance(step, JoinAndLeave | DuplicateInstance):
             self.places += 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.testbed import BrokerChild
     from kernel.zookeeper.servers import Server
 
-_START_S = 20.0
+_START_S = 60.0
 
 
 class _OfProcess(Performer):

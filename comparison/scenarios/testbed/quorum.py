@@ -65,13 +65,19 @@ class QuorumProxies:
         return QuorumPorts(quorum.port, election.port, self._host)
 
     async def introduce(self, server: int) -> None:
-        """Tell the servers with larger ids that this one is back, again and again, until this is cancelled."""
+        """Tell the servers with larger ids that this one is back, until this is cancelled.
+
+        The first time it may not listen yet. Each time costs the connections that they have made before, so that each
+        wait is twice as long.
+        """
+        again_s = _AGAIN_S
         while True:
             for (other, this), proxy in self._election.items():
                 if this == server:
                     with contextlib.suppress(OSError, TimeoutError):  # it may be down itself
                         await self._tell(self._real[other], server, f"{self._host}:{proxy.port}".encode())
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(again_s)
+            again_s *= 2
 
     async def _tell(self, other: QuorumPorts, server: int, address: bytes) -> None:
         async with asyncio.timeout(_CONNECT_S):

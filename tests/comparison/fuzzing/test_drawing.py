@@ -38,7 +38,7 @@ def possible(*steps: object, design: str = EAGER) -> list[str]:
     return Schedule(seed=1, number=1, design=design, steps=made[1:]).in_words().split(" · ")
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(seed=SEEDS, number=st.integers(1, 1000), design=DESIGNS)
 def test_a_drawn_schedule_is_possible_and_the_same_again(seed: int, number: int, design: str) -> None:
     schedule = draw(seed, number, design)
@@ -52,7 +52,7 @@ def test_a_drawn_schedule_is_possible_and_the_same_again(seed: int, number: int,
     assert parameters.seed == schedule.run_seed
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(seed=SEEDS, design=DESIGNS)
 def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str) -> None:
     scenario = draw(seed, 1, design).scenario("counterexample-1")
@@ -62,7 +62,7 @@ def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str) -
     assert (read.zookeeper_servers, read.brokers_min) == (3, 2)
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(seed=SEEDS, design=DESIGNS, data=st.data())
 def test_any_of_a_schedules_steps_make_a_possible_one(seed: int, design: str, data: st.DataObject) -> None:
     steps = draw(seed, 1, design).steps
@@ -77,7 +77,7 @@ def test_any_of_a_schedules_steps_make_a_possible_one(seed: int, design: str, da
 
 @pytest.mark.parametrize("design", [ZOOKEEPER, EAGER])
 def test_every_fault_of_the_table_and_every_kind_of_target_is_drawn(design: str) -> None:
-    steps = [step for number in range(1, 1500) for step in draw(1, number, design).steps]
+    steps = [step for number in range(1, 1000) for step in draw(1, number, design).steps]
     drawn = Counter(map(kind_of_step, steps))
     assert {name for name, fault in FAULTS.items() if design in fault.designs} <= drawn.keys()
     assert {

@@ -107,7 +107,7 @@ def test_no_candidate_is_asked_about_twice_and_none_is_a_group_without_a_fault()
     assert (START,) not in asked
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_the_shortest_one_fails_is_possible_and_no_single_step_can_be_left_out(seed: int, data: st.DataObject) -> None:
     drawn = draw(seed, 1, EAGER).steps

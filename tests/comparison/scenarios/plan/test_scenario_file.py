@@ -15,12 +15,13 @@ from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
 from comparison.scenarios.plan.fields import has_default, types_of
 from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.points import KILLED, NAMED
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.scenario_file import parse_scenario, read_scenario
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
-from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, KillOwner
+from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, KillAtPoint, KillOwner
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def steps_of(kind: type) -> st.SearchStrategy[Any]:
         return injections()
     if kind is Heal:
         return st.builds(Heal, st.sampled_from(["", *FAULTS]), st.sampled_from(["", *TARGETS.values()]))
+    if kind is KillAtPoint:
+        return st.builds(KillAtPoint, st.sampled_from(NAMED), st.sampled_from(KILLED))
     return st.builds(kind, **{name: values(name, wanted) for name, wanted in types_of(kind).items()})
 
 
@@ -217,6 +220,14 @@ step = "hold"
         ('step = "form"\nmembers = 2\nmore = 2', "line 4, column 1: form: members and more exclude each other"),
         ('step = "restart-each"\nsettings = { a = 1 }', "line 6, column 14: unknown setting 'a'"),
         ('step = "cut-authority"', "line 4, column 1: cut-authority: needs an ensemble: set zookeeper_servers = 3"),
+        (
+            'step = "kill-at-point"\npoint = "end"\ntarget = "m1"',
+            "line 7, column 1: unknown target 'm1': use one of member",
+        ),
+        (
+            'step = "kill-at-point"\npoint = "en"\ntarget = "member"',
+            "line 6, column 1: unknown point 'en': did you mean",
+        ),
         ('step = "inject"\nfault = "kill"\ntarget = "m9"', "'m9': by then there are members at m1 to m4"),
         ('step = "inject"\nfault = "kill"\ntarget = "broker-3"', "'broker-3': there are broker-1 to broker-2"),
         ('step = "resubscribe"\nplace = 9\ntopics = [1]', "place 9: there are places 1 to 4 by then"),
