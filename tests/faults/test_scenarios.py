@@ -72,6 +72,7 @@ LATER = {
     "crash-and-return",
     "crash-and-return-late",
     "unsubscribe",
+    "offset-migration",
     "strategies",
     "scale-out-under-lag",
     "mixed-subscriptions",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NO_OWNERS = "the trace does not show who owned what after a change"
 
 
-DUPLICATE, UNSUBSCRIBE = "duplicate", "unsubscribe"
+DUPLICATE, UNSUBSCRIBE, MIGRATION = "duplicate", "unsubscribe", "migration"
 #: How much longer than the member is away its partitions have no owner, if coming back early does not help.
 LONGER_S_MIN = 0.5
 RANGE = "range"
@@ -143,6 +143,21 @@ def missed_although_healthy(run: Run) -> CheckResult:
     # The session began with the last heartbeat, up to an interval before.
     waited = change.unowned_longest_s >= (lasts_s - heartbeat_s) * (1 - DELAY_EARLY_SHARE)
     return (EXPECTED if waited else NOT_EXPECTED), summary
+
+
+def offsets_carried_over(run: Run) -> CheckResult:
+    """The members of the new protocol go on where those of ZooKeeper committed."""
+    change, behind = _named(run, MIGRATION), run.metrics["started_behind"]
+    commits = run.metrics["commits"]
+    if change is None or behind is None or not commits or change.converge_ms is None:
+        return UNKNOWN, "the trace does not show a commit to Kafka, or a group that was started anew"
+    again = counted_noun(run.metrics["duplicates"] or 0, "record")
+    if behind:
+        return NOT_EXPECTED, f"{counted_noun(behind, 'delivery', 'deliveries')} started behind a commit; {again} again"
+    summary = f"{counted_noun(commits, 'commit')} to Kafka; no delivery started behind one, {again} delivered again"
+    if not sum(n for name, n in run.zk_operations.items() if name == "setData"):
+        return UNKNOWN, f"{summary}; no commit to ZooKeeper was traced"
+    return EXPECTED, summary
 
 
 def balance_by_strategy(run: Run) -> CheckResult:

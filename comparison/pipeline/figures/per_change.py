@@ -26,7 +26,7 @@ RECORDS_A_ROUND_MIN = 4
 
 
 #: Scenarios in which more happens than the change itself, so that no counts are predicted.
-NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change", "mixed-subscriptions")
+NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change", "mixed-subscriptions", "offset-migration")
 
 
 class RunKind(NamedTuple):

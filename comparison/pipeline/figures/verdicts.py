@@ -65,6 +65,7 @@ DUPLICATE = ("duplicate-instance-id",)
 UNSUBSCRIBING = ("unsubscribe",)
 #: Designs in which unsubscribing means leaving at once.
 LEAVING = (SERVER, EAGER, COOPERATIVE)
+MIGRATING = ("offset-migration",)
 STRATEGIES = ("strategies",)
 LAGGING = ("scale-out-under-lag",)
 #: Designs in which a process that comes back is somebody else.
@@ -212,6 +213,7 @@ CHECKS: tuple[Check, ...] = (
     Check("older one is fenced", Kind.PROMISE, (STATIC,), DUPLICATE, MISSED, m.older_is_fenced),
     Check("taken over at once", Kind.PROMISE, LEAVING, UNSUBSCRIBING, SEEN, m.taken_over_at_once),
     Check("missed although healthy", Kind.HISTORY, (STATIC,), UNSUBSCRIBING, MISSED, m.missed_although_healthy),
+    Check("offsets carried over", Kind.PROMISE, (EAGER,), MIGRATING, SEEN, m.offsets_carried_over),
     Check("balance by strategy", Kind.MODEL, (EAGER,), STRATEGIES, MISSED, m.balance_by_strategy),
     Check("sticky moves the fewest", Kind.PROMISE, (EAGER,), STRATEGIES, SEEN, m.sticky_moves_the_fewest),
     Check("catches up", Kind.PROMISE, ALL, LAGGING, MISSED, m.catches_up),

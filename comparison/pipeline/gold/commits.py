@@ -159,7 +159,14 @@ def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
     return Judged(
         rows=offsets,
         owner=owner,
-        is_stale=np.array([is_another(*pair) for pair in zip(owner, by, strict=True)], dtype=np.bool_),
+        # To a coordinator an 0.8 consumer is no member: it signs with its client id, which is the group's name.
+        is_stale=np.array(
+            [
+                sender != group and is_another(named_owner, sender)
+                for named_owner, sender, group in zip(owner, by, offsets["group"].to_pylist(), strict=True)
+            ],
+            dtype=np.bool_,
+        ),
         moved_back_by=_moved_back_by(mine, offset, written),
         is_old=written & (epoch >= 0) & (epoch < of_group.generation),
         is_fenced=(kinds == REFUSED) & fencing & ~(of_group.sender_is_known & of_group.is_between),

@@ -17,6 +17,7 @@ from comparison.scenarios.plan.vocabulary import (
     JoinAndLeave,
     JoinOne,
     LeaveOne,
+    RestartEach,
     Settle,
     SlowApplication,
     StartAnew,
@@ -58,6 +59,11 @@ def strategies_steps(names: tuple[str, ...]) -> tuple[Step, ...]:
         steps += [StartAnew({_STRATEGY: name}), JoinAndLeave(name)]
     return tuple(steps)
 
+
+#: How the 0.8.2 consumer keeps its offsets in both places.
+_DUAL_COMMIT: Mapping[str, str] = MappingProxyType({"offsets.storage": "kafka", "dual.commit.enabled": "true"})
+_LIKE_EAGER = (STATIC, COOPERATIVE, DELAYED)
+MIGRATION = "migration"
 
 COMPARED_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -160,6 +166,36 @@ MEMBERSHIP = (
         references=("KIP-54", "KIP-429", "KAFKA-2196"),
     ),
     Scenario(
+        name="offset-migration",
+        symptom="I replace the ZooKeeper consumers of 0.8 by new ones: do they go on where the old ones stopped?",
+        look_for=(
+            "first the old members are restarted one after the other with offsets.storage=kafka and "
+            "dual.commit.enabled=true: they read the larger of both offsets, and commit to Kafka and to ZooKeeper",
+            "then all of them stop, and as many members of the new protocol start in the same group. To the "
+            "coordinator the old group was one without members: its commits have no generation",
+            "no record is lost, and none is delivered again that was committed. Without dual commits the new members "
+            "would find no offsets, and begin as auto.offset.reset says",
+        ),
+        steps=(
+            Form(design=ZOOKEEPER),
+            Steady(),
+            RestartEach(settings=_DUAL_COMMIT),
+            Steady(),
+            StartAnew(change=MIGRATION),
+            Steady(),
+        ),
+        defaults=Parameters(members=3),
+        budget_s=24,
+        not_applicable=MappingProxyType(
+            {
+                ZOOKEEPER: "the migration begins there; it is a run of the design in which it ends",
+                SERVER: "its members take their offsets from the coordinator as well; the migration is that of eager",
+                **dict.fromkeys(_LIKE_EAGER, "as in eager: the offsets are taken over in the same way"),
+            }
+        ),
+        references=("KAFKA-1012", "Kafka 0.8.2 documentation, migrating offsets from ZooKeeper to Kafka"),
+    ),
+    Scenario(
         name="scale-out-under-lag",
         symptom="My consumers lag behind, so I added more, and at first the lag rose.",
         look_for=(
@@ -167,8 +203,8 @@ MEMBERSHIP = (
             "the group rebalances, and falls when six more have begun",
             "records not delivered because of the rebalance, and the time until the group has delivered as many as "
             "without it: the break-even",
-            "a rebalance waits for applications that are in the middle of their records, except in zookeeper; "
-            "cooperative and delayed deliver on what they keep",
+            "in eager and static everything stops until the slower of the two has come to the end of its records; "
+            "cooperative and delayed deliver on what they keep, but what moves has no owner between their two rounds",
         ),
         steps=(
             Form(),

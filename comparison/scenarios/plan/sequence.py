@@ -28,6 +28,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     StartAnew,
 )
+from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,6 +116,8 @@ def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Param
         yield "needs another broker to take over: use two brokers or more"
     if isinstance(step, Form) and step.members is not None and step.more is not None:
         yield "members and more exclude each other"
+    if isinstance(step, Form) and step.design not in ("", *DESIGN_NAMES):
+        yield f"unknown design {step.design!r}: use {', '.join(DESIGN_NAMES)}"
     if isinstance(step, Resubscribe):
         if not 1 <= step.place <= sizes.places_max:
             yield f"place {step.place}: there are places 1 to {sizes.places_max} by then"

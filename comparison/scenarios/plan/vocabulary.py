@@ -21,6 +21,7 @@ class Form:
     change: str = "form"  #: the name of the measurement: `mass-start`, or `grow` between others
     more: int | None = None  #: instead of `members`: grow by this many
     settings: Mapping[str, str] = field(default_factory=dict)  #: of these members, over the design's own
+    design: str = ""  #: of these members, if it is another one than the run's
 
     def size(self, present: int, asked: int) -> int:
         """The group's size afterwards, from its present size and the user's --members."""
@@ -199,9 +200,13 @@ class DuplicateInstance:
 
 @dataclass(frozen=True, slots=True)
 class StartAnew:
-    """Shut all members down, and start as many new ones with other settings; so are those that join later."""
+    """Shut all members down, and start as many new ones of the run's design, with other settings.
+
+    Members that join later get these settings as well.
+    """
 
     settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own
+    change: str = "form"  #: the name of the measurement; `form` is not judged
 
 
 @dataclass(frozen=True, slots=True)

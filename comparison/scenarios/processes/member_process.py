@@ -86,6 +86,7 @@ class MemberConfig(ChildConfig):
     bootstrap: str  #: host:port,...
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
     members: int = 1  #: consumers to start at once
+    consumer: str = ""  #: the design of its consumers, if it is not the run's
     place: str = ""  #: where the process is deployed; a process started in its place has the same
 
 
@@ -163,7 +164,7 @@ class Members:
             instance=f"{self._config.place or self._config.process}-{number}",
             gate=self.gate,
         )
-        consumer = CONSUMERS[self._config.design].consumer(request, self._tracer)
+        consumer = CONSUMERS[self._config.consumer or self._config.design].consumer(request, self._tracer)
         self._memories[consumer] = Memory(self._breakage)
         return consumer
 

@@ -44,7 +44,7 @@ class GroupSteps:
         self._round += 1
 
         def join() -> None:
-            self._members.join(coming, step.settings)
+            self._members.join(coming, step.settings, step.design)
 
         if self._members.present == 0 and step.change == "form":
             # Growth to the first size is not measured. Like a change, it ends when the group is quiet.

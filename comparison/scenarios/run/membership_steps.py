@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from comparison.scenarios.run.changes import Changes
 
-RETURN, DUPLICATE, START_ANEW = "crash-and-return", "duplicate", "form"
+RETURN, DUPLICATE = "crash-and-return", "duplicate"
 
 
 class MembershipSteps:
@@ -80,9 +80,8 @@ class MembershipSteps:
 
         detail = {"settings": dict(step.settings)}
         present = members.present
-        await self._changes.make(
-            START_ANEW, all_anew, members=present, round_=self._begun, stage="steady", detail=detail
-        )
+        stage = "steady" if step.change == "form" else "fault"
+        await self._changes.make(step.change, all_anew, members=present, round_=self._begun, stage=stage, detail=detail)
 
     async def join_and_leave(self, step: JoinAndLeave) -> None:
         self._labelled += 1

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.processes.lines import WAITING
@@ -46,6 +47,7 @@ class GroupMembers:
         self._living = {place: place for place in self.places}  #: place -> its current process
         self._lives = Counter(self.places)
         self._posing = dict[str, str]()  #: place -> the place whose group.instance.id its process has
+        self._designs = dict[str, str]()  #: place -> the design of its members, if it is not the run's
         self._per_record_ms = 0  #: that every application spends on a record
         self._settings: dict[str, Mapping[str, str]] = {}  #: place -> settings over the design's own
         self._topics = {place: self._first_topics(number) for number, place in enumerate(self.places, start=1)}
@@ -92,13 +94,15 @@ class GroupMembers:
                 of_process[str(event.get("member") or "")] = int(str(event["session"]), 16)
             self.view.apply(event)
 
-    def join(self, count: int, settings: Mapping[str, str] | None = None) -> None:
-        """Let `count` more members join at once, with `settings` over the design's own."""
+    def join(self, count: int, settings: Mapping[str, str] | None = None, design: str = "") -> None:
+        """Let `count` more members join at once, with `settings` over the design's own, and of another design."""
         places = self.next_places(count)
         self._list_traces(places)
         for place in places:
             if settings:
                 self._settings[place] = settings
+            if design:
+                self._designs[place] = design
             self._join(place)
             self.joined += 1
 
@@ -158,9 +162,15 @@ class GroupMembers:
             "topics": self._streams_of(place),
             "zookeeper": self._testbed.zookeeper.connect_for_member(victim=place == self.victim),
             "bootstrap": self._testbed.bootstrap,
-            "settings": {**self._request.configuration.member, **self._settings.get(place, {})},
+            "settings": {**self._own_settings(place), **self._settings.get(place, {})},
+            "consumer": self._designs.get(place, ""),
             "members": 0,
         }
+
+    def _own_settings(self, place: str) -> Mapping[str, str]:
+        """The settings that the design of a place's members has."""
+        design = self._designs.get(place)
+        return (configuration(design, self._request.parameters) if design else self._request.configuration).member
 
     def _streams_of(self, place: str) -> dict[str, int]:
         return dict.fromkeys(self._topics[place], self._request.parameters.streams)

@@ -316,3 +316,26 @@ def test_member_that_unsubscribes_leaves_unless_it_has_a_name(
 ) -> None:
     verdict = verdict_on(check, "unsubscribe", design, changes=changes, parameters=parameters)
     assert verdict.outcome is outcome, verdict.reason
+
+
+MIGRATED = change("migration", members=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "reason"),
+    [
+        ({}, YES, "no delivery started behind one, 10 records delivered again"),
+        ({"started_behind": 2.0}, NO, "2 deliveries started behind a commit"),
+        ({"zk_operations": {}}, UNKNOWN, "no commit to ZooKeeper"),
+        ({"commits": 0.0}, UNKNOWN, "does not show"),
+        ({"changes": [change()]}, UNKNOWN, "does not show"),
+        ({"changes": [change("migration", converge_ms=None)]}, UNKNOWN, "does not show"),
+    ],
+)
+def test_members_of_the_new_protocol_go_on_where_the_old_ones_committed(
+    given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
+    usual = {"changes": [MIGRATED], "zk_operations": {"setData": 60}}
+    verdict = verdict_on("offsets carried over", "offset-migration", "eager", **{**usual, **given})
+    assert verdict.outcome is outcome, verdict.reason
+    assert reason in verdict.reason

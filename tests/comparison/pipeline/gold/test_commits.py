@@ -58,6 +58,10 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
         [named(1, "g_host-1-ab-0"), written(2, "g_host-1", 7)],
         [("g_host-1", "g_host-1-ab-0", True, None, False, False)],
     ),
+    "an 0.8 consumer's commit to Kafka names only its group": (
+        [named(1, "g_host-1-ab-0"), written(2, "g", 7), named(3, "g_host-2-cd-0"), written(4, "g", 8)],
+        [("g", "g_host-1-ab-0", False, None, False, False), ("g", "g_host-2-cd-0", False, None, False, False)],
+    ),
     "the former owner's write is stale and moves the offset back": (
         [named(1, "a-0"), written(2, "a", 5), cleared(3), named(4, "b-0"), written(5, "b", 9), written(6, "a", 6)],
         [
