@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report import restarts
+from comparison.report import restarts, strategies
 from comparison.report.figures import NOT_EXPECTED, UNKNOWN, by_change, number
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
 from comparison.report.throughput import SLOW, describe_waits
@@ -41,6 +41,10 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
     found = [*_verdicts(runs), *_two_delivering(runs, views), *_commits(runs, views)]
     if scenario == _HERD:
         found += _herd(runs)
+    if tried := strategies.outcomes(runs):
+        # Totals over the strategies, and the time between two of them, say nothing about any.
+        return [*found, *(Finding(strategies.sentence(each)) for each in tried), *_records(runs)]
+    found += _catching_up(runs)
     if scenario == SLOW:
         found += [Finding(f"In {run['design']}: {describe_waits(run)}.") for run in runs]
     found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]
@@ -137,6 +141,18 @@ def _waited(run: Run) -> str:
         return ""
     tail = " and ".join(map(number, p99))
     return f"{number(p50[0])} ms before a join and {number(p50[1])} ms during it (median; 99th percentile {tail} ms)"
+
+
+def _catching_up(runs: Sequence[Run]) -> Iterator[Finding]:
+    """What adding members to a group that lags cost at first, and when it had paid."""
+    for run in runs:
+        before, dip = _metric(run, "lag_before"), _metric(run, "dip_records")
+        if not before or dip is None:
+            continue
+        even_s = _metric(run, "break_even_s")
+        paid = "and that was not made up for" if even_s is None else f"made up for {number(even_s)} s after"
+        cost = f"the rebalance cost up to {_count(dip, 'record')}, {paid}" if dip else "no fewer were delivered then"
+        yield Finding(f"In {run['design']}, with a lag of {_count(before, 'record')}, members were added: {cost}.")
 
 
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:

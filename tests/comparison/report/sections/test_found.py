@@ -136,5 +136,21 @@ def test_slow_member_and_rolling_restart_have_their_remarks() -> None:
     assert any(each.startswith("Static: 0 stops instead of 108") for each in text)
 
 
+def test_members_added_under_lag_have_their_dip_and_break_even() -> None:
+    lag = {"lag_before": 700.0, "dip_records": 210.0}
+    text = found(
+        run("scale-out-under-lag", "zookeeper", **lag, break_even_s=2.4),
+        run("scale-out-under-lag", "eager", **lag, break_even_s=None),
+        run("scale-out-under-lag", "cooperative", lag_before=1.0, dip_records=0.0, break_even_s=0.0),
+    )
+    assert text[:3] == [
+        "In zookeeper, with a lag of 700 records, members were added: the rebalance cost up to 210 records, made up "
+        "for 2.40 s after.",
+        "In eager, with a lag of 700 records, members were added: the rebalance cost up to 210 records, and that was "
+        "not made up for.",
+        "In cooperative, with a lag of 1 record, members were added: no fewer were delivered then.",
+    ]
+
+
 def test_anchors_have_no_characters_that_mean_something_in_addresses() -> None:
     assert anchor_of("a b#c?d", "zookeeper") == "a-b-c-d-zookeeper"
