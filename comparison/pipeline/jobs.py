@@ -121,7 +121,7 @@ def _buckets(spark: SparkSession) -> int:
 
 
 def _tasks(spark: SparkSession, count: int) -> int:
-    """How many tasks share `count` numbers: enough to even out, and few, as each costs Spark 80 ms of CPU."""
+    """How many tasks share `count` numbers: enough to even out, and few, as each has a cost of its own."""
     return min(count, _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
 
 
