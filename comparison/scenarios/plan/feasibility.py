@@ -12,9 +12,11 @@ from comparison.scenarios.plan.applicability import step_complaints
 from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.faults import FAULTS, check
+from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
+from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import name_of
-from comparison.scenarios.plan.vocabulary import DuplicateInstance, Heal, Inject, heals
+from comparison.scenarios.plan.vocabulary import DuplicateInstance, Heal, Inject, KillAtPoint, heals
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
@@ -194,6 +196,22 @@ def _names_of_their_own(case: Case) -> Iterator[str]:
         yield "its members have no group.instance.id, so none can be duplicated: choose static"
 
 
+def _points(case: Case) -> Iterator[str]:
+    """A design has its own points, at which something can be killed."""
+    for step in case.scenario.steps:
+        if isinstance(step, KillAtPoint):
+            try:
+                point_named(case.design, step.point)
+            except ConfigurationError as error:
+                yield str(error)
+
+
+def _sequence(case: Case) -> Iterator[str]:
+    """The steps can follow each other, also in a group of the size that was asked for."""
+    for number, why in objections(case.scenario, case.parameters):
+        yield f"step {number + 1} ({name_of(type(case.scenario.steps[number]))}): {why}"
+
+
 def _nothing_to_heal(step: Heal) -> str:
     where = f" on {step.target}" if step.target else ""
     return f"nothing to heal: {f'{step.fault} is not' if step.fault else 'no fault is'} in effect{where}"
@@ -211,4 +229,6 @@ RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _step_settings,
     _faults,
     _names_of_their_own,
+    _sequence,
+    _points,
 )

@@ -33,7 +33,7 @@ from comparison.scenarios.plan.presets import preset_named
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
-from comparison.scenarios.plan.vocabulary import Inject, KillAtPoint
+from comparison.scenarios.plan.vocabulary import Heal, Inject, KillAtPoint
 from comparison.toml_places import Located, NotToml, located
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
@@ -212,17 +212,19 @@ class _Reader:
 
     def _check_words(self, kind: type, at: KeyPath, key: str, value: Any) -> None:
         """What a step names: a fault, its target or whom to kill, settings."""
-        if key == "fault" and value and value not in FAULTS:
-            self._complain(at, unknown("fault", value, FAULTS))
+        if key == "settings" and isinstance(value, dict):
+            self._check_settings(at)
         elif kind is KillAtPoint and key == "target" and value not in KILLED:
             self._complain(at, unknown("target", value, KILLED))
         elif kind is KillAtPoint and key == "point" and value not in NAMED:
             self._complain(at, unknown("point", value, NAMED))
-        elif key == "target" and value and kind is not KillAtPoint:
+        elif kind not in (Inject, Heal) or not value:
+            return
+        elif key == "fault" and value not in FAULTS:
+            self._complain(at, unknown("fault", value, FAULTS))
+        elif key == "target":
             with self._complaining(at):
                 kind_of(value)
-        elif key == "settings":
-            self._check_settings(at)
 
     def _injected(self, at: KeyPath, step: Inject) -> None:
         if step.fault not in FAULTS:

@@ -118,6 +118,8 @@ def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Param
         yield "members and more exclude each other"
     if isinstance(step, Form) and step.design not in ("", *DESIGN_NAMES):
         yield f"unknown design {step.design!r}: use {', '.join(DESIGN_NAMES)}"
+    if isinstance(step, KillAtPoint):
+        yield from _at_a_point(step, scenario, parameters)
     if isinstance(step, Resubscribe):
         if not 1 <= step.place <= sizes.places_max:
             yield f"place {step.place}: there are places 1 to {sizes.places_max} by then"
@@ -127,6 +129,13 @@ def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Param
             yield "topics is empty: name at least one"
     if isinstance(step, Inject) and step.fault in FAULTS:
         yield from _targets(step.target, sizes)
+
+
+def _at_a_point(step: KillAtPoint, scenario: Scenario, parameters: Parameters) -> Iterator[str]:
+    if step.target == "broker" and parameters.brokers < 2:
+        yield "needs another broker to take over: use two brokers or more"
+    if step.target == "server" and scenario.zookeeper_servers > 1:
+        yield "kills the only ZooKeeper server: set zookeeper_servers = 1"
 
 
 def _targets(target: str, sizes: _Sizes) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import types
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -23,9 +25,6 @@ from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
 from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, KillAtPoint, KillOwner
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LEAST = 'name = "mine"\n[[steps]]\nstep = "form"\n'
 
@@ -232,6 +231,8 @@ step = "hold"
         ('step = "inject"\nfault = "kill"\ntarget = "broker-3"', "'broker-3': there are broker-1 to broker-2"),
         ('step = "resubscribe"\nplace = 9\ntopics = [1]', "place 9: there are places 1 to 4 by then"),
         ('step = "resubscribe"\nplace = 1\ntopics = ["a"]', "line 7, column 11: topics must be a whole number, is 'a'"),
+        ('step = "kill-at-point"\npoint = "decde"\ntarget = "member"', "unknown point 'decde': did you mean 'decide'?"),
+        ('step = "kill-at-point"\npoint = "decide"\ntarget = "m1"', "unknown target 'm1': use one of member, broker"),
         ("ms = 3", "line 4, column 1: a step without its name: add step = NAME, one of form, "),
         ('step = "played"', "unknown step 'played'"),
     ],
@@ -245,6 +246,15 @@ def test_two_members_cannot_both_be_the_last_one() -> None:
     text = as_file(Scenario(name="mine", symptom="", look_for=(), steps=(Form(2), KillOwner(), KillOwner())))
     (only,) = complaints(text.replace('like = "mine"', ""))
     assert "kill-owner: needs another member to take over, but there would be 1 in the group" in only
+
+
+def test_the_files_of_the_documents_are_read() -> None:
+    root = Path(__file__).resolve().parents[4]
+    page = (root / "docs" / "own-scenarios.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert read(text).name == "two-deaths"
+    example = root / "docs" / "examples" / "slow-authority.toml"
+    assert read_scenario(example, why_not_judged).scenario.checks == ("never owned by two members",)
 
 
 def test_a_name_of_the_catalogue_is_refused_unless_it_is_the_same_scenario() -> None:
