@@ -16,7 +16,15 @@ from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import name_of
-from comparison.scenarios.plan.vocabulary import DuplicateInstance, Heal, Inject, KillAtPoint, heals
+from comparison.scenarios.plan.vocabulary import (
+    DuplicateInstance,
+    Form,
+    Heal,
+    Inject,
+    KillAtPoint,
+    StartAnew,
+    heals,
+)
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
@@ -145,15 +153,20 @@ def _parts_start(case: Case) -> Iterator[str]:
 
 def _step_settings(case: Case) -> Iterator[str]:
     """Settings of the members of one step reach them as they are: nothing else refuses them before they start."""
+    design = case.design  # of the members at that time
     for number, step in enumerate(case.scenario.steps, start=1):
+        if isinstance(step, Form | StartAnew):
+            design = (isinstance(step, Form) and step.design) or case.design
         settings = getattr(step, "settings", None) or {}
         if not isinstance(settings, Mapping):
             continue  # a user's step may mean something else by it
         try:
-            check_settings(settings)
+            # A run is judged by the offsets of its own design, so members of another one may keep theirs elsewhere.
+            free = () if design == case.design else ("offsets.storage",)
+            check_settings({name: value for name, value in settings.items() if name not in free})
         except ConfigurationError as error:
             yield f"step {number} ({name_of(type(step))}): {error}"
-        for complaint in step_complaints(case.design, settings):
+        for complaint in step_complaints(design, settings):
             yield f"step {number} ({name_of(type(step))}): {complaint}; leave it out, or leave the design out"
 
 

@@ -16,6 +16,7 @@ from comparison.scenarios.plan.vocabulary import (
     DuplicateInstance,
     Form,
     JoinAndLeave,
+    RestartEach,
     Resubscribe,
     StartAnew,
 )
@@ -64,3 +65,18 @@ def test_name_can_be_duplicated_only_where_members_have_one() -> None:
         else:
             with pytest.raises(ConfigurationError, match="choose static"):
                 require_feasible(case)
+
+
+def test_members_of_another_design_may_keep_their_offsets_elsewhere() -> None:
+    kafka = {"offsets.storage": "kafka"}
+
+    def complaint(*steps: object) -> str:
+        try:
+            require_feasible(Case(own(*steps), "eager", Parameters(), configuration("eager", Parameters())))
+        except ConfigurationError as error:
+            return str(error)
+        return ""
+
+    assert not complaint(Form(design="zookeeper"), RestartEach(settings=kafka), StartAnew())
+    assert "step 1" in complaint(Form(settings=kafka))
+    assert "step 3" in complaint(Form(design="zookeeper"), StartAnew(), RestartEach(settings=kafka))
