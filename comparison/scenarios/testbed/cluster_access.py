@@ -110,9 +110,21 @@ class ClusterAccess:
             "timeout": _TIMEOUT_MS,
             "validate_only": False,
         }
-        connection = await self._client.any_connection()
-        answer = await connection.call(Api.CreatePartitions, body)
-        if error := error_name(answer.results[0].error_code):
+        asked_before = False
+
+        async def answered() -> str:
+            nonlocal asked_before
+            connection = await self._client.any_connection()
+            answer = await connection.call(Api.CreatePartitions, body)
+            error = error_name(answer.results[0].error_code) or "NONE"
+            if error == "REQUEST_TIMED_OUT":
+                # The controller may be reconnecting to ZooKeeper: Kafka's admin client asks again, too.
+                asked_before = True
+                return ""
+            return "NONE" if asked_before and error == "INVALID_PARTITIONS" else error  # the first request did it
+
+        error = await until(answered, _READY_S, f"the controller to grow topic {topic!r}", every_s=0.1)
+        if error != "NONE":
             raise Unavailable(f"topic {topic!r} could not be grown to {count} partitions: {error}")
         await until(lambda: self._grown(topic, count), _READY_S, f"leaders of all {count} partitions")
 
