@@ -25,6 +25,8 @@ LATE_MS = 5_000.0
 STALLED_SHARE_MAX = 0.25
 #: How often the group has to rebalance a minute, for each time that a member was killed and came back in a minute.
 STORM_SHARE_MIN = 0.5
+#: What becomes of an operation whose connection or session ends before its answer.
+_UNANSWERED = ("ConnectionLost", "SessionExpired")
 
 
 # -- tries against the session timeout ---------------------------------------------------------------------------------
@@ -213,13 +215,12 @@ def _interrupted(run: Run) -> tuple[int, str] | str:
     left = run.metrics["left_unnamed"]
     if left is None:
         return "no owner was traced at the authority"
-    cut_off = sum(
-        count for name, count in run.zk_operations.items() if name.startswith("delete (") and "NoNode" not in name
-    )
+    # One that is sent again may fail a second time: the session has expired.
+    cut_off = max((run.zk_operations.get(f"delete ({error})", 0) for error in _UNANSWERED), default=0)
     if not cut_off:
         return "no session ended in the middle of a release"
     without = f"{counted_noun(left, 'partition')} without an owner znode at the end, though members believe to own them"
-    interrupted = f"{counted_noun(cut_off, 'answer')} to a delete lost with the session"
+    interrupted = f"{counted_noun(cut_off, 'release')} interrupted by the end of its session"
     return int(left), f"{without if left else 'every partition has its owner znode at the end'}; {interrupted}"
 
 

@@ -170,6 +170,13 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
         least = max((_metric(run, "moved_minimum") or 0 for run in runs), default=0)
         enough = f"; {_count(least, 'move')} would have been enough" if least else ""
         yield Finding(f"Partitions taken from members that stayed: {_by_design(stopped)}{enough}.")
+    for name, said in (
+        ("rebalances_failed", "Rebalances given up after the last attempt"),
+        ("left_unnamed", "Partitions without an owner at the end, by the authority"),
+    ):
+        if any(_metric(run, name) for run in runs):
+            counts = [(run["design"], number(_metric(run, name))) for run in runs if _metric(run, name) is not None]
+            yield Finding(f"{said}: {_by_design(counts)}.")
 
 
 def _records(runs: Sequence[Run]) -> Iterator[Finding]:

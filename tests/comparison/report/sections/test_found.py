@@ -81,6 +81,13 @@ def test_designs_with_the_same_figure_stand_together() -> None:
     assert "Partitions taken from members that stayed: 30 in zookeeper, none in eager and static." in text
 
 
+def test_what_was_given_up_and_who_has_no_owner_is_said_where_it_happened() -> None:
+    text = found(run("ghost-owner", "zookeeper", left_unnamed=4.0, rebalances_failed=1.0), run("ghost-owner", "server"))
+    assert "Rebalances given up after the last attempt: 1 in zookeeper, none in server." in text
+    assert "Partitions without an owner at the end, by the authority: 4 in zookeeper, none in server." in text
+    assert not any("given up" in each or "at the end" in each for each in found(run("join", "eager")))
+
+
 def test_group_that_never_waits_is_said_in_one_sentence() -> None:
     assert found(*(run("join", name, converge_ms=2.0) for name in ("zookeeper", "eager")))[0] == (
         "No partition was without its owner for long, in any design."
