@@ -24,7 +24,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "converge_ms": Metric("ms", "longest time from a change to every partition owned once"),
         "rounds": Metric("", "rebalances of the whole group in the measured changes; a coordinator's generations"),
         "rebalances": Metric("", "rebalances begun by members"),
-        "rebalances_failed": Metric("", "of these, given up after the last attempt"),
+        "rebalances_failed": Metric("", "rebalances that members gave up after the last attempt"),
         "attempts": Metric("", "attempts in them"),
         "attempts_failed": Metric("", "attempts that failed"),
         "notifications": Metric("", "watch events delivered to members"),

@@ -79,7 +79,7 @@ OUTAGES = (
         zookeeper_servers=3,
         members_min=2,
         brokers_min=2,
-        references=("ZOOKEEPER administrator's guide", "KAFKA-364"),
+        references=("ZOOKEEPER administrator's guide",),
     ),
     Scenario(
         name="quorum-loss",
@@ -180,7 +180,7 @@ OUTAGES = (
         steps=(Form(), Steady(), Inject("flap", "m2", {"times": 4, "every_ms": 700}), Settle()),
         budget_s=18,
         members_min=2,
-        references=("KIP-345", "KIP-134", "kaffe issue 92"),
+        references=("KIP-345", "kaffe issue 92"),
     ),
     Scenario(
         name="asymmetric-cut",
