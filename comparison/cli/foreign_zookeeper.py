@@ -10,6 +10,8 @@ import click
 
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.trace.writer import SilentTracer
@@ -19,9 +21,11 @@ from kernel.zookeeper.target import open_zookeeper, parse_target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.run.experiments import Planned
 
 _CONNECT_MS = 10_000
+_OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
 #: Scenarios whose joins are compared with the servers' own counters, if the servers are ours.
 _COUNTED = ("herd", "join")
 
@@ -29,20 +33,26 @@ _COUNTED = ("herd", "join")
 def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
     """The scenarios that can run on this ZooKeeper; the others are reported on standard error as skipped.
 
-    Only the links of servers that a run starts can be cut. Raises `ConfigurationError` when no scenario is left.
+    Only servers that a run starts can be broken, and the links between them. Raises `ConfigurationError` when no
+    scenario is left.
     """
     if parse_target(zookeeper).ours:
         return list(names)
-    possible = [name for name in names if scenario_named(name).zookeeper_servers == 1]
+    possible = [name for name in names if not _breaks_servers(scenario_named(name))]
     skipped = [name for name in names if name not in possible]
     if not possible:
         raise ConfigurationError(
-            f"{', '.join(skipped)} needs an ensemble of its own, since it cuts the links between servers: "
+            f"{', '.join(skipped)} needs a ZooKeeper of its own, since it breaks servers or the links between them: "
             "leave out --zookeeper, or use --zookeeper docker"
         )
     if skipped:
-        click.echo(f"skipped (needs an ensemble of its own): {', '.join(skipped)}", err=True)
+        click.echo(f"skipped (needs a ZooKeeper of its own): {', '.join(skipped)}", err=True)
     return possible
+
+
+def _breaks_servers(scenario: Scenario) -> bool:
+    targets = [kind_of(step.target) for step in scenario.steps if isinstance(step, Inject)]
+    return scenario.zookeeper_servers > 1 or not _OF_SERVERS.isdisjoint(targets)
 
 
 def not_judged_on(zookeeper: str, names: Sequence[str], designs: Sequence[str]) -> list[str]:

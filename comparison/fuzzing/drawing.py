@@ -51,6 +51,7 @@ _WEIGHTS: Mapping[TargetKind, float] = {
     K.SERVER: 0.4,
     K.SERVERS: 0.5,
     K.ENSEMBLE: 0.1,
+    K.NETWORK: 0.1,
 }
 _HOLDS = (0.1, 0.3, 0.8, 1.5)  #: session timeouts
 _OVER_MS = (300, 1000, 2000)

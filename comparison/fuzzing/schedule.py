@@ -34,7 +34,7 @@ GROUP = Parameters(
     members=3, partitions=3, topics=2, rate=60, brokers=2, session_timeout_ms=SESSION_MS, time_limit_s=120
 )
 #: Targets, and steps, that leave an ensemble other than they found it.
-_OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE})
+_OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
 _CUTS = (CutAuthority, CutEnsemble, JoinBehind)
 
 Steps = tuple["Step", ...]

@@ -56,6 +56,7 @@ _SUBJECTS = {
     K.SERVER: _SERVERS,
     K.SERVERS: _SERVERS,
     K.ENSEMBLE: _SERVERS,
+    K.NETWORK: _SERVERS,
     K.MEMBERS: _MEMBERS,
     K.GROUP: "group",
 }
@@ -191,6 +192,7 @@ class Situation:
             K.MEMBER_DATA: [f"{each}->data" for each in owner + members],
             K.BROKER_ZOOKEEPER: ["coordinator->zookeeper", "broker-1->zookeeper"],
             K.SERVERS: ["follower->ensemble", "leader->ensemble"],
+            K.NETWORK: ["follower->network", "leader->network"],
         }
         return named.get(kind, [])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from kernel.errors import EnvironmentFault
 from kernel.ports import LOOPBACK
@@ -94,6 +94,17 @@ class Server(Protocol):
 
     def log_tail(self, lines: int = 15) -> str:
         """The end of its log; empty if there is none."""
+
+
+@runtime_checkable
+class Detachable(Protocol):
+    """A server that has a network of its own, which it can be taken off."""
+
+    def disconnect(self) -> None:
+        """Nobody reaches it any more, nor does it reach anybody. Raises `EnvironmentFault`."""
+
+    def connect(self) -> None:
+        """Put it back, at the same address."""
 
 
 class Servers(Protocol):

@@ -35,6 +35,7 @@ class TargetKind(Enum):
     MEMBER_DATA = "a member's link to the broker that it reads from: owner->data, m1->data"
     BROKER_ZOOKEEPER = "a broker's link to ZooKeeper: coordinator->zookeeper, broker-1->zookeeper"
     SERVERS = "a ZooKeeper server's links to the others: follower->ensemble, leader->ensemble, zookeeper-1->ensemble"
+    NETWORK = "all links of a ZooKeeper server: leader->network, zookeeper-1->network"
 
 
 K = TargetKind
@@ -59,6 +60,7 @@ _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
         K.MEMBER_DATA: re.compile(f"{_MEMBER}->data"),
         K.BROKER_ZOOKEEPER: re.compile(f"{_BROKER}->zookeeper"),
         K.SERVERS: re.compile(f"{_SERVER}->ensemble"),
+        K.NETWORK: re.compile(f"{_SERVER}->network"),
     }
 )
 #: Targets that only an ensemble of three servers has.
@@ -249,6 +251,14 @@ _ROWS = (
         targets=LINKS,
     ),
     Fault(
+        name="disconnect",
+        area="links",
+        does="Takes the server off its network: its clients' connections are reset and new ones refused, and what it "
+        "and the other servers send each other is held. In a container, Docker disconnects it.",
+        heals="Puts it back, at the same address.",
+        targets=(K.NETWORK,),
+    ),
+    Fault(
         name="quorum-loss",
         area="ZooKeeper",
         does="Kills two of the three ZooKeeper servers, the leader among them.",
@@ -359,6 +369,6 @@ def check(name: str, target: str, given: Mapping[str, Given], *, design: str, se
         raise ConfigurationError(f"{name} cannot be injected into {target!r}: use {possible}")
     if design not in fault.designs:
         raise ConfigurationError(f"{name} does not exist in {design}: choose {' or '.join(fault.designs)}")
-    if servers < 3 and (kind in _IN_AN_ENSEMBLE or target == "follower"):
+    if servers < 3 and (kind in _IN_AN_ENSEMBLE or target.startswith("follower")):
         raise ConfigurationError(f"{name} into {target!r} needs an ensemble of three ZooKeeper servers")
     fault.values(given)

@@ -12,6 +12,7 @@ from comparison.scenarios.plan.vocabulary import heals
 from comparison.scenarios.run.link_faults import Close, Cut, Delay, GrowingDelay, HalfOpen
 from comparison.scenarios.run.member_faults import Expire, ListenerException, SetData, Slow, SlowRecord, StuckRecord
 from comparison.scenarios.run.membership_faults import Join, Leave, RollingRestart, Unsubscribe
+from comparison.scenarios.run.network_faults import Disconnect
 from comparison.scenarios.run.process_faults import (
     ClockStep,
     DiskFull,
@@ -47,6 +48,7 @@ _PERFORMERS: dict[str, type[Performer]] = {
     "growing-delay": GrowingDelay,
     "half-open": HalfOpen,
     "close": Close,
+    "disconnect": Disconnect,
     "quorum-loss": QuorumLoss,
     "disk-full": DiskFull,
     "clock-step": ClockStep,

@@ -52,7 +52,7 @@ class _OfProcess(Performer):
     async def begin_again(self) -> None:
         """Start what was killed or stopped."""
         if self._kind is TargetKind.SERVER:
-            await self.testbed.zookeeper.restart(self.server, _START_S)
+            await self.testbed.zookeeper.restart([self.server], _START_S)
         elif self._kind is TargetKind.BROKER:
             await self.testbed.start_again(self.broker)
         else:
@@ -178,7 +178,4 @@ class QuorumLoss(Performer):
             await asyncio.to_thread(server.kill)
 
     async def heal(self) -> None:
-        for server in self._dead:
-            await asyncio.to_thread(server.launch)
-        for server in self._dead:
-            await asyncio.to_thread(server.wait_ready, _START_S)
+        await self.testbed.zookeeper.restart(self._dead, _START_S)

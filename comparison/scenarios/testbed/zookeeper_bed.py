@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 #: A server that is cut off waits this much longer than the cut before it notices: a split brain requires that.
 _UNNOTICED_MS = 2000
-_CLIENTS = frozenset({TargetKind.MEMBER_AUTHORITY, TargetKind.BROKER_ZOOKEEPER})
+_CLIENTS = frozenset({TargetKind.MEMBER_AUTHORITY, TargetKind.BROKER_ZOOKEEPER, TargetKind.NETWORK})
 
 Made = TypeVar("Made")
 
@@ -100,6 +100,7 @@ class ZooKeeperBed:
         await asyncio.to_thread(require_serving, target)
         # Not ours: a chroot of our own, and no counters, which include other clients.
         self.connect_string = await make_chroot(target.connect_string, chroot_name(self._request.run))
+        await self._start_client_proxies(target.addresses)
         if self._given_log is not None:
             await self._given_log.begin(self.connect_string)
 
@@ -134,7 +135,7 @@ class ZooKeeperBed:
         if self.member_proxy is not None:
             self.member_proxy.upstream_host = self.servers[0].host
             await self.member_proxy.start(self.servers[0].client_port)
-        await self._start_client_proxies()
+        await self._start_client_proxies(self._addresses)
         if self._proxies is not None:
             self.cut_server = (await asyncio.to_thread(followers_of, self.servers))[0]
 
@@ -150,16 +151,17 @@ class ZooKeeperBed:
         if not DESIGNS[self._request.design].coordinator:
             self._given_log = GivenLog([server.data_dir for server in lent.servers])
             await self._given_log.begin(self.connect_string)
-        await self._start_client_proxies()
+        await self._start_client_proxies([(server.host, server.client_port) for server in self.servers])
         self.cut_server = (await asyncio.to_thread(followers_of, self.servers))[0]
 
-    async def _start_client_proxies(self) -> None:
+    async def _start_client_proxies(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """Proxies in front of the servers, by number."""
         if _CLIENTS.isdisjoint(self._request.links):
             return
-        for server in self.servers:
-            proxy = self.client_proxies[server.number] = TcpProxy(f"clients->{server.number}", self._proxy_tracer)
-            proxy.upstream_host = server.host
-            await proxy.start(server.client_port)
+        for number, (host, port) in enumerate(addresses, start=1):
+            proxy = self.client_proxies[number] = TcpProxy(f"clients->{number}", self._proxy_tracer)
+            proxy.upstream_host = host
+            await proxy.start(port)
 
     def _address(self, server: Server) -> str:
         proxy = self.client_proxies.get(server.number)
@@ -203,7 +205,8 @@ class ZooKeeperBed:
     def _all_servers(self) -> str:
         if not self.client_proxies:
             return self.connect_string
-        return ",".join(self._address(server) for server in self.servers) + self._chroot
+        _, slash, chroot = self.connect_string.partition("/")
+        return ",".join(f"{LOOPBACK}:{proxy.port}" for proxy in self.client_proxies.values()) + slash + chroot
 
     def _majority(self) -> str:
         return (
@@ -223,15 +226,22 @@ class ZooKeeperBed:
             raise UserError(f"there is no ZooKeeper server {number} to inject a fault into")
         return found
 
-    async def restart(self, server: Server, timeout_s: float) -> None:
-        """Start a server again, and wait until it serves. Raises `EnvironmentFault`."""
-        introducing = None if self._proxies is None else asyncio.create_task(self._proxies.introduce(server.number))
+    async def restart(self, servers: Sequence[Server], timeout_s: float) -> None:
+        """Start servers again, and wait until they serve. Raises `EnvironmentFault`."""
+        proxies = self._proxies
+        introducing = [
+            asyncio.create_task(proxies.introduce(server.number)) for server in servers if proxies is not None
+        ]
         try:
-            await asyncio.to_thread(server.restart, timeout_s=timeout_s)
+            for server in servers:
+                await asyncio.to_thread(server.stop)
+                await asyncio.to_thread(server.launch)
+            for server in servers:
+                await asyncio.to_thread(server.wait_ready, timeout_s)
         finally:
-            if introducing is not None:
-                introducing.cancel()
-                await asyncio.gather(introducing, return_exceptions=True)
+            for task in introducing:
+                task.cancel()
+            await asyncio.gather(*introducing, return_exceptions=True)
 
     def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:
         """The links between a server and the others, and whether the server made the connection."""

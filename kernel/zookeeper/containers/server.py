@@ -56,6 +56,7 @@ class ServerContainer:
         self.config = config
         self.log_path = directory / "zookeeper.log"
         self.host, self.client_port = LOOPBACK, config.client_port
+        self._found = False  #: whether it has served at that address
         self._container: Any = None  #: testcontainers'; its `get_wrapped_container` is docker's
 
     @property
@@ -101,7 +102,7 @@ class ServerContainer:
                 raise self._does_not_serve("ended")
             for host, port in self._candidates():
                 if server_mode(host, port, timeout_s=1.0) is not None:
-                    self.host, self.client_port = host, port
+                    self.host, self.client_port, self._found = host, port, True
                     return True
             return False
 
@@ -228,6 +229,8 @@ class ServerContainer:
 
     def _candidates(self) -> list[tuple[str, int]]:
         """Possible addresses of the server: its published port or, from within another container, its own address."""
+        if self._found:
+            return [(self.host, self.client_port)]
         network = self._wrapped.attrs["NetworkSettings"]
         attached = [attachment.get("IPAddress") for attachment in (network.get("Networks") or {}).values()]
         return [(LOOPBACK, self.config.client_port), *((address, CLIENT_PORT) for address in attached if address)]

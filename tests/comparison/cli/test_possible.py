@@ -25,7 +25,7 @@ def test_every_scenario_can_run_on_a_zookeeper_that_the_run_starts(ours: str) ->
 
 def test_scenarios_that_cut_servers_are_skipped_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert possible_on(FOREIGN, ["herd", "split-brain", "crash"]) == ["herd", "crash"]
-    assert "skipped (needs an ensemble of its own): split-brain" in capsys.readouterr().err
+    assert "skipped (needs a ZooKeeper of its own): split-brain" in capsys.readouterr().err
 
 
 def test_no_runnable_scenario_is_an_error() -> None:

@@ -33,6 +33,7 @@ ONE_OF_EACH = {
     TargetKind.MEMBER_DATA: ("m1->data",),
     TargetKind.BROKER_ZOOKEEPER: ("coordinator->zookeeper", "broker-2->zookeeper"),
     TargetKind.SERVERS: ("follower->ensemble", "leader->ensemble", "zookeeper-1->ensemble"),
+    TargetKind.NETWORK: ("follower->network", "leader->network", "zookeeper-1->network"),
 }
 
 
@@ -95,6 +96,8 @@ def test_every_fault_says_what_it_does_and_its_defaults_are_within_bounds(name: 
         (("expire", "members", {}), "expire does not exist in eager: choose zookeeper or server"),
         (("quorum-loss", "ensemble", {}), "needs an ensemble of three ZooKeeper servers"),
         (("kill", "follower", {}), "needs an ensemble of three ZooKeeper servers"),
+        (("disconnect", "follower->network", {}), "needs an ensemble of three ZooKeeper servers"),
+        (("disconnect", "leader->ensemble", {}), "disconnect cannot be injected .* all links of a ZooKeeper server"),
     ],
 )
 def test_a_fault_that_makes_no_sense_is_refused(given: tuple[str, str, dict[str, Any]], complaint: str) -> None:
