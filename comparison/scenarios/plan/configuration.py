@@ -39,6 +39,8 @@ _OWN = frozenset(
 )
 
 
+#: What members of another design than the run's may set.
+OF_A_STEP = frozenset({"offsets.storage"})
 STRATEGY = "partition.assignment.strategy"
 _RESET = "auto.offset.reset"
 #: The values of both eras for starting at the first record. A member that starts at the end skips records, which a run

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.scenarios.plan.applicability import step_complaints
+from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.faults import FAULTS, check
@@ -162,7 +163,7 @@ def _step_settings(case: Case) -> Iterator[str]:
             continue  # a user's step may mean something else by it
         try:
             # A run is judged by the offsets of its own design, so members of another one may keep theirs elsewhere.
-            free = () if design == case.design else ("offsets.storage",)
+            free = frozenset[str]() if design == case.design else OF_A_STEP
             check_settings({name: value for name, value in settings.items() if name not in free})
         except ConfigurationError as error:
             yield f"step {number} ({name_of(type(step))}): {error}"
