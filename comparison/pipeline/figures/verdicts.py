@@ -90,6 +90,7 @@ PLANNED = (
 )
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
+#: Not where applications are slow: they do not poll every partition during a rebalance.
 KEEPING = (
     "herd",
     "join",
@@ -100,7 +101,6 @@ KEEPING = (
     *ROLLING,
     *IDLE,
     *MIXED,
-    *LAGGING,
     *UNSUBSCRIBING,
     "flapping-member",
 )

@@ -38,6 +38,9 @@ def verdict_on(check: str, scenario: str, design: str, **given: Any) -> Verdict:
         ("only subscribers own", "mixed-subscriptions", set(DESIGN_NAMES)),
         ("only subscribers own", "join", set()),
         ("counts", "mixed-subscriptions", set()),
+        ("kept partitions never stop", "unsubscribe", {"cooperative", "delayed"}),
+        ("kept partitions never stop", "scale-out-under-lag", set()),
+        ("offsets carried over", "offset-migration", {"eager"}),
     ],
 )
 def test_checks_apply_to_designs_by_scenario(check: str, scenario: str, designs: set[str]) -> None:
