@@ -293,6 +293,24 @@ def keeps_its_place(run: Run) -> CheckResult:
     return EXPECTED, summary
 
 
+def loses_its_place(run: Run) -> CheckResult:
+    """With one server, the Java client waits for an answer and then pauses, together longer than a short session.
+
+    So the session ends between two tries to reconnect, and others take over while the member goes on delivering.
+    """
+    change = _change(run, CUT) or _change(run, GROWING)
+    session_ms = _timer_ms(run, "session_ms")
+    if change is None or change.healed_ms is None or session_ms is None:
+        return UNKNOWN, "the trace does not show the fault from start to heal"
+    summary = (
+        f"the link was faulty for {change.healed_ms / 1000:.1f} s with a session of {session_ms / 1000:g} s: "
+        f"{counted_noun(change.rounds, 'rebalance')}, {counted_noun(change.moved or 0, 'partition')} moved"
+    )
+    if change.rounds and change.moved:
+        return EXPECTED, summary
+    return UNKNOWN, f"{summary}; a client with several servers, or a longer session, may keep it"
+
+
 def replaces_a_silent_member(run: Run) -> CheckResult:
     """A member that is not answered sends no further heartbeat, so it is removed when its session timer ends."""
     change = _change(run, CUT)

@@ -107,8 +107,8 @@ KEEPING = (
 TRIES, GHOST, FLAPPING = ("rebalance-failed",), ("ghost-owner",), ("flapping-member",)
 OUTAGES, EXPIRIES = ("zk-leader-kill", "quorum-loss"), ("session-expiry", "session-expiry-all")
 DEAF, SLOW_LINK = ("asymmetric-cut",), ("slow-link",)
-#: Their members' sessions are ZooKeeper's, or the coordinator's.
-SESSIONS, HEARTBEATS = (ZOOKEEPER, SERVER), tuple(design for design in COORDINATED if design != SERVER)
+#: Their members' sessions are the coordinator's.
+HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
 #: Their members do not stop when they lose ZooKeeper; come back under another id.
 UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN_NAMES if design != STATIC)
 
@@ -139,6 +139,14 @@ def _unchecked(settings: Mapping[str, str]) -> bool:
 
 def _checked(settings: Mapping[str, str]) -> bool:
     return not _unchecked(settings)
+
+
+def _back_soon(settings: Mapping[str, str]) -> bool:
+    return settings.get("zookeeper.reconnect", "java") == "soon"
+
+
+def _back_late(settings: Mapping[str, str]) -> bool:
+    return not _back_soon(settings)
 
 
 def _unfixed(settings: Mapping[str, str]) -> bool:
@@ -235,7 +243,9 @@ CHECKS: tuple[Check, ...] = (
     Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), GHOST, SEEN, o.owner_nodes_kept, _checked),
     Check("storm", Kind.HISTORY, DYNAMIC, FLAPPING, MISSED, o.storm),
     Check("no storm", Kind.PROMISE, (STATIC,), FLAPPING, SEEN, o.no_storm),
-    Check("keeps its place", Kind.HISTORY, SESSIONS, (*DEAF, *SLOW_LINK), MISSED, o.keeps_its_place),
+    Check("keeps its place", Kind.HISTORY, (SERVER,), (*DEAF, *SLOW_LINK), MISSED, o.keeps_its_place),
+    Check("keeps its place", Kind.HISTORY, (ZOOKEEPER,), (*DEAF, *SLOW_LINK), MISSED, o.keeps_its_place, _back_soon),
+    Check("loses its place", Kind.HISTORY, (ZOOKEEPER,), (*DEAF, *SLOW_LINK), MISSED, o.loses_its_place, _back_late),
     Check("replaced", Kind.PROMISE, HEARTBEATS, DEAF, MISSED, o.replaces_a_silent_member),
     Check("outlasts the delay", Kind.PROMISE, HEARTBEATS, SLOW_LINK, SEEN, o.outlasts_a_slow_link),
     Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),
@@ -256,6 +266,7 @@ _ABOUT_ONE_GROUP = frozenset(
         o.coordinator_notices_the_expiry,
         o.everybody_rebalances,
         o.keeps_its_place,
+        o.loses_its_place,
         o.no_storm,
         o.outlasts_a_slow_link,
         o.replaces_a_silent_member,

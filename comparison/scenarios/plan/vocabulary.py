@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Grow the group to this many members (default: --members), all new ones at once, and wait until it has settled."""
+    """Grow the group to this many members (default: --members), all new ones at once, and wait until it has settled.
+
+    With `spread_ms`, each starts after a part of this time that is drawn from the seed, as processes do that somebody
+    starts at once.
+    """
 
     members: int | None = None
     change: str = "form"  #: the name of the measurement: `mass-start`, or `grow` between others
     more: int | None = None  #: instead of `members`: grow by this many
     settings: Mapping[str, str] = field(default_factory=dict)  #: of these members, over the design's own
     design: str = ""  #: of these members, if it is another one than the run's
+    spread_ms: int = 0
 
     def size(self, present: int, asked: int) -> int:
         """The group's size afterwards, from its present size and the user's --members."""

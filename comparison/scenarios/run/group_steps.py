@@ -43,12 +43,12 @@ class GroupSteps:
         coming = size - self._members.present
         self._round += 1
 
-        def join() -> None:
-            self._members.join(coming, step.settings, step.design)
+        async def join() -> None:
+            await self._members.join_spread(coming, step.spread_ms, step.settings, step.design)
 
         if self._members.present == 0 and step.change == "form":
             # Growth to the first size is not measured. Like a change, it ends when the group is quiet.
-            join()
+            await join()
             await self._changes.settle()
         else:
             stage = "warm" if step.change in ("grow", "mass-start") else "fault"

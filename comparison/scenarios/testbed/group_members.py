@@ -6,6 +6,7 @@ own name: the place's, with a number from the second process on (`m1`, `m1.2`, `
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections import Counter
@@ -105,6 +106,19 @@ class GroupMembers:
                 self._designs[place] = design
             self._join(place)
             self.joined += 1
+
+    async def join_spread(
+        self, count: int, spread_ms: int, settings: Mapping[str, str] | None = None, design: str = ""
+    ) -> None:
+        """As `join`, each after a part of `spread_ms` that is drawn from the seed; without it all at once."""
+        if not spread_ms:
+            self.join(count, settings, design)
+            return
+        waited_s = 0.0
+        for after_s in sorted(self.random.random() * spread_ms / 1000 for _ in range(count)):
+            await asyncio.sleep(after_s - waited_s)
+            waited_s = after_s
+            self.join(1, settings, design)
 
     def next_places(self, count: int) -> list[str]:
         """Where the next members join."""

@@ -40,9 +40,11 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("storm", "flapping-member", set(DESIGN_NAMES) - {"static"}),
         ("no storm", "flapping-member", {"static"}),
         ("kept partitions never stop", "flapping-member", {"cooperative", "delayed"}),
-        ("keeps its place", "asymmetric-cut", {"zookeeper", "server"}),
+        ("keeps its place", "asymmetric-cut", {"server"}),
+        ("loses its place", "asymmetric-cut", {"zookeeper"}),
         ("replaced", "asymmetric-cut", HEARTBEATS),
-        ("keeps its place", "slow-link", {"zookeeper", "server"}),
+        ("keeps its place", "slow-link", {"server"}),
+        ("loses its place", "slow-link", {"zookeeper"}),
         ("outlasts the delay", "slow-link", HEARTBEATS),
     ],
 )
@@ -284,6 +286,9 @@ def link(name: str, **given: Any) -> dict[str, Any]:
             UNKNOWN,
             "stayed below",
         ),
+        ("loses its place", "asymmetric-cut", link("cut", rounds=1, moved=3), YES, "1 rebalance, 3 partitions moved"),
+        ("loses its place", "asymmetric-cut", link("cut"), UNKNOWN, "with several servers"),
+        ("loses its place", "slow-link", link("growing-delay", healed_ms=None), UNKNOWN, "from start to heal"),
         ("replaced", "asymmetric-cut", link("cut", takeover_ms=4_900.0), YES, "after 4.9 s; the session is 3 s"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=20_000.0, takeover_ms=12_000.0), NO, "after 12.0 s"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=20_000.0), NO, "nobody was assigned"),
@@ -299,10 +304,20 @@ def link(name: str, **given: Any) -> dict[str, Any]:
 def test_a_link_that_is_slow_or_carries_one_direction(
     check: str, scenario: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
 ) -> None:
-    found = judged(check, scenario, "zookeeper" if check == "keeps its place" else "eager", given)
+    design = {"keeps its place": "server", "loses its place": "zookeeper"}.get(check, "eager")
+    found = judged(check, scenario, design, given)
     assert found is not None
     assert found[0] is outcome, found
     assert reason in found[1]
+
+
+def test_a_zookeeper_member_that_reconnects_soon_keeps_its_place() -> None:
+    given = link("cut")
+    given["parameters"] = {**RUN, "settings": {"zookeeper.reconnect": "soon"}}
+    assert judged("loses its place", "asymmetric-cut", "zookeeper", given) is None
+    found = judged("keeps its place", "asymmetric-cut", "zookeeper", given)
+    assert found is not None
+    assert found[0] is YES
 
 
 def test_a_fault_or_change_that_outlasts_the_next_one_is_not_measured_by_itself() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -192,3 +193,25 @@ def test_the_leader_is_spared_where_its_memory_matters(group: Group, spared: boo
     members.view.apply({"ns": 0, "kind": "phase_entered", "process": "m2", "member": "m2", "phase": "decide"})
     chosen = {members.choose_owner() for _ in range(50)}
     assert chosen == ({"m1"} if spared else {"m1", "m2"})
+
+
+@pytest.mark.parametrize("group", [("mass-start", "zookeeper", 8)], indirect=True)
+def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def scenario() -> None:
+        await group.members.warm_up()
+        monkeypatch.setattr(group_members.asyncio, "sleep", sleep)
+        await group.members.join_spread(8, 200)
+
+    random = Random()
+    random.setstate(group.members.random.getstate())
+    asyncio.run(scenario())
+    assert group.members.present == len(pauses) == 8
+    assert all(pause >= 0 for pause in pauses)
+    assert sum(pauses) == pytest.approx(max(random.random() for _ in range(8)) * 0.2)
