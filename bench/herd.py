@@ -23,7 +23,7 @@ from tests.support import count_model
 from tests.support.zk_proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from comparison.originals.hosts import OriginalMember
@@ -70,9 +70,10 @@ class Ours:
 
     release = "0.8.2"
 
-    def __init__(self, label: str, processes: int) -> None:
+    def __init__(self, label: str, processes: int, settings: Mapping[str, str] | None = None) -> None:
         self.label = label
         self.processes = processes
+        self._settings = settings or {}
         self._children: dict[str, list[Child]] = {}
         self._places: dict[tuple[str, str], Child] = {}
 
@@ -84,7 +85,7 @@ class Ours:
     async def prepare(self, group: str) -> list[Child]:
         """Start its processes, before anything is timed."""
         if group not in self._children:
-            first = {**SETTINGS, "group.id": group, "rebalance.retries.while.closing": "false"}
+            first = {**SETTINGS, "group.id": group, "rebalance.retries.while.closing": "false", **self._settings}
             self._children[group] = await asyncio.gather(
                 *(asyncio.to_thread(lambda: Child("bench.herd_members", first=first)) for _ in range(self.processes))
             )

@@ -28,6 +28,7 @@ OPTIONS: Mapping[str, RebalanceConfig] = {
     "`fix.sync.before.reads`": replace(ORIGINAL, sync_before_reads=True),
     "`fix.skip.unreadable.members`": replace(ORIGINAL, skip_unreadable_members=True),
     "`offsets.storage=kafka` (without dual commit)": replace(ORIGINAL, offsets_from=frozenset({"kafka"})),
+    "`kafka.release=1.1`": replace(ORIGINAL, release="1.1"),
     "`roundrobin.release=1.1`": replace(ORIGINAL, strategy="roundrobin-1.1"),
     "`rebalance.listener.in.attempt`": replace(ORIGINAL, listener_in_attempt=True),
 }

@@ -14,8 +14,8 @@ Kept from the original, because this design is here to show it, unless an option
 - A lost connection or an expired session stops nothing; the next rebalance does.
 - A commit to ZooKeeper writes all changed positions, without a fence.
 
-Where we differ: without an answer from ZooKeeper a shutdown ends after a session timeout (the original waits
-forever), and calls come from one event loop instead of one thread per stream.
+Where we differ: without an answer from ZooKeeper a shutdown ends after a session timeout (the original waits forever),
+calls come from one event loop instead of one thread per stream, and a member whose executor fails leaves its group.
 """
 
 from __future__ import annotations
@@ -303,6 +303,7 @@ class ZooKeeperConsumer:
             listener=listener,
             tracer=self._tracer,
             stop_auto_commit=self._stop_auto_commit,
+            one_by_one=self._config.one_by_one,
         )
         return Executor(Rebalance(config=rebalance_config(self._config, self._consumer_id)), parts)
 
@@ -341,6 +342,8 @@ class ZooKeeperConsumer:
         self._crash = task.exception()
         self._tracer.emit("member_failed", member=self._consumer_id, error=repr(self._crash))
         self._filled.set()
+        if task is self._tasks.get("executor") and self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())  # its nodes would fail all others' claims
 
     def _raise_crash(self) -> None:
         if self._crash is not None:

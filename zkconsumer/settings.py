@@ -2,7 +2,7 @@
 
 A setting of 0.8 that has no effect here causes a warning. Three kinds of settings are not Kafka's:
 
-- where Kafka 0.8.2 and 1.1 differ, a setting chooses between the two releases' behaviours;
+- `kafka.release` and what it sets choose between the behaviours of Kafka 0.8.2 and 1.1;
 - each `fix.*` removes one historical weakness; all are off by default, and `docs/zookeeper-consumer.md` says which
   fault each removes and what it costs;
 - `seed`, since every random choice here is repeatable.
@@ -44,6 +44,11 @@ def _integer(name: str, default: int | None, low: int, doc: str) -> Setting:
 
 def _fix(name: str, doc: str) -> Setting:
     return Setting(name=f"fix.{name}", parse=boolean, default=False, doc=doc)
+
+
+def _word(name: str, words: tuple[str, ...], doc: str) -> Setting:
+    """One of some words; the first is the default."""
+    return Setting(name=name, parse=str, default=words[0], doc=doc, valid=one_of(*words))
 
 
 _ALL = (
@@ -131,18 +136,21 @@ _ALL = (
         valid=_legal_characters,
     ),
     # Where 0.8.2 and 1.1 differ:
+    _word(
+        "kafka.release",
+        ("0.8.2", "1.1"),
+        "the consumer to behave as: 0.8.2, or 1.1 in everything that differs, also as default of the next four",
+    ),
     Setting(
         name="rebalance.retries.while.closing",
         parse=boolean,
         default=True,
         doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running attempt (1.1)",
     ),
-    Setting(
-        name="roundrobin.release",
-        parse=str,
-        default="0.8.2",
-        doc="round robin of 0.8.2 (equal subscriptions only) or of 1.1 (any; another order of partitions)",
-        valid=one_of("0.8.2", "1.1"),
+    _word(
+        "roundrobin.release",
+        ("0.8.2", "1.1"),
+        "round robin of 0.8.2 (equal subscriptions only) or of 1.1 (any; another order of partitions)",
     ),
     Setting(
         name="rebalance.listener.in.attempt",
@@ -150,39 +158,37 @@ _ALL = (
         default=False,
         doc="call the listener as 1.1 does, before the release and before the start; if it raises, the attempt fails",
     ),
-    Setting(
-        name="registration.conflict",
-        parse=str,
-        default="wait",
-        doc="if another session holds our id: wait for its end, retrying every session timeout (0.8.2), or fail (1.1)",
-        valid=one_of("wait", "fail"),
+    _word(
+        "registration.conflict",
+        ("wait", "fail"),
+        "if another session holds our id: wait for its end, retrying every session timeout (0.8.2), or fail (1.1)",
     ),
     # Where a modern client would differ:
-    Setting(
-        name="zookeeper.reconnect",
-        parse=str,
-        default="java",
-        doc="wait before connecting to ZooKeeper again: java (0.1 to 1.1 s at random, with one server 1.1 to 2.1 s, as "
-        "the Java client of the original) or soon (at most 0.1 s, as kazoo)",
-        valid=one_of("java", "soon"),
+    _word(
+        "rebalance.reads",
+        ("together", "one-by-one"),
+        "how a rebalance sends the reads of a step: one-by-one, each after the answer to the last (original), "
+        "or together",
     ),
-    Setting(
-        name="watch.reads",
-        parse=str,
-        default="zkclient",
-        doc="how to set a watch: zkclient (exists, then data or children, as the original) or one (a single read)",
-        valid=one_of("zkclient", "one"),
+    _word(
+        "zookeeper.reconnect",
+        ("java", "soon"),
+        "wait before connecting to ZooKeeper again: java (0.1 to 1.1 s at random, with one server 1.1 to 2.1 s, as "
+        "the Java client of the original) or soon (at most 0.1 s, as kazoo)",
+    ),
+    _word(
+        "watch.reads",
+        ("zkclient", "one"),
+        "how to set a watch: zkclient (exists, then data or children, as the original) or one (a single read)",
     ),
     # Weaknesses removed on request:
     _fix("claim.before.offsets", "read offsets after the claim, so that no other member can commit in between"),
     _fix("checked.release", "delete an owner node only if this session created it and it names our thread"),
     _fix("checked.claim", "a node with our thread id counts as ours only if this session created it"),
-    Setting(
-        name="fix.commit.fence",
-        parse=str,
-        default="none",
-        doc="fence for commits to ZooKeeper: none; session: that of the claim; epoch: a node that each owner bumps",
-        valid=one_of("none", "session", "epoch"),
+    _word(
+        "fix.commit.fence",
+        ("none", "session", "epoch"),
+        "fence for commits to ZooKeeper: none; session: that of the claim; epoch: a node that each owner bumps",
     ),
     _fix("stop.on.disconnect", "while ZooKeeper is not reachable, fetch nothing and keep queues empty"),
     _fix("sync.before.reads", "sync() before reading brokers and group, so that no follower is stale"),
@@ -199,6 +205,16 @@ _ALL = (
 )
 
 ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
+
+#: What `kafka.release=1.1` changes of other settings' defaults; the rest of the differences has no setting of its own.
+DEFAULTS_OF_1_1: Mapping[str, object] = MappingProxyType(
+    {
+        "rebalance.retries.while.closing": False,
+        "roundrobin.release": "1.1",
+        "rebalance.listener.in.attempt": True,
+        "registration.conflict": "fail",
+    }
+)
 
 #: Settings of the old consumer (0.8 to 1.1) that have no effect here.
 KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
@@ -241,11 +257,13 @@ class ZkConsumerConfig:
     connection_timeout_ms: int
     rebalance_backoff_ms: int
     rebalance_max_retries: int
+    release: str  #: 0.8.2 or 1.1
     retry_while_closing: bool
     strategy: str  #: range, roundrobin-0.8.2 or roundrobin-1.1
     listener_in_attempt: bool
     registration_conflict: str  #: wait or fail
     one_read_watches: bool  #: watch.reads=one
+    one_by_one: bool  #: rebalance.reads=one-by-one
     pauses_to_reconnect: bool  #: zookeeper.reconnect=java
     exclude_internal_topics: bool
     consumer_timeout_ms: int | None  #: None: an iterator waits forever
@@ -279,6 +297,8 @@ class ZkConsumerConfig:
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
         """The configuration, and warnings to show to the user. Raises `ConfigurationError`."""
         values, warnings = resolve(ZK_CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS)
+        if values["kafka.release"] == "1.1":
+            values |= {name: value for name, value in DEFAULTS_OF_1_1.items() if name not in given}
         for name in ("zookeeper.connect", "group.id"):
             if not values[name]:
                 raise ConfigurationError(f"{name} is required: set {name}=...")
@@ -298,11 +318,13 @@ class ZkConsumerConfig:
             connection_timeout_ms=_or(values["zookeeper.connection.timeout.ms"], session_timeout_ms),
             rebalance_backoff_ms=_or(values["rebalance.backoff.ms"], values["zookeeper.sync.time.ms"]),
             rebalance_max_retries=values["rebalance.max.retries"],
+            release=values["kafka.release"],
             retry_while_closing=values["rebalance.retries.while.closing"],
             strategy=_strategy(values["partition.assignment.strategy"], values["roundrobin.release"]),
             listener_in_attempt=values["rebalance.listener.in.attempt"],
             registration_conflict=values["registration.conflict"],
             one_read_watches=values["watch.reads"] == "one",
+            one_by_one=values["rebalance.reads"] == "one-by-one",
             pauses_to_reconnect=values["zookeeper.reconnect"] == "java",
             exclude_internal_topics=values["exclude.internal.topics"],
             consumer_timeout_ms=None if values["consumer.timeout.ms"] < 0 else values["consumer.timeout.ms"],
@@ -347,6 +369,11 @@ def _doubtful(config: ZkConsumerConfig, given: Mapping[str, str]) -> list[str]:
         )
     if "dual.commit.enabled" in given and config.offsets_storage == "zookeeper":
         warnings.append("dual.commit.enabled has no effect without offsets.storage=kafka")
+    if config.fixes.stop_on_disconnect and config.fixes.commit_fence == "none" and "zookeeper" in config.offsets_from:
+        warnings.append(
+            "fix.stop.on.disconnect stops deliveries only: a commit that waits for the connection is still written in "
+            "the next session, which can move an offset back; add fix.commit.fence=session or epoch"
+        )
     if config.fixes.commit_fence != "none" and "zookeeper" not in config.offsets_from:
         warnings.append("fix.commit.fence has no effect on offsets in Kafka: use dual.commit.enabled or no fence")
     return warnings

@@ -182,7 +182,7 @@ class SessionLifecycle:
         gate.attach(flow)
 
     def let_new_operations_go_first(self, is_awaited: Callable[[], bool]) -> None:
-        """In every later new session, hold the operations that wait for it until the first new operation was sent.
+        """In every later new session, hold the operations that wait for it until the first new ones were sent.
 
         Only if `is_awaited()` then says that somebody is about to send one.
         """
@@ -207,6 +207,8 @@ class SessionLifecycle:
             if operation.only_in and (operation.only_in != self.session_id or self.state is SessionState.LOST):
                 raise SessionExpired(f"session {session_name(operation.only_in)} is over", operation.path)
             attempt = Attempt(operation, self._loop.create_future())
+            if self._pipeline.holding and not repeated:
+                self._loop.call_soon(self._let_go)  # after the other operations of this turn
             self._pipeline.append(attempt, repeated=repeated)
             if self.connected:
                 self._pipeline.flow()
@@ -218,6 +220,11 @@ class SessionLifecycle:
                 if not self._retry_forever:
                     raise
                 repeated = True
+
+    def _let_go(self) -> None:
+        self._pipeline.let_go()
+        if self.connected:
+            self._pipeline.flow()
 
     def _finished(self, operation: Operation, error: ZooKeeperError | None, zxid: int) -> None:
         self._tracer.emit(

@@ -42,27 +42,21 @@ class Pipeline:
         self._unsent: deque[Attempt] = deque()
         self._sent: dict[Attempt, None] = {}
         self._held: deque[Attempt] = deque()
-        self._holding = False
+        self.holding = False
 
     def append(self, attempt: Attempt, *, repeated: bool = False) -> None:
-        """Queue an attempt; while the pipeline holds, a new operation ends that and a repeated one is held too."""
-        if not self._holding:
-            self._unsent.append(attempt)
-        elif repeated:
-            self._held.append(attempt)
-        else:
-            self._unsent.append(attempt)
-            self.let_go()
+        """Queue an attempt; a repeated one is held if the pipeline is `holding`."""
+        (self._held if repeated and self.holding else self._unsent).append(attempt)
 
     def hold(self) -> None:
-        """Hold what is waiting to be sent until the next new operation, which goes first."""
-        self._holding = True
+        """Hold what is waiting to be sent, and repeated operations, until `let_go`."""
+        self.holding = True
         self._held.extend(self._unsent)
         self._unsent.clear()
 
     def let_go(self) -> None:
         """Send what is held, after what is waiting by now."""
-        self._holding = False
+        self.holding = False
         self._unsent.extend(self._held)
         self._held.clear()
 

@@ -73,7 +73,7 @@ SIDE_BY_SIDE = {
     "first wildcard join": ("w_w1",),
     "second wildcard join without conflict": ("w_w2",),
 }
-#: Where 1.1 differs from 0.8.2, and so from ours: its lines, and those of 0.8.2 in their place.
+#: Where 1.1 differs from 0.8.2, and so from ours without `kafka.release=1.1`: its lines, and 0.8.2's in their place.
 CHANGED_IN_1_1 = (
     # It creates the whole path top down at once, where 0.8.2 tries the node and then creates what is missing.
     (
@@ -100,8 +100,9 @@ CHANGED_IN_1_1 = (
 class Play:
     """Members of one script behind one proxy, and the traffic of each stage."""
 
-    def __init__(self, proxy: ZooKeeperProxy, again: ZooKeeperProxy) -> None:
+    def __init__(self, proxy: ZooKeeperProxy, again: ZooKeeperProxy, release: str) -> None:
         self.proxy = proxy
+        self.settings = SETTINGS | {"kafka_release": release}
         self.again = again  #: for the member that has the same id as another
         self.taken: dict[str, dict[str, list[str]]] = {}
         self.members: dict[str, Member] = {}
@@ -117,7 +118,7 @@ class Play:
     ) -> None:
         """See `wait_for_id`."""
         proxy = self.again if name.endswith("again") else self.proxy
-        made = new_member(proxy.connect_string, name.removesuffix(" again"), group=group, **{**SETTINGS, **more})
+        made = new_member(proxy.connect_string, name.removesuffix(" again"), group=group, **{**self.settings, **more})
         self.members[f"{group}_{name}"] = made
         await made.consumer.start()
         if waits_ms is not None:
@@ -296,6 +297,17 @@ async def play_same_id(play: Play) -> None:
     await play.leave("x_x1 again")
 
 
+async def play_same_id_as_1_1(play: Play) -> None:
+    since = play.marks()
+    await play.join("x", "x1", {"u": 1})
+    with pytest.raises(RebalanceLabError, match="x_x1"):
+        await play.join("x", "x1 again", {"u": 1})
+    await play.take("the same id twice", since)
+    since = play.marks()
+    await play.leave("x_x1")
+    await play.take("the first of the same id leaves", since)
+
+
 async def play_fail_on_conflict(play: Play) -> None:
     """1.1's rule for a taken id, as an option."""
     await play.join("y", "y1", {"u": 1})
@@ -306,9 +318,9 @@ async def play_fail_on_conflict(play: Play) -> None:
     await play.take("the same id twice, not waiting", since)
 
 
-async def played_script(server: str, chroot: str, data_dir: Path) -> dict[str, dict[str, list[str]]]:
+async def played_script(server: str, chroot: str, data_dir: Path, release: str) -> dict[str, dict[str, list[str]]]:
     with ZooKeeperProxy(chroot) as proxy, ZooKeeperProxy(chroot) as again:
-        play = Play(proxy, again)
+        play = Play(proxy, again, release)
         try:
             async with opened(chroot) as session:
                 await session.ensure_path("/consumers")  # Kafka's brokers create it, ours leave it to the groups
@@ -317,8 +329,11 @@ async def played_script(server: str, chroot: str, data_dir: Path) -> dict[str, d
                 await play.close()
                 await play_wildcards(play, broker)
                 await play.close()
-                await play_same_id(play)
-                await play_fail_on_conflict(play)
+                if release == "1.1":
+                    await play_same_id_as_1_1(play)
+                else:
+                    await play_same_id(play)
+                    await play_fail_on_conflict(play)
                 await play.close()
             since = play.marks()
             await play.join("n", "n1", {"u": 1})
@@ -328,17 +343,27 @@ async def played_script(server: str, chroot: str, data_dir: Path) -> dict[str, d
     return play.taken
 
 
-@pytest.fixture(scope="module")
-def played(zookeeper, tmp_path_factory):
+def play_as(release, zookeeper, tmp_path_factory):
     """{stage: {member: lines}} of our members."""
+    folder = f"/sequences-{release}"
 
     async def script() -> dict[str, dict[str, list[str]]]:
         async with opened(zookeeper.connect_string) as session:
-            await session.ensure_path("/sequences")
+            await session.ensure_path(folder)
         server = zookeeper.connect_string
-        return await played_script(server, f"{server}/sequences", tmp_path_factory.mktemp("broker"))
+        return await played_script(server, f"{server}{folder}", tmp_path_factory.mktemp("broker"), release)
 
     return asyncio.run(script())
+
+
+@pytest.fixture(scope="module")
+def played(zookeeper, tmp_path_factory):
+    return play_as("0.8.2", zookeeper, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def played_as_1_1(zookeeper, tmp_path_factory):
+    return play_as("1.1", zookeeper, tmp_path_factory)
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------
@@ -403,9 +428,10 @@ def topics_first(lines: Sequence[str]) -> list[str]:
     return result
 
 
-def expected(version: str, stage: str, member: str) -> list[str]:
+def expected(version: str, stage: str, member: str, *, undone: bool = True) -> list[str]:
+    """What the original did; of 1.1.1 with the changes since 0.8.2 `undone`."""
     recorded = comparable(RECORDED[version][stage][member])
-    if version == "1.1.1":
+    if version == "1.1.1" and undone:
         recorded = as_0_8_2(recorded)
     instead = OURS_INSTEAD.get(stage, {}).get(member, {})
     substitutes = {comparable([theirs])[0]: comparable(ours) for theirs, ours in instead.items()}
@@ -431,7 +457,23 @@ def test_requests_have_the_order_of_the_original(played, version, stage, member)
     if version == "1.1.1" and (stage, member) in ONLY_0_8_2:
         assert member not in RECORDED[version][stage] or len(RECORDED[version][stage][member]) == 5
         return
-    ours, theirs = comparable(played[stage][member]), expected(version, stage, member)
+    assert_same_requests(stage, member, played[stage][member], expected(version, stage, member))
+
+
+@pytest.mark.parametrize(("stage", "member"), [each for each in EXACT if each not in ONLY_0_8_2])
+def test_requests_of_kafka_release_1_1_have_the_order_of_1_1_1(played_as_1_1, stage, member):
+    theirs = expected("1.1.1", stage, member, undone=False)
+    assert_same_requests(stage, member, played_as_1_1[stage][member], theirs)
+
+
+def test_id_that_is_taken_is_refused_by_kafka_release_1_1_with_the_requests_of_1_1_1(played_as_1_1):
+    stage, member = "the same id twice", "x_x1 again"
+    ours = comparable(played_as_1_1[stage][member])
+    assert [text for text in ours if text.startswith(("create", "get"))] == comparable(RECORDED["1.1.1"][stage][member])
+
+
+def assert_same_requests(stage: str, member: str, played: Sequence[str], theirs: list[str]) -> None:
+    ours = comparable(played)
     if stage in FOLDERS_ANYWHERE:
         ours, theirs = runs_sorted(ours), runs_sorted(theirs)
     if member in SIDE_BY_SIDE.get(stage, ()):

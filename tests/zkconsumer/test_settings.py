@@ -99,11 +99,21 @@ def test_every_fix_has_a_setting_and_is_off():
     assert made.fixes == Fixes()
 
 
+def test_release_1_1_is_the_default_of_every_setting_that_differs_and_any_of_them_can_be_kept():
+    original, later = config(), config(**{"kafka.release": "1.1", "partition.assignment.strategy": "roundrobin"})
+    assert (original.release, original.retry_while_closing, original.listener_in_attempt) == ("0.8.2", True, False)
+    assert (later.release, later.retry_while_closing, later.listener_in_attempt) == ("1.1", False, True)
+    assert (later.strategy, later.registration_conflict) == ("roundrobin-1.1", "fail")
+    kept = config(**{"kafka.release": "1.1", "registration.conflict": "wait", "rebalance.listener.in.attempt": "false"})
+    assert (kept.registration_conflict, kept.listener_in_attempt, kept.retry_while_closing) == ("wait", False, False)
+
+
 @pytest.mark.parametrize(
     ("given", "warning"),
     [
         ({"rebalance.max.retries": "3"}, "rebalance gives up while a dead member still owns"),
         ({"rebalance.backoff.ms": "1500"}, "is 6000 ms, not more than zookeeper.session.timeout.ms=6000"),
+        ({"fix.stop.on.disconnect": "true"}, "add fix.commit.fence=session or epoch"),
         ({"dual.commit.enabled": "true"}, "no effect without offsets.storage=kafka"),
         (
             {"offsets.storage": "kafka", "dual.commit.enabled": "false", "fix.commit.fence": "epoch"},

@@ -1,8 +1,8 @@
 """The one task that performs what the rebalance decides: batches of effects, one after the other.
 
 It replaces both the original's watcher executor and its rebalance lock: demands and notifications arrive from anywhere
-through `post`, which only steps the machine; this task performs the effects. The reads of one step are sent together,
-in order; writes are sent one after the other, as the original sends everything.
+through `post`, which only steps the machine; this task performs the effects. Requests are sent one after the other, as
+the original sends them; with `rebalance.reads=together` all reads of a step are sent at once, in the same order.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from zkconsumer.rebalance.effects import (
     StepFailed,
 )
 from zkconsumer.rebalance.machine import is_busy, step
+from zkconsumer.rebalance.releasing import not_delivering
 from zkconsumer.rebalance.state import RebalanceState
 from zkconsumer.records.streams import PartitionInfo
 from zkconsumer.watching.watcher import Listening
@@ -82,6 +83,7 @@ class Parts:
     listener: RebalanceListener
     tracer: Tracer
     stop_auto_commit: Callable[[], Awaitable[None]]
+    one_by_one: bool  #: send a read only after the answer to the one before (rebalance.reads)
 
 
 class Executor:
@@ -149,6 +151,7 @@ class Executor:
         for stream, had in sorted(self.machine.delivering.items()):
             fields = {"partitions": had, "all": frozenset[TopicPartition]()}
             self._emit(effects.Emit("partitions_revoked", fields, stream))
+        self.machine = not_delivering(self.machine)
         self._emit(effects.Emit("member_closed", {"group": self.machine.config.group}))
 
     async def run(self) -> None:
@@ -185,7 +188,7 @@ class Executor:
         return outcome
 
     async def _ask(self, ask: Ask) -> tuple[Response, ...]:
-        if all(request.operation in _READS for request in ask.requests):
+        if not self._parts.one_by_one and all(request.operation in _READS for request in ask.requests):
             responses = await asyncio.gather(
                 *(self._request(request, ask.step) for request in ask.requests), return_exceptions=True
             )
@@ -216,6 +219,9 @@ class Executor:
                     return Response(data=data, version=stat.version, owner=stat.ephemeral_owner, session=sent_in)
                 case Operation.GET_CHILDREN:
                     return Response(children=tuple(await self._parts.watcher.children(path, step=number, cause=cause)))
+                case Operation.EXISTS:
+                    if await session.exists(path, step=number, cause=cause) is None:
+                        return Response(refusal=Refusal.NO_NODE)
                 case Operation.CREATE:
                     await session.create(
                         path,

@@ -73,6 +73,7 @@ class Membership:
             self._subscription,
             conflict_backoff_ms=self._config.session_timeout_ms,
             fail_on_conflict=self._config.registration_conflict == "fail",
+            release=self._config.release,
         )
 
     async def begin(self) -> None:

@@ -51,18 +51,20 @@ async def register(
     *,
     conflict_backoff_ms: int,
     fail_on_conflict: bool,
+    release: str = "0.8.2",
 ) -> None:
     """Create the ephemeral id znode; return once it holds our bytes or belongs to our session.
 
-    One create if the group exists, five requests for a new one. A node with the same bytes is our own create whose
-    response was lost. If the node belongs to another session, retry every `conflict_backoff_ms`, or raise `IdTaken`
-    with `fail_on_conflict`.
+    One create if the group exists, five requests for a new one; as 1.1, always four. A node with the same bytes is our
+    own create whose response was lost. If the node belongs to another session, retry every `conflict_backoff_ms`, or
+    raise `IdTaken` with `fail_on_conflict`.
     """
     path = paths.member_id(group, consumer_id)
-    payload = registration_payload(subscription.wanted, SystemClock().wall_ms(), subscription.pattern)
+    payload = registration_payload(subscription.wanted, SystemClock().wall_ms(), subscription.pattern, release=release)
+    create = _create_as_1_1 if release == "1.1" else _create
     while True:
         try:
-            await session.create(path, payload, ephemeral=True, makepath=True, step="register")
+            await create(session, path, payload)
         except NodeExists:
             pass
         else:
@@ -82,3 +84,21 @@ async def register(
             continue
         log.warning("%s is still registered by another session: waiting %d ms", consumer_id, conflict_backoff_ms)
         await asyncio.sleep(conflict_backoff_ms / 1000)
+
+
+async def _create(session: ZooKeeperSession, path: str, payload: bytes) -> None:
+    await session.create(path, payload, ephemeral=True, makepath=True, step="register")
+
+
+async def _create_as_1_1(session: ZooKeeperSession, path: str, payload: bytes) -> None:
+    """ZKCheckedEphemeral of 1.1: create the whole path top down without waiting, parents with an empty text."""
+    ids = paths.parent(path)
+    parents = (paths.CONSUMERS, paths.parent(ids), ids)
+    *made, registered = await asyncio.gather(
+        *(session.create(each, b"", step="register") for each in parents),
+        session.create(path, payload, ephemeral=True, step="register"),
+        return_exceptions=True,
+    )
+    for outcome in (*made, registered):
+        if isinstance(outcome, BaseException) and (outcome is registered or not isinstance(outcome, NodeExists)):
+            raise outcome

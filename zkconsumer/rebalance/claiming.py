@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from zkconsumer.rebalance.effects import Response
 
 
+# -- R11: the chroot (1.1) -----------------------------------------------------------------------------------------
+
+
+def check_root(machine: Rebalance) -> Effects:
+    """ZkPath.checkNamespace of 1.1: once for each consumer, before it first creates a node through ZkClient."""
+    if machine.root_checked or not machine.attempt.claims:
+        return ()
+    return (Ask("R11", (Request(Operation.EXISTS, "/"),)),)
+
+
+def root_checked(machine: Rebalance, responses: Responses) -> Rebalance:
+    if responses and responses[0].refusal is not None:
+        raise AttemptFailed("the chroot of zookeeper.connect does not exist: create it")
+    return replace(machine, root_checked=machine.root_checked or bool(responses))
+
+
 # -- R11: one claim --------------------------------------------------------------------------------------------
 
 

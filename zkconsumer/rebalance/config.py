@@ -20,6 +20,8 @@ class RebalanceConfig:
     auto_commit: bool = True  #: auto.commit.enable
     #: 0.8.2.2 checks its shutdown flag in R9 only; 1.1 checks it before every attempt (off here)
     retry_while_closing: bool = True
+    #: 1.1 reads the topics of the whole group, after the members, and checks the root before its first claim
+    release: str = "0.8.2"
     strategy: str = "range"  #: range, roundrobin-0.8.2 or roundrobin-1.1
     exclude_internal_topics: bool = True  #: a pattern never matches __consumer_offsets
     listener_in_attempt: bool = False  #: call the listener as 1.1 does; it can fail the attempt
@@ -46,6 +48,7 @@ def rebalance_config(config: ZkConsumerConfig, consumer_id: str) -> RebalanceCon
         backoff_ms=config.rebalance_backoff_ms,
         auto_commit=config.auto_commit_enable,
         retry_while_closing=config.retry_while_closing,
+        release=config.release,
         strategy=config.strategy,
         exclude_internal_topics=config.exclude_internal_topics,
         listener_in_attempt=config.listener_in_attempt,

@@ -57,13 +57,16 @@ class RebalanceState(Enum):
     #: READING_GROUP_TOPICS or DECIDING
     READING_MEMBERS = auto()
     READING_GROUP_TOPICS = auto()  #: R6 of 1.1, waits for all topics of the group; then DECIDING
-    #: R7, waits for nothing; then READING_KAFKA_OFFSETS or READING_OFFSETS, or CLAIMING if that comes first
+    #: R7, waits for nothing; then READING_KAFKA_OFFSETS or READING_OFFSETS, or CHECKING_ROOT or CLAIMING if claims come
+    #: first
     DECIDING = auto()
     #: R8, waits for the offsets in Kafka; then READING_OFFSETS with dual commit, or CHECKING_SHUTDOWN
     READING_KAFKA_OFFSETS = auto()
     READING_OFFSETS = auto()  #: R8, waits for the offsets in ZooKeeper; then CHECKING_SHUTDOWN
-    #: R9, waits for nothing: fails if the member is closing; then CLAIMING, or OWNING if that came first
+    #: R9, waits for nothing: fails if the member is closing; then CHECKING_ROOT or CLAIMING, or OWNING if claims came
+    #: first
     CHECKING_SHUTDOWN = auto()
+    CHECKING_ROOT = auto()  #: R11 of 1.1, waits for `exists /`, once; then CLAIMING
     #: R11, waits for one create of an owner node; then BUMPING_EPOCH or COUNTING, or CHECKING_CLAIM if it exists
     CLAIMING = auto()
     CHECKING_CLAIM = auto()  #: R11, waits for the data of an owner node that exists; then BUMPING_EPOCH or COUNTING
@@ -138,6 +141,7 @@ class Rebalance:
     attempt: Attempt = field(default_factory=Attempt)
     #: member -> whether it had a pattern when it was last read: decides which reads can be sent together
     wildcards: Mapping[str, bool] = field(default_factory=_empty)
+    root_checked: bool = False  #: whether `exists /` was sent (1.1)
     connected: bool = True  #: kept up to date, and used, only with stop_on_disconnect
     held: Delivering = field(default_factory=_empty)  #: what was delivered when the connection broke
     unnotified: Delivering = field(default_factory=_empty)  #: stopped since then, and not yet reported to the listener

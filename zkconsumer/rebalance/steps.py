@@ -61,6 +61,20 @@ class Step:
     rolls_back: bool = False  #: when the step fails, what the attempt has claimed is deleted before it ends
 
 
+#: Steps in their order.
+Steps = dict["RebalanceState", Step]
+
+
+def put_before(steps: Steps, place: RebalanceState, added: Steps) -> Steps:
+    """The steps with more of them before `place`."""
+    changed: Steps = {}
+    for state, step in steps.items():
+        if state is place:
+            changed |= added
+        changed[state] = step
+    return changed
+
+
 def with_attempt(machine: Rebalance, **facts: object) -> Rebalance:
     """The machine with new facts in its attempt."""
     return replace(machine, attempt=replace(machine.attempt, **facts))  # type: ignore[arg-type]  # replace checks names

@@ -32,14 +32,12 @@ from typing import TYPE_CHECKING
 
 from zkconsumer.rebalance import claiming, deciding, reading, releasing
 from zkconsumer.rebalance.state import RebalanceState as S
-from zkconsumer.rebalance.steps import Step, no_effects, unchanged
+from zkconsumer.rebalance.steps import Step, Steps, no_effects, put_before, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from zkconsumer.rebalance.config import RebalanceConfig
-
-Steps = dict[S, Step]
 
 _IDS = "getChildren /brokers/ids"
 _TOPICS = "getChildren /brokers/topics, with a pattern"
@@ -155,7 +153,7 @@ _READ_GROUP: Steps = {
     ),
 }
 
-#: Kafka 1.1's order, which its round robin needs: T are then the topics of all members.
+#: Kafka 1.1's order, which its round robin needs, with any strategy: T are then the topics of all members.
 _READ_GROUP_1_1: Steps = {
     **_READ_OWN_AGAIN,
     S.LISTING_MEMBERS: Step(
@@ -233,6 +231,17 @@ _CLAIM: Steps = {
         claiming.claim_checked,
         jumps=(S.COUNTING,),
         jump_only=True,
+    ),
+}
+
+_CHECK_ROOT: Steps = {
+    S.CHECKING_ROOT: Step(
+        "R11",
+        "claim",
+        "before the first claim: check the root",
+        "exists /, once",
+        claiming.check_root,
+        claiming.root_checked,
     ),
 }
 
@@ -343,13 +352,13 @@ def _before_the_decision(config: RebalanceConfig) -> Steps:
     steps = {**_READ_BROKERS, **_STOP, **_RELEASE, **_READ_GROUP}
     if config.checked_release:
         steps = {**_READ_BROKERS, **_STOP, **_CHECKED_RELEASE, **_READ_GROUP}
-    if config.strategy == "roundrobin-1.1":
+    if config.release == "1.1" or config.strategy == "roundrobin-1.1":
         steps = {state: step for state, step in steps.items() if state not in _READ_GROUP} | _READ_GROUP_1_1
     if config.listener_in_attempt:
-        steps = _put_before(steps, S.RELEASING, _NOTIFY_REVOKED)
+        steps = put_before(steps, S.RELEASING, _NOTIFY_REVOKED)
     if config.sync_before_reads:
-        steps = _put_before(steps, S.LISTING_CLUSTER, _SYNC)
-        steps = _put_before(steps, S.READING_OWN_AGAIN, _SYNC_AGAIN)
+        steps = put_before(steps, S.LISTING_CLUSTER, _SYNC)
+        steps = put_before(steps, S.READING_OWN_AGAIN, _SYNC_AGAIN)
     if config.skip_unreadable_members:
         members = steps[S.READING_MEMBERS]
         steps[S.READING_MEMBERS] = replace(members, leave=reading.readable_members_read)
@@ -361,7 +370,7 @@ def _from_the_decision(config: RebalanceConfig) -> Steps:
     claim = _claim(config)
     start = dict(_START)
     if config.listener_in_attempt:
-        start = _put_before(start, S.ADOPTING, _NOTIFY_ASSIGNED)
+        start = put_before(start, S.ADOPTING, _NOTIFY_ASSIGNED)
         start[S.STARTING] = replace(start[S.STARTING], enter=claiming.start_after_notifying)
     decide = dict(_DECIDE)
     if config.skip_unreadable_members:
@@ -384,13 +393,6 @@ def _claim(config: RebalanceConfig) -> Steps:
     if config.checked_claim:
         claim[S.CHECKING_CLAIM] = replace(claim[S.CHECKING_CLAIM], leave=claiming.claim_checked_with_session)
     bump = _BUMP_EPOCH if config.fence_epochs else {}
+    if config.release == "1.1":
+        claim = {**_CHECK_ROOT, **claim}
     return {**claim, **bump, **_COUNT, **(_CHECKED_ROLL_BACK if config.checked_release else _ROLL_BACK)}
-
-
-def _put_before(steps: Steps, place: S, added: Steps) -> Steps:
-    changed: Steps = {}
-    for state, step in steps.items():
-        if state is place:
-            changed |= added
-        changed[state] = step
-    return changed

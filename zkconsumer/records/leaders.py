@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: The version of a broker's node that 0.10.1 writes. We fetch by Fetch 4, which came with 0.11; of 0.10.2, which writes
+#: the same version as 0.11, the failure to fetch says so.
+_TOO_OLD = 3
+
 
 class FetcherManager:
     """All fetching of one consumer. (The name is the original's: ConsumerFetcherManager.)"""
@@ -54,6 +58,7 @@ class FetcherManager:
         self._spawn = spawn
         self._random = Random(f"{config.seed}:{member}")  # for an order, not for a secret
         self._client: ClusterClient | None = None
+        self._warned: set[BrokerAddress] = set()
         self._without_leader: dict[TopicPartition, PartitionInfo] = {}
         self._lost = asyncio.Event()
         self._finder: asyncio.Task[None] | None = None
@@ -98,7 +103,7 @@ class FetcherManager:
             await asyncio.sleep(self._config.refresh_leader_backoff_ms / 1000)
 
     async def _find_once(self) -> None:
-        brokers = await read_brokers(self._watcher, step="leader-finder")
+        brokers = await read_brokers(self._watcher, step="leader-finder", aged=self._warn_of_old)
         if not brokers:
             raise Unavailable("no broker is registered")
         client = self._client_for(brokers)
@@ -118,6 +123,17 @@ class FetcherManager:
             except RebalanceLabError as error:
                 log.info("could not add %d partitions to %s: %s", len(infos), fetcher.broker, error)
                 self._give_back(infos)
+
+    def _warn_of_old(self, broker: BrokerAddress, version: int) -> None:
+        if version > _TOO_OLD or broker in self._warned:
+            return
+        self._warned.add(broker)
+        log.warning(
+            "%s is older than Kafka 0.11 (version %d of its node in ZooKeeper) and does not understand our requests: "
+            "its partitions are claimed, and nothing is delivered from them; use a broker of 0.11 or later",
+            broker,
+            version,
+        )
 
     def _client_for(self, brokers: list[BrokerAddress]) -> ClusterClient:
         """A client that tries the brokers in a new random order, as the original does, after any open connection."""

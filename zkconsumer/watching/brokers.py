@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING
 
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
-from zkconsumer.znodes.payloads import parse_broker
+from zkconsumer.znodes.payloads import broker_version, parse_broker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kernel.values import BrokerAddress
     from zkconsumer.watching.watcher import Watcher
 
 
-async def read_brokers(watcher: Watcher, *, step: str) -> list[BrokerAddress]:
-    """The registered brokers by name; one that disappears between the reads is left out."""
+async def read_brokers(
+    watcher: Watcher, *, step: str, aged: Callable[[BrokerAddress, int], None] | None = None
+) -> list[BrokerAddress]:
+    """The registered brokers by name; one that disappears between the reads is left out.
+
+    `aged(broker, version)` is called with the version of each broker's node, if it has one.
+    """
     try:
         names = await watcher.children(paths.BROKER_IDS, step=step)
     except NoNode:
@@ -33,5 +40,8 @@ async def read_brokers(watcher: Watcher, *, step: str) -> list[BrokerAddress]:
             continue
         if isinstance(data, BaseException):
             raise data
-        brokers.append(parse_broker(f"{paths.BROKER_IDS}/{name}", data))
+        path = f"{paths.BROKER_IDS}/{name}"
+        brokers.append(parse_broker(path, data))
+        if aged is not None and (version := broker_version(path, data)) is not None:
+            aged(brokers[-1], version)
     return brokers

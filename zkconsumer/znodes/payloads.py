@@ -72,12 +72,16 @@ class Registration:
     subscription: Mapping[str, int]
 
 
-def registration_payload(subscription: Mapping[str, int], timestamp_ms: int, pattern: str = STATIC) -> bytes:
+def registration_payload(
+    subscription: Mapping[str, int], timestamp_ms: int, pattern: str = STATIC, *, release: str = "0.8.2"
+) -> bytes:
     """The data of /consumers/G/ids/C; the timestamp is a JSON string.
 
-    `subscription` is {topic: streams}, or {regular expression: streams} for a wildcard `pattern`.
+    `subscription` is {topic: streams}, or {regular expression: streams} for a wildcard `pattern`. 1.1 escapes a pattern
+    and then encodes it as JSON, which escapes it again: with a backslash in it, it matches nothing.
     """
-    entries = ",".join(f'"{_escaped(key)}":{streams}' for key, streams in subscription.items())
+    escaped = _escaped_twice if release == "1.1" else _escaped
+    entries = ",".join(f'"{escaped(key)}":{streams}' for key, streams in subscription.items())
     return (f'{{"version":1,"subscription":{{{entries}}},"pattern":"{pattern}","timestamp":"{timestamp_ms}"}}').encode()
 
 
@@ -174,6 +178,15 @@ def _broker(path: str, data: bytes) -> BrokerAddress:
     return BrokerAddress(int(node), host, port)
 
 
+def broker_version(path: str, data: bytes) -> int | None:
+    """The version of a broker's node, which tells the age of the broker that wrote it; None if it has none.
+
+    1: 0.8; 2: 0.9; 3: 0.10.0 and 0.10.1; 4: 0.10.2 to 2.6; 5: later (ZkUtils and BrokerIdZNode of each release).
+    """
+    version = _json_object(path, data).get("version")
+    return version if isinstance(version, int) else None
+
+
 def _remembering(parse: Callable[[str, bytes], Parsed]) -> Callable[[str, bytes], Parsed]:
     """Cache parsed znodes, except large ones: every attempt reads the same few, which hardly ever change."""
     remembered = lru_cache(maxsize=512)(parse)
@@ -209,6 +222,11 @@ def _escaped(text: str) -> str:
         _ESCAPES.get(char) or (f"\\u{ord(char):04x}" if char < " " or "\x7f" <= char <= "\x9f" else char)
         for char in text
     )
+
+
+def _escaped_twice(text: str) -> str:
+    """As TopicCount.getTopicCountMap and Json.encode of 1.1.1 (Jackson) one after the other."""
+    return _escaped(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _is_count(value: object) -> bool:

@@ -43,6 +43,7 @@ class Setting:
     brokers: int
     streams: int = 1  #: of every member and topic
     released: int | None = None  #: partitions of the member that went; None: not known
+    release_1_1: bool = False  #: kafka.release=1.1: a joiner reads `/` once, and creates the group's parents in vain
     one_read: bool = False  #: watch.reads=one: a single read sets a watch, which saves one read per member
 
     @property
@@ -91,13 +92,19 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Pred
     deliveries = 8 if at.one_read else 9
     reads = n * n + n * (t + 3 * b + deliveries) + p - at.idle * (1 + b)
     formula = f"N^2+N(T+3B+{deliveries})+P"
+    as_1_1 = at.release_1_1 and change == JOIN
     if change == JOIN:
         reads += t
         formula += "+T"
+    if as_1_1 and not at.idle:
+        reads += 1
+        formula += "+1"
     if at.idle:
         formula += "-(N-P)(1+B)"
     released = 0 if change == JOIN else at.released
     writes, written = (2 * p + 1, "2P+1") if change == JOIN else (2 * p - (released or 0), "2P-k")
+    if as_1_1:
+        writes, written = writes + 3, "2P+4"
     if troubles.attempts:
         claims, lost = troubles.claims(at), troubles.lost_claims(at)
         reads += troubles.attempts * (n + t + 2 * b + 6) + claims + lost

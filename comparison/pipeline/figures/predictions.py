@@ -72,6 +72,7 @@ def _zookeeper(
         brokers=int(parameters.get("brokers", 1)),
         streams=int(parameters.get("streams", 1)),
         released=_released_partitions(observed.owners) if observed.owners is not None else None,
+        release_1_1=parameters.get("settings", {}).get("kafka.release") == "1.1",
         one_read=parameters.get("settings", {}).get("watch.reads") == "one",
     )
     measured = {

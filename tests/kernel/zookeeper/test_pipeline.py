@@ -36,15 +36,16 @@ def on_a_loop(script: Callable[[Sent], None]) -> None:
     asyncio.run(run())
 
 
-def test_new_operation_goes_first_and_releases_what_is_held():
+def test_new_operations_go_before_what_is_held():
     def script(sent: Sent) -> None:
         sent.pipeline.hold()
         sent.append("/again", repeated=True)
         assert sent.paths == []
         sent.append("/new")
-        assert sent.paths == ["/new", "/again"]
+        sent.append("/newer")
+        sent.pipeline.let_go()
         sent.append("/later", repeated=True)
-        assert sent.paths == ["/new", "/again", "/later"]
+        assert sent.paths == ["/new", "/newer", "/again", "/later"]
 
     on_a_loop(script)
 
@@ -58,6 +59,8 @@ def test_what_waited_before_is_held_too():
         sent.pipeline.flow()
         assert sent.paths == []
         sent.append("/new")
+        sent.pipeline.let_go()
+        sent.pipeline.flow()
         assert sent.paths == ["/new", "/waiting"]
 
     on_a_loop(script)

@@ -126,7 +126,7 @@ class Listener:
 class Bench:
     """An executor with fakes for its parts; `play` runs a script with it."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, *, one_by_one: bool = False, **options: object) -> None:
         self.zookeeper, self.fetchers, self.offsets, self.listener = Zookeeper(), Fetchers(), Offsets(), Listener()
         self.tracer = ListTracer(process="c1")
         self.registry = Registry()
@@ -142,6 +142,7 @@ class Bench:
             listener=self.listener,
             tracer=self.tracer,
             stop_auto_commit=self._nothing,
+            one_by_one=one_by_one,
         )
         config = {"group": GROUP, "consumer_id": ME, "max_retries": 1, "backoff_ms": 0} | options
         self.executor = Executor(Rebalance(config=RebalanceConfig(**config)), parts)
@@ -173,6 +174,34 @@ def play(script, **options: object) -> None:
         assert bench.zookeeper.closed
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_reads_of_a_step_are_the_same_in_both_ways(one_by_one):
+    asked = []
+
+    async def script(bench: Bench) -> None:
+        together = 0
+        read = bench.zookeeper.read
+
+        async def slow_read(path, **more):
+            nonlocal together
+            together += 1
+            most.append(together)
+            await asyncio.sleep(0)
+            together -= 1
+            return await read(path, **more)
+
+        most: list[int] = []
+        bench.zookeeper.read = slow_read
+        bench.zookeeper.model.set_broker(1)
+        assert await bench.executor.demand("start") is None
+        assert (max(most) == 1) is one_by_one
+        asked.extend(bench.zookeeper.asked)
+
+    play(script, one_by_one=one_by_one)
+    lists = [request.path for request in asked if request.operation is Operation.GET_CHILDREN]
+    assert lists == [paths.BROKER_IDS, paths.BROKER_IDS, paths.member_ids(GROUP), paths.member_ids(GROUP)]
 
 
 def test_thread_without_a_stream_fails_the_attempt_by_name_and_is_released_by_the_next():

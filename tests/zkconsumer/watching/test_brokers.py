@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from kernel.trace.writer import SilentTracer
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
 from tests.support.tracers import ListTracer
 from tests.support.wildcards import add_broker
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
+from zkconsumer.records.leaders import FetcherManager
+from zkconsumer.settings import ZkConsumerConfig
 from zkconsumer.watching.brokers import read_brokers
 from zkconsumer.watching.watcher import Watcher
 
@@ -48,3 +53,24 @@ def test_broker_that_disappears_between_the_reads_is_left_out(chroot):
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
+
+
+@pytest.mark.parametrize(("version", "old"), [(1, True), (3, True), (4, False), (5, False), (None, False)])
+def test_broker_that_is_too_old_to_fetch_from_is_named_once(chroot, caplog, version, old):
+    """0.8.2.2 registers with version 1; a node without a version says nothing of its broker's age."""
+
+    async def story():
+        async with opened(chroot) as session:
+            await session.ensure_path(paths.BROKER_IDS)
+            age = "" if version is None else f'"version":{version},'
+            node = f'{{{age}"host":"127.0.0.1","port":1}}'
+            await session.create(paths.broker(0), node.encode(), ephemeral=True)
+            config, _ = ZkConsumerConfig.from_settings({"zookeeper.connect": chroot, "group.id": "g"})
+            watcher = Watcher(session, renewed)
+            finder = FetcherManager(watcher, config, SilentTracer(), "g_c1", asyncio.create_task)
+            for _ in range(2):
+                await read_brokers(watcher, step="leader-finder", aged=finder._warn_of_old)
+
+    asyncio.run(story())
+    warnings = [record.getMessage() for record in caplog.records if "older than Kafka 0.11" in record.getMessage()]
+    assert len(warnings) == (1 if old else 0)

@@ -12,6 +12,7 @@ import pytest
 
 from kernel.errors import RebalanceFailed
 from kernel.waiting import until
+from kernel.zookeeper import paths
 from tests.support.weak_members import attempts, failure, fetches, joining, outcomes
 from tests.support.zk_consumers import new_member, owners, running_broker, settled, shared
 from tests.support.zookeeper import opened
@@ -63,6 +64,8 @@ def test_listener_that_raises_in_the_attempt_keeps_its_nodes_and_fails_the_joine
 
 
 def test_listener_that_raises_outside_the_attempt_fails_only_its_own_application(chroot, tmp_path):
+    """Its member leaves the group by itself; the application learns of it at its next call, however late that is."""
+
     async def story():
         listener = RaisesWhenRevoked()
         c1 = new_member(chroot, "c1", **QUICK)
@@ -73,11 +76,13 @@ def test_listener_that_raises_outside_the_attempt_fails_only_its_own_application
                 await fetches(c1)
                 async with joining(chroot, "c2", {"t": 1}) as (_, join):
                     await until(lambda: listener.asked == 1, 10, "c1's listener to be called")
-                    with pytest.raises(ValueError, match="own mistake"):
-                        await c1.consumer.getmany(timeout_ms=5000)
-                    await c1.consumer.close()
                     await asyncio.wait_for(join, 10)
                     await settled(session, shared("t", ("g_c2-0", range(4))))
+                    assert await session.children(paths.member_ids("g")) == ["g_c2"]
+                    assert c1.consumer.assignment() == {0: frozenset()}
+                    with pytest.raises(ValueError, match="own mistake"):
+                        await c1.consumer.getmany(timeout_ms=5000)
+                    assert len(c1.tracer.of("member_failed")) == len(c1.tracer.of("member_closed")) == 1
             finally:
                 await c1.consumer.close()
 

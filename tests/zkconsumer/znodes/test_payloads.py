@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, BrokerAddress
+from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import (
     NO_LISTENER,
     STATIC,
@@ -38,6 +39,16 @@ def test_a_registration_has_the_bytes_and_key_order_of_the_original() -> None:
     assert registration_payload({"alpha": 2, "beta": 1}, 1795268370640) == (
         b'{"version":1,"subscription":{"alpha":2,"beta":1},"pattern":"static","timestamp":"1795268370640"}'
     )
+
+
+def test_1_1_escapes_a_pattern_twice_so_that_one_with_a_backslash_matches_nothing() -> None:
+    """Recorded from 1.1.1: al\\w+/?"?é? is read back as a pattern with escapes in it."""
+    payload = registration_payload({'al\\w+/?"?é?': 1}, 1, "white_list", release="1.1")
+    assert '"al\\\\\\\\w+\\\\/?\\\\\\"?é?":1' in payload.decode()
+    read = parse_registration("/p", payload)
+    assert list(read.subscription) == ['al\\\\w+\\/?\\"?é?']
+    assert matching("white_list", next(iter(read.subscription)), ["alpha"], exclude_internal=True) == ()
+    assert registration_payload({"t": 2}, 1, release="1.1") == registration_payload({"t": 2}, 1)
 
 
 def test_a_member_without_topics_registers_an_empty_subscription() -> None:

@@ -37,6 +37,15 @@ def test_reads_of_a_change_equal_the_originals(
     assert zookeeper(change, at, NONE)["reads"].count == reads
 
 
+def test_join_as_of_1_1_has_the_counts_of_1_1_1() -> None:
+    """104 reads and 28 writes were measured on 1.1.1; 0.8.2.2 makes 103 and 25."""
+    at = Setting(members=5, topics=1, partitions=12, brokers=1, release_1_1=True)
+    predicted = zookeeper(JOIN, at, NONE)
+    assert (predicted["reads"].count, predicted["writes"].count) == (104, 28)
+    left = Setting(members=3, topics=1, partitions=12, brokers=1, release_1_1=True)
+    assert zookeeper(LEAVE, left, NONE)["reads"].count == 60
+
+
 @pytest.mark.parametrize(("change", "reads"), [(JOIN, 103 - 5), (LEAVE, 103 - 1 - 5)])
 def test_watch_registered_by_a_single_read_saves_one_read_per_member(change: str, reads: int) -> None:
     at = Setting(members=5, topics=1, partitions=12, brokers=1, one_read=True)
