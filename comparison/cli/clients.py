@@ -23,6 +23,7 @@ from comparison.cli.options import form_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
+from comparison.scenarios.plan.applicability import without_effect
 from comparison.scenarios.plan.configuration import for_part
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
@@ -205,7 +206,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     """Join a consumer group; print its rebalances, assignments and records."""
     wanted = Wanted.of(design, topics, white, black, streams)
     settings, warnings = for_part(CONSUMERS[design].settings, split_pairs(pairs))
-    for warning in warnings:
+    for warning in (*warnings, *without_effect(design, settings)):
         click.echo(f"warning: {warning}", err=True)
     request = ConsumerRequest(
         process="consume",

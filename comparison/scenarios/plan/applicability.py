@@ -129,6 +129,14 @@ def step_complaints(design: str, settings: Mapping[str, str]) -> Iterator[str]:
                 yield f"{name}={value}: {design} {why}"
 
 
+def without_effect(design: str, settings: Mapping[str, str]) -> list[str]:
+    """Warnings of settings that a consumer started by hand has, and that its design makes nothing of."""
+    consumers = CONSUMERS[design]
+    taken = {name: value for name, value in settings.items() if name not in consumers.made_by}
+    lacking = {name: why for name, value in taken.items() if (why := _lacking([design], name, value, settings))}
+    return [f"{name}={taken[name]} has no effect: {design} {why[design]}" for name, why in lacking.items()]
+
+
 def unused(design: str, name: str) -> bool:
     """Whether a design makes no use of a setting that the parts of every run have."""
     return design not in _USED_BY.get(name, (design,))
