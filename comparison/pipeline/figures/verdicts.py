@@ -141,14 +141,6 @@ def _checked(settings: Mapping[str, str]) -> bool:
     return not _unchecked(settings)
 
 
-def _back_soon(settings: Mapping[str, str]) -> bool:
-    return settings.get("zookeeper.reconnect", "java") == "soon"
-
-
-def _back_late(settings: Mapping[str, str]) -> bool:
-    return not _back_soon(settings)
-
-
 def _unfixed(settings: Mapping[str, str]) -> bool:
     return all(value in ("false", "none", "0") for name, value in settings.items() if name.startswith("fix."))
 
@@ -243,11 +235,12 @@ CHECKS: tuple[Check, ...] = (
     Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), GHOST, SEEN, o.owner_nodes_kept, _checked),
     Check("storm", Kind.HISTORY, DYNAMIC, FLAPPING, MISSED, o.storm),
     Check("no storm", Kind.PROMISE, (STATIC,), FLAPPING, SEEN, o.no_storm),
-    Check("keeps its place", Kind.HISTORY, (SERVER,), (*DEAF, *SLOW_LINK), MISSED, o.keeps_its_place),
-    Check("keeps its place", Kind.HISTORY, (ZOOKEEPER,), (*DEAF, *SLOW_LINK), MISSED, o.keeps_its_place, _back_soon),
-    Check("loses its place", Kind.HISTORY, (ZOOKEEPER,), (*DEAF, *SLOW_LINK), MISSED, o.loses_its_place, _back_late),
+    Check("outlives the silence", Kind.HISTORY, (ZOOKEEPER, SERVER), DEAF, MISSED, o.outlives_the_silence),
+    Check(
+        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), DEAF, MISSED, o.two_deliver_past_the_session, _fetching_on
+    ),
     Check("replaced", Kind.PROMISE, HEARTBEATS, DEAF, MISSED, o.replaces_a_silent_member),
-    Check("outlasts the delay", Kind.PROMISE, HEARTBEATS, SLOW_LINK, SEEN, o.outlasts_a_slow_link),
+    Check("outlasts the delay", Kind.PROMISE, ALL, SLOW_LINK, SEEN, o.outlasts_a_slow_link),
     Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),
 )
 
@@ -265,12 +258,12 @@ _ABOUT_ONE_GROUP = frozenset(
         g.waits_for_the_slow_member,
         o.coordinator_notices_the_expiry,
         o.everybody_rebalances,
-        o.keeps_its_place,
-        o.loses_its_place,
+        o.outlives_the_silence,
         o.no_storm,
         o.outlasts_a_slow_link,
         o.replaces_a_silent_member,
         o.storm,
+        o.two_deliver_past_the_session,
     }
 )
 

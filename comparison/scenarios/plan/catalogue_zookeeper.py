@@ -186,12 +186,12 @@ OUTAGES = (
         name="asymmetric-cut",
         symptom="A consumer's requests still arrive, but it gets no answers. The group looks healthy, and is not.",
         look_for=(
-            "zookeeper: the member opens one connection after the other, and each attempt names its session and starts "
-            "its timer again. With one server the pauses of ZooKeeper's Java client are too long for that: the session "
-            "ends, others take over, and the member delivers on beside them. With -c zookeeper.reconnect=soon it keeps "
-            "its partitions, but hears of no change, and others wait",
-            "server: the session is kept, but the member stops delivering when it loses the connection: its partitions "
-            "stand still for as long as the cut lasts",
+            "zookeeper: the member's pings arrive, and so does its next attempt to connect, which starts the session's "
+            "timer again. The pauses of ZooKeeper's Java client are too long for more than that: the session ends "
+            "about twice as late as after a full cut, others take over, and the member delivers on beside them. With "
+            "-c zookeeper.reconnect=soon it keeps its partitions, but hears of no change, and others wait",
+            "server: the session never ends, since the member tries again at once; but it stops delivering when it "
+            "loses the connection, so its partitions stand still for as long as the cut lasts",
             "the other designs: a client that is not answered sends no second heartbeat, so it is replaced after a "
             "session timeout; its own timer has stopped it before",
         ),
@@ -207,10 +207,10 @@ OUTAGES = (
         look_for=(
             "the other designs: when the round trip is about as long as session.timeout.ms. The member gives up first, "
             "and its partitions have no owner until the coordinator's timer ends too",
-            "server: never. Past two thirds of zookeeper.session.timeout.ms the client gives each connection up, but "
-            "its attempts to reconnect keep the session, as in asymmetric-cut; meanwhile its partitions stand still",
-            "zookeeper: with -c zookeeper.reconnect=soon never, and it goes on delivering without hearing of changes; "
-            "by default the session ends between two attempts, and it delivers on beside the new owner",
+            "zookeeper and server: past two thirds of zookeeper.session.timeout.ms the client gives up one connection "
+            "after the other; each attempt to connect that arrives keeps the session, as in asymmetric-cut, so it ends "
+            "late or never",
+            "zookeeper goes on delivering, also beside its successor; server stops the member's partitions",
         ),
         steps=(
             Form(),
