@@ -30,4 +30,5 @@ SEED = 20120517
 def test_run_on_containers_ends_with_every_verdict_as_expected(
     scenario: str, design: str, zookeeper: str, local_image: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert not unexpected(spark, tmp_path, scenario, design, seed=SEED, zookeeper=zookeeper), f"seed {SEED}"
+    found = unexpected(spark, tmp_path, scenario, design, seed=SEED, zookeeper=zookeeper, time_limit_s=240)
+    assert not found, f"seed {SEED}"
