@@ -129,6 +129,10 @@ class _Reader:
         scenario = Scenario(**given)
         for number, why in objections(scenario, scenario.defaults):
             self._complain(("steps", number), f"{name_of(type(scenario.steps[number]))}: {why}")
+        if scenario.name in ALIASES:
+            self._complain(
+                ("name",), f"{scenario.name!r} is another name of {ALIASES[scenario.name]}: choose another one"
+            )
         if CATALOGUE.get(scenario.name, scenario) != scenario:
             self._complain(
                 ("name",),
