@@ -183,3 +183,27 @@ def test_documents_name_files_and_folders_that_exist() -> None:
         and not any(path.endswith(f"/{cited}") for path in known)
     ]
     assert not gone
+
+
+def cited_tests(text: str) -> list[tuple[str, str]]:
+    """(path, test) of every test that a document names."""
+    return re.findall(r"`((?:[\w.-]+/)*[\w-]+\.py)::(\w+)(?:\[.*?\])?`", text)
+
+
+def test_cited_tests_of_a_document_are_found() -> None:
+    assert cited_tests("`a/test_b.py::test_c[x]`, `test_d.py::test_e` and `a/test_b.py`") == [
+        ("a/test_b.py", "test_c"),
+        ("test_d.py", "test_e"),
+    ]
+
+
+def test_documents_name_tests_that_exist() -> None:
+    """`run/test_steps.py::test_x` may stand for any file whose path ends so."""
+    sources = {f"/{named(path)}": path.read_text(encoding="utf-8") for path in test_modules()}
+    gone = [
+        f"{page.name}: {path}::{test}"
+        for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))
+        for path, test in cited_tests(page.read_text(encoding="utf-8"))
+        if not any(known.endswith(f"/{path}") and f"def {test}(" in source for known, source in sources.items())
+    ]
+    assert not gone

@@ -11,6 +11,7 @@ from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.coordinator_tables import TABLES, changes, restarts
 from docs.draw import COMMANDS, DOCS, Runs, fillings
+from docs.history_picture import PICTURE, picture
 from kernel.designs import COORDINATED, DESIGN_NAMES
 
 README = DOCS.parent / "README.md"
@@ -39,6 +40,18 @@ def test_every_generated_part_is_known_and_filled(page):
         if name.endswith(".svg"):
             assert f"](diagrams/{name})" in content
             assert (DOCS / "diagrams" / name).read_text(encoding="utf-8").startswith("<svg ")
+
+
+def test_the_timeline_is_what_its_module_draws():
+    assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+@pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda path: path.stem)
+def test_commands_on_a_page_name_scenarios_that_exist(page):
+    """Folders and files of scenarios have a slash or a dot; names in capitals are placeholders."""
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    named = re.findall(r"rebalance-lab (?:run|scenarios --show) ([a-z][a-z-]+)(?![\w./])", text)
+    assert set(named) <= set(CATALOGUE)
 
 
 @pytest.mark.parametrize("page", COMMANDS)
