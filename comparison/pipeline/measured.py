@@ -208,6 +208,14 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
     stopped_kept: int
 
 
+class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """A member's attempt to rebalance has ended: ok, conflict or error."""
+
+    process: str
+    t_ns: int
+    outcome: str
+
+
 class MemberPhase(msgspec.Struct, frozen=True, kw_only=True):
     """One phase of a member's rebalance; `member` is None when the member never learned its id."""
 
@@ -327,6 +335,7 @@ class Measured:
     turnover: dict[int, Turnover] = field(default_factory=dict)
     group: list[GroupEvent] = field(default_factory=list)
     phases: list[MemberPhase] = field(default_factory=list)
+    attempts: list[AttemptEnded] = field(default_factory=list)  #: of the members that a change is about
     rounds: list[Round] = field(default_factory=list)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     delivered: list[DeliveryBin] = field(default_factory=list)

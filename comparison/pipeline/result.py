@@ -131,6 +131,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     stalled_s: float | None  #: seconds of bins without a record; None: no load, or too late in the run
     attempts: int
     attempts_failed: int
+    target_attempts: int = 0  #: of these, of the member that the runner says the change is about
+    target_conflicts: int = 0  #: of those, failed on claims of others
     notifications: int
     zk_reads: int  #: with failed ones, as in the model, and without commits
     zk_writes: int

@@ -69,6 +69,11 @@ RUNS = [(scenario, design) for scenario, design in CELLS if design in IN_CI.get(
 #: Those that take longer than CI has.
 LATER = {
     "protocol-migration",
+    "stale-view-synced",
+    "double-owner",
+    "double-owner-fenced",
+    "double-owner-no-broker",
+    "zombie-commit-fenced",
     "crash-and-return",
     "crash-and-return-late",
     "unsubscribe",

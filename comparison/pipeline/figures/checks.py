@@ -30,8 +30,6 @@ CRASHES = ("crash", "crash-and-return", "crash-and-return-late")
 STALE_WRITES_IN_A_CUT_MIN = 2
 #: How a fault's target names a member.
 _MEMBER = re.compile("owner|m[0-9]+")
-#: Two members join, one of them at a server that lags.
-BEHIND = "join-behind"
 #: How many changes a reason names.
 _NAMED_MAX = 5
 #: Why `counts_equal_the_model` may be unknown.
@@ -241,18 +239,6 @@ def two_deliver_during_a_cut(run: Run) -> CheckResult:
     if possible_s <= 0:
         return UNKNOWN, f"{summary}; the cut was too short for two members to deliver"
     return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), summary
-
-
-def claims_conflict(run: Run) -> CheckResult:
-    """A member at a server that lags decides by an old list, so its attempt fails on what others have claimed.
-
-    So do attempts of others, on what is not released yet; with a sync before the reads only those are left.
-    """
-    change = next((each for each in run.changes if each.change == BEHIND), None)
-    if change is None:
-        return UNKNOWN, "the trace does not show the members that joined"
-    summary = f"{change.attempts_failed} of {counted_noun(change.attempts, 'attempt')} failed"
-    return (EXPECTED if change.attempts_failed else NOT_EXPECTED), f"{summary}; members decide by the list they read"
 
 
 def counts_equal_the_model(run: Run) -> CheckResult:

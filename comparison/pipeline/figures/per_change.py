@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.pipeline.figures import model, shares
-from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
+from comparison.pipeline.figures.predictions import CONFLICT, ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, ProcessEnded, StageEntered
@@ -83,6 +83,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         stalled_s=_stalled_s(measured, window),
         attempts=counts.sum("attempt_ended"),
         attempts_failed=counts.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
+        target_attempts=len(tried := _attempts(measured, window, target)),
+        target_conflicts=tried.count(CONFLICT),
         notifications=counts.sum("zk_notified"),
         zk_reads=counts.operations(reads=True),
         zk_writes=counts.operations(reads=False, commits=False),
@@ -130,6 +132,12 @@ def _target(measured: Measured, window: ChangeWindow) -> str:
         if isinstance(event, FaultStarted | ProcessEnded) and window.from_ns <= event.t_ns < window.until_ns:
             return event.target
     return ""
+
+
+def _attempts(measured: Measured, window: ChangeWindow, process: str) -> list[str]:
+    """How the attempts of a process ended."""
+    inside = (each for each in measured.attempts if window.from_ns <= each.t_ns < window.until_ns)
+    return [each.outcome for each in inside if each.process == process]
 
 
 def _leader_before(measured: Measured, window: ChangeWindow) -> str:

@@ -31,6 +31,7 @@ from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
 from comparison.pipeline.figures import outage_checks as o
+from comparison.pipeline.figures import split_checks as s
 from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import (
     ALL_AT_ONCE,
@@ -54,6 +55,7 @@ CUTS = ("split-brain", *ENSEMBLE)
 #: A member is frozen beyond its session.
 PAUSES = ("pause", "zombie-commit")
 STALE = ("stale-view",)
+NO_BROKER = ("double-owner-no-broker",)
 COUNTED = ("herd", "join", "leave", "crash", "idle-members")
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
@@ -195,7 +197,8 @@ CHECKS: tuple[Check, ...] = (
     Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_stale_write, _fenced),
     Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_offset_moved_back, _fenced),
     Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
-    Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, c.claims_conflict, _unsynced),
+    Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, s.lagging_member_conflicts, _unsynced),
+    Check("nobody takes over", Kind.HISTORY, (ZOOKEEPER,), NO_BROKER, MISSED, s.nobody_takes_over),
     Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, g.never_owned_by_two),
     Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
     Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),

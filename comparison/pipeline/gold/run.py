@@ -86,6 +86,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         turnover=figures.turnover,
         group=list(context.group),
         phases=list(context.phases),
+        attempts=list(context.attempts),
         rounds=list(context.rounds),
         kept=figures.kept,
         delivered=[DeliveryBin(bin=number, records=records) for number, records in bins.items()],

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from comparison.pipeline import measured
@@ -53,7 +54,7 @@ _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_st
 #: The kinds that a context is made of.
 KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed", "topic_wanted")
 #: What is looked at of phases, of which there may be many.
-_PHASE_COLUMNS = frozenset({"process", "member", "stream", "seq", "t_ns", "phase"})
+_PHASE_COLUMNS = frozenset({"process", "member", "stream", "seq", "t_ns", "phase", "outcome"})
 OFFSETS_TOPIC = "__consumer_offsets"
 #: How many a run may have; ours have some tens.
 _SIZES_MAX: Mapping[str, int] = MappingProxyType(
@@ -125,6 +126,7 @@ class Context:
     group: tuple[measured.GroupEvent, ...]
     failures: tuple[measured.MemberFailed, ...]
     phases: tuple[measured.MemberPhase, ...]
+    attempts: tuple[measured.AttemptEnded, ...]  #: of the members that a change is about
     rounds: tuple[measured.Round, ...]
     takeovers: tuple[measured.Takeover, ...]
     keeps: bool  #: the design promises that kept partitions go on in a rebalance
@@ -139,7 +141,7 @@ class Context:
     def of_partitions(self) -> Context:
         """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
         rounds = self.rounds if self.keeps else ()
-        return replace(self, runner=(), group=(), failures=(), phases=(), takeovers=(), rounds=rounds)
+        return replace(self, runner=(), group=(), failures=(), phases=(), attempts=(), takeovers=(), rounds=rounds)
 
     @property
     def windows(self) -> list[Window]:
@@ -211,6 +213,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
             msgspec.convert(row, measured.MemberFailed) for row in members if row["kind"] == "member_failed"
         ),
         phases=phases,
+        attempts=_attempts(of_phases.get("attempt_ended"), runner),
         rounds=tuple(rounds),
         takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
         keeps=run.design in INCREMENTAL,
@@ -222,6 +225,16 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         wanted=tuple(_wanted(wanted)),
         readings=reading_intervals(runner),
     )
+
+
+def _attempts(ended: pa.Table | None, runner: Sequence[measured.RunnerEvent]) -> tuple[measured.AttemptEnded, ...]:
+    """The attempts of members that a change is about, of which there are few."""
+    details = [event.detail for event in runner if isinstance(event, measured.ChangeStarted) and event.detail]
+    targets = sorted({target for detail in details if isinstance(target := detail.get("target"), str)})
+    if ended is None or not targets:
+        return ()
+    rows = ended.filter(pc.is_in(ended["process"], pa.array(targets))).select(["process", "t_ns", "outcome"])
+    return tuple(measured.AttemptEnded(**row) for row in rows.to_pylist())
 
 
 def _life(

@@ -175,9 +175,6 @@ CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
     {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS, *MEMBERSHIP, *OUTAGES)}
 )
 
-#: Other names. Members' views differ in three scenarios: stale-view, double-owner and zombie-commit.
-ALIASES: Mapping[str, str] = MappingProxyType({"double-owner": "split-brain"})
-
 #: What `compare` runs by default.
 COMPARED = tuple(scenario.name for scenario in FAULTS)
 
@@ -191,7 +188,7 @@ COMPARED_DESIGNS = (ZOOKEEPER, EAGER)
 def scenario_named(name: str) -> Scenario:
     """A scenario of the catalogue, or of a file that was read. Raises `ConfigurationError` with their names."""
     known = {**{each: file.scenario for each, file in admitted().items()}, **CATALOGUE}
-    scenario = known.get(ALIASES.get(name, name))
+    scenario = known.get(name)
     if scenario is None:
         raise ConfigurationError(unknown("scenario", name, CATALOGUE) + ", or a file, as in NAME.toml")
     return scenario

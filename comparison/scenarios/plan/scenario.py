@@ -29,6 +29,7 @@ class Scenario:
     settings: Mapping[str, str] = field(default_factory=dict)
     budget_s: int = 12  #: the expected length of a run on two cores
     zookeeper_servers: int = 1
+    brokers_on_cut_server: bool = False  #: all of them, as the owner that is cut off
     members_per_process: int = 1
     members_min: int = 1
     topics_min: int = 1
@@ -41,6 +42,7 @@ class Scenario:
     #: Subscriptions at the start: topic numbers by the place of the process. Other places subscribe to all topics.
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     references: tuple[str, ...] = ()
+    variant_of: str = ""  #: the scenario that a comparison shows it beside
     #: What it is judged by, besides the promises that hold everywhere: the checks of this scenario of the catalogue,
     #: and further checks by their names. A scenario of the catalogue is like itself.
     like: str = ""

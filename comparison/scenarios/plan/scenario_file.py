@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.admitted import ScenarioFile
-from comparison.scenarios.plan.catalogue import ALIASES, CATALOGUE
+from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.faults import FAULTS, check, kind_of
@@ -129,10 +129,6 @@ class _Reader:
         scenario = Scenario(**given)
         for number, why in objections(scenario, scenario.defaults):
             self._complain(("steps", number), f"{name_of(type(scenario.steps[number]))}: {why}")
-        if scenario.name in ALIASES:
-            self._complain(
-                ("name",), f"{scenario.name!r} is another name of {ALIASES[scenario.name]}: choose another one"
-            )
         if CATALOGUE.get(scenario.name, scenario) != scenario:
             self._complain(
                 ("name",),
@@ -253,10 +249,8 @@ class _Reader:
                 self._complain((*at, key), unknown("key", key, _OF_EXPECTATIONS))
             elif (fits := self._fitted((*at, key), value, types[key])) is not None:
                 given[key] = fits
-        if like := given.get("like", ""):
-            like = given["like"] = ALIASES.get(like, like)
-            if like not in CATALOGUE:
-                self._complain((*at, "like"), unknown("scenario", like, CATALOGUE))
+        if (like := given.get("like", "")) and like not in CATALOGUE:
+            self._complain((*at, "like"), unknown("scenario", like, CATALOGUE))
         for number, each in enumerate(given.get("checks", ())):
             if complaint := self._complaint_of(each, like):
                 self._complain((*at, "checks", number), complaint)

@@ -186,10 +186,14 @@ def estimated_analysis_s(runs: int) -> float:
 
 
 def expanded(names: Sequence[str]) -> list[str]:
-    """The named scenarios, the catalogue's first and in its order; `split-brain` includes split-brain-ensemble."""
+    """The named scenarios, the catalogue's first and in its order, with their variants.
+
+    `split-brain` includes split-brain-ensemble.
+    """
     asked = dict.fromkeys(scenario_named(name).name for name in names)
     if "split-brain" in asked:
         asked["split-brain-ensemble"] = None
+    asked |= {each.name: None for each in CATALOGUE.values() if each.variant_of in asked}
     return [*(name for name in CATALOGUE if name in asked), *(name for name in asked if name not in CATALOGUE)]
 
 

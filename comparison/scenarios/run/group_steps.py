@@ -74,7 +74,8 @@ class GroupSteps:
             self._members.join(1)
 
         present = set(view.rebalanced())
-        await self._changes.make("join-behind", join, members=self._members.present + 2)
+        detail = {"target": self._members.process_at(self._members.next_places(1)[0])}
+        await self._changes.make("join-behind", join, members=self._members.present + 2, detail=detail)
 
     async def leave_one(self, _: LeaveOne) -> None:
         async def leave() -> None:

@@ -235,6 +235,8 @@ class Testbed:
 
     def _uses_cut_server(self, broker: BrokerChild) -> bool:
         """Whether this broker uses the server that is cut off: the coordinating one, in split-brain-ensemble."""
+        if self.request.scenario.brokers_on_cut_server:
+            return True
         coordinator = DESIGNS[self.request.design].coordinator
         return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from comparison.pipeline.figures.verdicts import CHECKS, judge, why_not_judged
@@ -127,7 +128,10 @@ INTERRUPTED = {"outcome": "interrupted", "drained": False}
 #: The cut lasts from 1 s to 11 s.
 FIRST, SECOND = term(2, 0.0), term(1, 4_200.0, leader_epoch=1)
 CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
-CONFLICT = change("join-behind", attempts=12, attempts_failed=1)
+BEHIND = change("join-behind", target="m5", attempts=12, attempts_failed=3, target_attempts=2, unowned_longest_s=4.2)
+CONFLICT = msgspec.structs.replace(BEHIND, target_conflicts=1)
+LONG = change("cut", healed_ms=12_000.0, takeover_ms=12_900.0)
+TIMERS = {"timers": {"session_ms": 3000}}
 COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced=5, traced_min=5, traced_max=5)
 OFF_BY_ONE = Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
 UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5, traced=4, traced_min=4, traced_max=6)
@@ -205,8 +209,50 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
             UNKNOWN,
             "does not show the cut",
         ),
-        ("claims conflict", "stale-view", "zookeeper", {"changes": [CONFLICT]}, YES, "1 of 12 attempts failed"),
-        ("claims conflict", "stale-view", "zookeeper", {"changes": [change("join-behind")]}, NO, "0 of 5 attempts"),
+        ("claims conflict", "stale-view", "zookeeper", {"changes": [CONFLICT]}, YES, "1 of 2 attempts of m5, whose"),
+        ("claims conflict", "stale-view", "zookeeper", {"changes": [BEHIND]}, NO, "0 of 2 attempts of m5"),
+        (
+            "claims conflict",
+            "stale-view",
+            "zookeeper",
+            {"changes": [change("join-behind")]},
+            UNKNOWN,
+            "no attempt of the member at the server that lags",
+        ),
+        *(
+            ("nobody takes over", "double-owner-no-broker", "zookeeper", figures, outcome, reason)
+            for figures, outcome, reason in (
+                (
+                    {"changes": [LONG], "unowned_authority_partition_s": 27.0, "parameters": TIMERS},
+                    YES,
+                    "27.0 partition-seconds without an owner in a cut of 12.0 s; nobody took anything over",
+                ),
+                (
+                    {"changes": [LONG], "unowned_authority_partition_s": 0.5, "parameters": TIMERS},
+                    NO,
+                    "0.5 partition-seconds",
+                ),
+                (
+                    {
+                        "changes": [msgspec.structs.replace(LONG, takeover_ms=3500.0)],
+                        "unowned_authority_partition_s": 1.5,
+                        "parameters": TIMERS,
+                    },
+                    NO,
+                    "others took over after 3.5 s",
+                ),
+                (
+                    {
+                        "changes": [msgspec.structs.replace(LONG, healed_ms=2000.0)],
+                        "unowned_authority_partition_s": 1.5,
+                        "parameters": TIMERS,
+                    },
+                    UNKNOWN,
+                    "too short for a session to end",
+                ),
+                ({"parameters": TIMERS}, UNKNOWN, "does not show the cut"),
+            )
+        ),
         ("claims conflict", "stale-view", "zookeeper", {}, UNKNOWN, "does not show the members that joined"),
         ("counts", "join", "eager", {"changes": [change(counted=[counted("JoinGroup", 6, 6)])]}, YES, "6 JoinGroup"),
         (

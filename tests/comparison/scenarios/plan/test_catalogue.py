@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from comparison.scenarios.plan.catalogue import (
-    ALIASES,
     CATALOGUE,
     COMPARED,
     COMPARED_DESIGNS,
@@ -28,6 +27,13 @@ from comparison.scenarios.run.experiments import estimated_s, expanded, left_out
 from comparison.scenarios.run.runner import members_in_all
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
+
+#: With the one option that each sets.
+VARIANTS = {
+    "stale-view-synced": {"fix.sync.before.reads": "true"},
+    "double-owner-fenced": {"fix.commit.fence": "session"},
+    "zombie-commit-fenced": {"fix.commit.fence": "session"},
+}
 
 
 def request_of(name: str, design: str = "eager") -> RunRequest:
@@ -86,10 +92,22 @@ def test_an_expiry_and_owner_znodes_exist_only_where_members_have_them() -> None
     assert designs["ghost-owner"] == {"zookeeper"}
 
 
-def test_split_brain_is_also_called_double_owner() -> None:
-    assert scenario_named("double-owner") is CATALOGUE["split-brain"]
-    assert expanded(["double-owner"]) == expanded(["split-brain"])
-    assert not ALIASES.keys() & CATALOGUE.keys()
+def test_a_scenario_with_variants_is_run_beside_them_and_they_change_only_one_thing() -> None:
+    assert expanded(["stale-view"]) == ["stale-view", "stale-view-synced"]
+    assert expanded(["double-owner"]) == ["double-owner", "double-owner-fenced", "double-owner-no-broker"]
+    assert expanded(["zombie-commit-fenced"]) == ["zombie-commit-fenced"]
+    for name, option in VARIANTS.items():
+        variant = CATALOGUE[name]
+        plain = CATALOGUE[variant.variant_of]
+        assert (variant.steps, variant.zookeeper_servers) == (plain.steps, plain.zookeeper_servers)
+        assert dict(variant.settings) == dict(plain.settings) | option
+        assert set(DESIGN_NAMES) - variant.not_applicable.keys() == {"zookeeper"}
+
+
+def test_double_owner_is_the_run_of_split_brain_unless_it_is_run_by_itself() -> None:
+    assert CATALOGUE["double-owner"].steps == CATALOGUE["split-brain"].steps
+    assert [each.title for each in plan(["split-brain", "double-owner"], ["eager"], {})] == ["split-brain · eager"]
+    assert [each.title for each in plan(["double-owner"], ["eager"], {})] == ["double-owner · eager"]
 
 
 def test_the_first_member_to_join_is_the_one_whose_server_lags() -> None:
