@@ -89,7 +89,7 @@ def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) ->
         ((".",), "is no sweep's folder"),
         ((".", "--grid", "members=2", "--seed", "0"), "--grid and --seed cannot be combined with a sweep's folder"),
         (("--grid", "scenario=join", "--analyse-only", "-o", "new"), "new is no sweep's folder"),
-        (("--grid", "scenario=split-brain", "--zookeeper", "127.0.0.1:1"), "needs an ensemble of its own"),
+        (("--grid", "scenario=split-brain", "--zookeeper", "127.0.0.1:1"), "needs a ZooKeeper of its own"),
     ],
 )
 def test_mistake_ends_with_its_remedy(
