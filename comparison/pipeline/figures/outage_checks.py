@@ -31,6 +31,9 @@ LATE_MS = 5_000.0
 STALLED_SHARE_MAX = 0.25
 #: How often the group has to rebalance a minute, for each time that a member was killed and came back in a minute.
 STORM_SHARE_MIN = 0.5
+#: The share of a session that a round trip takes at least, a session before it costs the membership: a client gives up
+#: what does not answer after two thirds, heartbeats are a third apart, and a delay grows in steps.
+ROUND_TRIP_SHARE_MIN = 0.5
 #: What becomes of an operation whose connection or session ends before its answer.
 _UNANSWERED = ("ConnectionLost", "SessionExpired")
 
@@ -226,7 +229,7 @@ def _interrupted(run: Run) -> tuple[int, str] | str:
     if not cut_off:
         return "no session ended in the middle of a release"
     without = f"{counted_noun(left, 'partition')} without an owner znode at the end, though members believe to own them"
-    interrupted = f"{counted_noun(cut_off, 'release')} interrupted by the end of its session"
+    interrupted = f"{counted_noun(cut_off, 'release')} interrupted by the end of a session"
     return int(left), f"{without if left else 'every partition has its owner znode at the end'}; {interrupted}"
 
 
@@ -295,9 +298,12 @@ def outlives_the_silence(run: Run) -> CheckResult:
 
 
 def two_deliver_past_the_session(run: Run) -> CheckResult:
-    """Its successor delivers beside it, since nobody tells it. None if there is no successor (zookeeper.reconnect)."""
+    """Its successor delivers beside it, since nobody tells it.
+
+    None if there is no successor (zookeeper.reconnect), or only just before the heal.
+    """
     change = _change(run, CUT)
-    if change is not None and change.takeover_ms is None:
+    if change is not None and (change.takeover_ms is None or change.takeover_ms + SLACK_MS > (change.healed_ms or 0)):
         return None
     return two_deliver_during_a_cut(run)
 
@@ -319,7 +325,7 @@ def replaces_a_silent_member(run: Run) -> CheckResult:
 
 
 def outlasts_a_slow_link(run: Run) -> CheckResult:
-    """The member stays in the group until the round trip is about as long as its session timer, or longer."""
+    """The member stays in the group until the round trip comes near its session timeout, or longer."""
     change, session_ms = _change(run, GROWING), _timer_ms(run, "session_ms")
     injected = _injected(run, GROWING)
     if change is None or change.healed_ms is None or session_ms is None or not injected:
@@ -335,8 +341,7 @@ def outlasts_a_slow_link(run: Run) -> CheckResult:
         f"replaced after {change.takeover_ms / 1000:.1f} s; a session timeout before, the round trip was about "
         f"{round_trip_ms / 1000:.1f} s; {session}"
     )
-    # A client gives up what does not answer after two thirds of the session; heartbeats are a third of it apart.
-    return (EXPECTED if round_trip_ms >= session_ms * 2 / 3 else NOT_EXPECTED), summary
+    return (EXPECTED if round_trip_ms >= ROUND_TRIP_SHARE_MIN * session_ms else NOT_EXPECTED), summary
 
 
 def _round_trip_ms(injected: Mapping[str, Any], at_ms: float) -> float:

@@ -284,7 +284,7 @@ def link(name: str, **given: Any) -> dict[str, Any]:
         ("replaced", "asymmetric-cut", link("cut", healed_ms=4_000.0), UNKNOWN, "nobody was assigned"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=None), UNKNOWN, "from start to heal"),
         ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=6_500.0), YES, "about 3.5 s"),
-        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_500.0), NO, "about 1.5 s"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_400.0), NO, "about 1.4 s"),
         ("outlasts the delay", "slow-link", link("growing-delay"), YES, "round trips of up to 6.0 s; the session is 3"),
         ("outlasts the delay", "slow-link", link("growing-delay", healed_ms=2_000.0), UNKNOWN, "up to 2.0 s"),
         ("outlasts the delay", "slow-link", {}, UNKNOWN, "from start to heal"),
@@ -301,7 +301,7 @@ def test_a_link_that_is_slow_or_carries_one_direction(
 
 @pytest.mark.parametrize(
     ("longest_s", "takeover_ms", "outcome"),
-    [(2.0, 6_000.0, YES), (0.5, 6_000.0, NO), (None, 6_000.0, UNKNOWN), (0.0, None, None)],
+    [(2.0, 6_000.0, YES), (0.5, 6_000.0, NO), (None, 6_000.0, UNKNOWN), (0.0, None, None), (0.4, 8_800.0, None)],
 )
 def test_a_silent_zookeeper_member_delivers_beside_its_successor(
     longest_s: float | None, takeover_ms: float | None, outcome: VerdictOutcome | None
