@@ -120,7 +120,7 @@ class Situation:
             case JoinOne() | SlowOwner():
                 return self.size < MEMBERS_MAX
             case AddPartitions():
-                return not self._grown
+                return not self._grown and not self._broker_gone  # replicas are on all brokers
             case FreezeOwner():
                 return len(self.places) > self._spare
             case LeaveOne():

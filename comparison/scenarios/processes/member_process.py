@@ -111,6 +111,7 @@ class Memory(SilentListener):
 
     def __init__(self, breakage: Breakage | None = None) -> None:
         self.positions: dict[TopicPartition, int] = {}
+        self._lost: dict[int, frozenset[TopicPartition]] = {}  #: by stream, since its last assignment
         self._breakage = breakage or Breakage()
 
     def add(self, batches: Sequence[Batch]) -> None:
@@ -122,7 +123,14 @@ class Memory(SilentListener):
         for partition in partitions:
             self.positions.pop(partition, None)
 
+    async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        """Remember them until the next assignment, as an application does that is not done with their records."""
+        self._lost[stream] = self._lost.get(stream, frozenset()) | partitions
+
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        """Forget what was lost before: in the new generation the coordinator would accept commits of it."""
+        for partition in self._lost.pop(stream, frozenset()):
+            self.positions.pop(partition, None)
         self._breakage.strike("assigned")
 
 

@@ -21,7 +21,16 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.scenario_file import parse_scenario
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
-from comparison.scenarios.plan.vocabulary import FreezeOwner, Heal, Hold, Inject, KillAtPoint, Settle, Steady
+from comparison.scenarios.plan.vocabulary import (
+    AddPartitions,
+    FreezeOwner,
+    Heal,
+    Hold,
+    Inject,
+    KillAtPoint,
+    Settle,
+    Steady,
+)
 from kernel.designs import COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, ZOOKEEPER
 
 SEEDS = st.integers(0, 10_000)
@@ -129,6 +138,7 @@ def test_designs_numbers_and_seeds_draw_different_schedules() -> None:
             ["kill at point (point join, target broker)", "kill owner", "heal all"],
         ),
         ((KillAtPoint("R1", "member"),), [""]),  # zookeeper's
+        ((KillAtPoint("join", "broker"), AddPartitions()), ["kill at point (point join, target broker)"]),
         ((Inject("restart", "broker-1"), Settle(), KillAtPoint("join", "broker")), ["restart broker-1", "settle"]),
     ],
 )
