@@ -185,6 +185,13 @@ def test_documents_name_files_and_folders_that_exist() -> None:
     assert not gone
 
 
+def test_articles_are_named_as_in_the_list_of_sources() -> None:
+    """A reader knows neither a seed nor its number; a seed here is that of random choices."""
+    vague = re.compile(r"\bseeds? 00\d", re.IGNORECASE)
+    texts = (*modules(), *test_modules(), *(ROOT / "docs").glob("*.md"), ROOT / "README.md")
+    assert not [named(path) for path in texts if vague.search(path.read_text(encoding="utf-8"))]
+
+
 def cited_tests(text: str) -> list[tuple[str, str]]:
     """(path, test) of every test that a document names."""
     return re.findall(r"`((?:[\w.-]+/)*[\w-]+\.py)::(\w+)(?:\[.*?\])?`", text)

@@ -1,11 +1,12 @@
 """What the leader of a `delayed` group decides: Connect's assignor, with partitions where Connect has tasks.
 
-Seed 002 shows Connect's incremental cooperative rebalancing on consumers. It maps to groups like this: topics with the
-same subscribers are one connector, their partitions its tasks, the subscribers its workers, and what a member claims to
-own is what the worker runs. The connector itself is not assigned. Usually every member subscribes to the same topics,
-and there is one connector. Otherwise there are several, each assigned among its own subscribers, with its own memory;
-members get the shortest of the running delays. A topic whose subscribers change keeps what is remembered of it. A
-member that drops a topic is not lost: the group does not wait for it to return to that topic.
+Article 002 (docs/sources.md) shows Connect's incremental cooperative rebalancing on consumers. It maps to groups like
+this: topics with the same subscribers are one connector, their partitions its tasks, the subscribers its workers, and
+what a member claims to own is what the worker runs. The connector itself is not assigned. Usually every member
+subscribes to the same topics, and there is one connector. Otherwise there are several, each assigned among its own
+subscribers, with its own memory; members get the shortest of the running delays. A topic whose subscribers change keeps
+what is remembered of it. A member that drops a topic is not lost: the group does not wait for it to return to that
+topic.
 
 Only the leader has a memory. A new leader starts without one and treats lost partitions as new ones: it assigns them at
 once. So does a leader whose last decision did not reach the group (`completed`).

@@ -1,7 +1,7 @@
 """`range`: divides each topic into consecutive ranges, one for each member (Kafka's RangeAssignor, 0.9 to 4.1).
 
 Topics are independent, and the first members get the longer ranges of every topic. With many topics of few partitions,
-the same members always get more (seeds 000, 001, 003).
+the same members always get more (articles 000, 001 and 003 in docs/sources.md).
 """
 
 from __future__ import annotations

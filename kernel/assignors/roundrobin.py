@@ -2,7 +2,7 @@
 
 One pointer cycles over *all* members. It skips members that do not subscribe to the topic, and continues after the
 one that got the partition. With equal subscriptions loads differ by at most one; with unequal ones they may differ a
-lot (second example of seed 000).
+lot (second example of article 000 in docs/sources.md).
 """
 
 from __future__ import annotations

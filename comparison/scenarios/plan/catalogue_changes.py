@@ -67,7 +67,7 @@ CHANGES = (
         steps=(Form(), Steady(), SlowOwner()),
         settings=MappingProxyType({"max.poll.interval.ms": "5000", "group.server.rebalance.timeout.ms": "5000"}),
         budget_s=16,
-        references=("seed 002", "KIP-62", "KIP-429"),
+        references=("https://lxkaka.wang/kafka-rebalance/ (article 002 in docs/sources.md)", "KIP-62", "KIP-429"),
     ),
     Scenario(
         name="scale-out",

@@ -1,7 +1,7 @@
 """The broker's assignment strategy in the server design: a setting, read once at startup.
 
-This is the design's drawback (seed 003, §2.2): changing the strategy needs a restart of the broker, whereas members of
-the later designs bring their own.
+This is the design's drawback (article 003 §2.2 in docs/sources.md): changing the strategy needs a restart of the
+broker, whereas members of the later designs bring their own.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ Three rules hold everywhere and are therefore not in the table:
 2. An event that a state's row does not name changes nothing.
 3. An identity (id and generation) is never reused after it was refused or its session expired.
 
-Source: seed 003 §2.2 (only the coordinator watches, and it assigns) and the coordinator of 2012 to 2015 that Kafka
-never released; docs/server-protocol.md has the wire format.
+Source: article 003 §2.2 in docs/sources.md (only the coordinator watches, and it assigns) and the coordinator of 2012
+to 2015 that Kafka never released; docs/server-protocol.md has the wire format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seed 002's three rounds with a short delay: our members, our broker, a real ZooKeeper."""
+"""Article 002's three rounds with a short delay: our members, our broker, a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GONE = ("partitions_revoked", "partitions_lost")
 
 
 @dataclass
-class Seed002:
+class Article002:
     """C1 has led from the beginning; C2 has just left, and its partitions wait for it."""
 
     bootstrap: str
@@ -81,7 +81,7 @@ def member_of(bootstrap: str) -> Running:
 
 
 @asynccontextmanager
-async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Seed002]:
+async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Article002]:
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
         await create_topics(broker, {"t": 4})
@@ -99,7 +99,7 @@ async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Seed002]:
         await until(lambda: not any(map(rebalancing, members)), 10, "all members to finish the last round")
         kept = {name(member): member.owned for member in (c1, c3)}
         before = {name(member): len(member.tracer.events) for member in (c1, c3)}
-        story = Seed002(bootstrap, c1, c3, c2.owned, kept, before, SystemClock().monotonic_ns())
+        story = Article002(bootstrap, c1, c3, c2.owned, kept, before, SystemClock().monotonic_ns())
         await c2.close()
         yield story
 
@@ -110,7 +110,7 @@ async def send_forever(producer) -> None:  # type: ignore[no-untyped-def]
         await asyncio.sleep(0.05)
 
 
-def goes_on(story: Seed002, member: Running, ended_ns: int) -> bool:
+def goes_on(story: Article002, member: Running, ended_ns: int) -> bool:
     """None of its partitions has stopped, and all of them were delivered between its first round and the last."""
     kept = story.kept[name(member)]
     delivered = story.delivered_between(member, story.rounds(member)[0], ended_ns)

@@ -156,7 +156,7 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
 
 
 def test_another_strategy_needs_a_restart_of_the_coordinator(chroot: str, tmp_path: Path) -> None:
-    """The seed's drawback of this plan: strategies live in the broker."""
+    """The drawback of this plan (article 003 §2.2): strategies live in the broker."""
 
     async def test() -> None:
         async with opened(chroot) as session:

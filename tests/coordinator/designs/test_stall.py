@@ -1,4 +1,4 @@
-"""The stall of seed 002: a group waits for its slowest member to poll, at most for max.poll.interval.ms."""
+"""The stall of article 002: a group waits for its slowest member to poll, at most for max.poll.interval.ms."""
 
 from __future__ import annotations
 

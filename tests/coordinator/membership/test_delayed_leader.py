@@ -1,4 +1,4 @@
-"""The leader of a `delayed` group: seed 002's three rounds with partitions as units, and invariants of any group."""
+"""The leader of a `delayed` group: article 002's three rounds with partitions as units, and invariants of any group."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def seed_002(**changes):
     return group
 
 
-def test_seed_002_member_that_returns_gets_its_partition_back_after_the_delay():
+def test_article_002_member_that_returns_gets_its_partition_back_after_the_delay():
     group = seed_002()
     del group.owned["C2"]
     assert group.round(0) == (300_000, {})

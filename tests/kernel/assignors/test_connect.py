@@ -1,4 +1,4 @@
-"""Connect's incremental assignor: seed 002's three rounds and their variants, and invariants of any cluster."""
+"""Connect's incremental assignor: article 002's three rounds and their variants, and invariants of any cluster."""
 
 from __future__ import annotations
 

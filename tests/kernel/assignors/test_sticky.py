@@ -59,7 +59,7 @@ def test_first_assignment_of_equal_subscriptions_is_round_robins(strategy):
 
 @BOTH
 def test_partitions_of_a_departed_member_are_reassigned_and_the_rest_stays(strategy):
-    """000-n, as in Kafka since 2.5.1; seed 000 and the Javadoc give the general algorithm's answer."""
+    """000-n, as in Kafka since 2.5.1; article 000 and the Javadoc give the general algorithm's answer."""
     group = without(after(strategy, FOUR_TOPICS, THREE_ALIKE), "C1")
     assert assigned(strategy, FOUR_TOPICS, group) == {"C0": "t0p0 t0p1 t1p1 t3p0", "C2": "t1p0 t2p0 t2p1 t3p1"}
 

@@ -1,4 +1,4 @@
-"""The worked examples of the seed texts and of the reference, as tables."""
+"""The worked examples of the articles in docs/sources.md and of the reference, as tables."""
 
 from __future__ import annotations
 

@@ -44,6 +44,14 @@ def test_join_response_has_the_protocol_type_unless_refused():
     )
 
 
+def test_first_to_join_leads_and_votes_choose_a_strategy_that_all_support():
+    machine = Machine()
+    one, two, own = (Protocol(name, subscription("t")) for name in ("range", "roundrobin", "own"))
+    asked = [machine.admit("z", protocols=(own, one, two)), *(machine.admit(who, protocols=(two, one)) for who in "ab")]
+    machine.wait(200)
+    assert {(each.answer.leader, each.answer.protocol_name) for each in asked} == {(machine.ids["z"], "roundrobin")}
+
+
 @pytest.mark.kafka("testJoinGroupSecondJoinInconsistentProtocol")
 def test_pending_id_that_joins_without_a_protocol_is_refused_and_may_retry():
     machine = Machine()
