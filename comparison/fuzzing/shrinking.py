@@ -52,7 +52,7 @@ def shrinking(found: Shrunk, possible: Callable[[Steps], Steps]) -> Generator[St
     def fails(candidate: Steps) -> Generator[Steps, bool, bool]:
         """Ask about a candidate once; one that is no shorter and no plainer is not worth a run."""
         made = possible(candidate)
-        if repr(made) in refused or _weight(made) >= _weight(found.steps) or not _removable(made):
+        if repr(made) in refused or _weight(made) >= _weight(found.steps) or not _between(made):
             return False
         found.asked += 1
         if (yield made):
@@ -81,22 +81,21 @@ def _oddity(step: Step) -> int:
 def _fewer(found: Shrunk, fails: Callable[[Steps], Generator[Steps, bool, bool]]) -> Generator[Steps, bool, None]:
     """Zeller's ddmin: leave out halves, then quarters, down to single steps, until none can be left out."""
     pieces = 2
-    while pieces <= max(2, 2 * len(_removable(found.steps))):
-        for place in range(pieces):
-            steps = _removable(found.steps)
-            size = -(-len(steps) // pieces)
-            without = (*steps[: place * size], *steps[(place + 1) * size :])
-            if (place * size < len(steps)) and (yield from fails(without)):
+    while steps := tuple(step for step in found.steps if not isinstance(step, Form)):
+        pieces = min(pieces, len(steps))  # several steps may go at once: a fault takes its heal with it
+        size = -(-len(steps) // pieces)
+        for start in range(0, len(steps), size):
+            if (yield from fails((*steps[:start], *steps[start + size :]))):
                 pieces = max(pieces - 1, 2)
                 break
         else:
-            if pieces >= len(_removable(found.steps)):
+            if size == 1:
                 return
-            pieces = min(2 * pieces, len(_removable(found.steps)))
+            pieces *= 2
 
 
-def _removable(steps: Steps) -> Steps:
-    """What can be left out: `sequence` gives every schedule its start and its end."""
+def _between(steps: Steps) -> Steps:
+    """What is between the start and the end that `sequence` gives every schedule."""
     end = len(steps) - (steps[-1] in (Heal(), Settle()))
     return tuple(step for step in steps[:end] if not isinstance(step, Form))
 
