@@ -261,8 +261,6 @@ def test_a_name_of_the_catalogue_is_refused_unless_it_is_the_same_scenario() -> 
     text = as_file(CATALOGUE["crash"])
     (only,) = complaints(text.replace("members_min = 2", "members_min = 3"))
     assert "line 2, column 1: 'crash' is a scenario of the catalogue, from which this one differs" in only
-    (only,) = complaints(LEAST.replace("mine", "double-owner"))
-    assert "line 1, column 1: 'double-owner' is another name of split-brain: choose another one" in only
 
 
 def test_a_check_that_is_decided_in_several_ways_needs_a_scenario_that_it_is_like() -> None:
