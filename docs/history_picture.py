@@ -32,7 +32,8 @@ class Design(NamedTuple):
     life: tuple[Stretch, ...]
 
 
-#: Releases are dated as on Kafka's download pages. The plans begin with the branch of June 2012.
+#: Releases are dated as on Kafka's download pages. Of the plans only the months are known: a branch for them was opened
+#: in June 2012, and KAFKA-2464 replaced them in October 2015.
 DESIGNS = (
     Design(
         "zookeeper",
@@ -45,7 +46,7 @@ DESIGNS = (
     Design(
         "server",
         "plans and code of 2012 to 2015: the coordinator assigns; never released",
-        (Stretch("planned", date(2012, 6, 1), date(2015, 10, 21)),),
+        (Stretch("planned", date(2012, 6, 1), date(2015, 10, 31)),),
     ),
     Design(
         "eager",
