@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -43,6 +44,30 @@ OURS = {
 ORIGINALS = ("0.8.2.2", "1.1.1")
 #: In a process each, started when they join: how far a real start is spread.
 ONE_EACH = "1.1.1, one each"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number per run; attempts of the whole group."""
+
+    members: int
+    attempts: list[int]
+    failed: list[int]
+    spread_s: list[float]  #: from the first to the last registration
+
+    def joins(self) -> str:
+        return (
+            f"{self.members} members: {sum(number > 0 for number in self.failed)} of {len(self.failed)} joins with a "
+            f"failed attempt, {sum(self.failed)} failed of {sum(self.attempts)} attempts"
+        )
+
+    def mass(self) -> str:
+        each = [number / self.members for number in self.attempts]
+        return (
+            f"{self.members} members: attempts a member {min(each):.2f} to {max(each):.2f} (median "
+            f"{statistics.median(each):.2f}), failed {statistics.median(self.failed) / self.members:.2f}; registered "
+            f"within {statistics.median(self.spread_s) * 1000:.0f} ms"
+        )
 
 
 class OneEach(herd.Subject):
@@ -89,7 +114,7 @@ class Starts(herd.Herd):
     def __init__(self, session: ZooKeeperSession) -> None:
         self._session = session
 
-    async def joins(self, subject: herd.Subject, members: int, runs: int, _spread_ms: int) -> str:
+    async def joins(self, subject: herd.Subject, members: int, runs: int, _spread_ms: int) -> Measured:
         group, everybody = f"{herd.group_of(subject, members)}-joins", herd.names(members)
         failed, attempts = [], []
         with ZooKeeperProxy(self._session.connect_string) as proxy:
@@ -110,12 +135,9 @@ class Starts(herd.Herd):
                 failed.append(tally.failed)
                 attempts.append(tally.attempts)
             await self._all_leave(subject, group, everybody)
-        return (
-            f"{members} members: {sum(number > 0 for number in failed)} of {runs} joins with a failed attempt, "
-            f"{sum(failed)} failed of {sum(attempts)} attempts"
-        )
+        return Measured(members, attempts, failed, [])
 
-    async def mass(self, subject: herd.Subject, members: int, runs: int, spread_ms: int) -> str:
+    async def mass(self, subject: herd.Subject, members: int, runs: int, spread_ms: int) -> Measured:
         group, everybody = f"{herd.group_of(subject, members)}-mass", herd.names(members)
         attempts, failed, spreads = [], [], []
 
@@ -137,15 +159,11 @@ class Starts(herd.Herd):
                 every = proxy.operations(mark)
                 tally = count_model.tally([(op.connection, op.op, op.path, op.result) for op in every], group)
                 at = [op.at for op in every if op.op == "create" and paths.parse_member_id(op.path)]
-                attempts.append(tally.attempts / members)
-                failed.append(tally.failed / members)
+                attempts.append(tally.attempts)
+                failed.append(tally.failed)
                 spreads.append(max(at) - min(at))
                 await self._all_leave(subject, group, everybody)
-        return (
-            f"{members} members: attempts a member {min(attempts):.2f} to {max(attempts):.2f} (median "
-            f"{statistics.median(attempts):.2f}), failed {statistics.median(failed):.2f}; registered within "
-            f"{statistics.median(spreads) * 1000:.0f} ms"
-        )
+        return Measured(members, attempts, failed, spreads)
 
 
 def subject_of(kind: str, processes: int, folder: Path) -> herd.Subject:
@@ -168,7 +186,9 @@ async def run(
             subject = subject_of(kind, processes, folder)
             try:
                 for size in members:
-                    print(f"{kind:18}", await measure(subject, size, runs, spread_ms), flush=True)  # noqa: T201
+                    measured = await measure(subject, size, runs, spread_ms)
+                    shown = measured.joins() if what == "joins" else measured.mass()
+                    print(f"{kind:18}", shown, flush=True)  # noqa: T201
             finally:
                 await subject.close()
 

@@ -166,7 +166,7 @@ _ALL = (
     # Where a modern client would differ:
     _word(
         "rebalance.reads",
-        ("together", "one-by-one"),
+        ("one-by-one", "together"),
         "how a rebalance sends the reads of a step: one-by-one, each after the answer to the last (original), "
         "or together",
     ),

@@ -16,6 +16,8 @@ def config(**given: str) -> ZkConsumerConfig:
 
 def test_defaults_are_those_of_0_8_2():
     made = config()
+    assert (made.release, made.one_by_one, made.pauses_to_reconnect) == ("0.8.2", True, True)
+    assert (made.one_read_watches, made.registration_conflict) == (False, "wait")
     assert (made.session_timeout_ms, made.connection_timeout_ms) == (6000, 6000)
     assert (made.rebalance_max_retries, made.rebalance_backoff_ms) == (4, 2000)
     assert (made.auto_commit_enable, made.auto_commit_interval_ms) == (True, 60_000)
