@@ -81,7 +81,16 @@ class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
     writes: int
 
 
-RunnerEvent = RunStarted | RunEnded | StageEntered | ChangeStarted | FaultStarted | ProcessEnded | CounterReading
+class CopiesRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a read_committed reader found of copies; `detail` has the fields of `comparison.pipeline.result.Copies`."""
+
+    t_ns: int
+    detail: dict[str, Any]
+
+
+RunnerEvent = (
+    RunStarted | RunEnded | StageEntered | ChangeStarted | FaultStarted | ProcessEnded | CounterReading | CopiesRead
+)
 
 
 class GroupChanged(msgspec.Struct, frozen=True, kw_only=True):

@@ -187,6 +187,17 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     late: bool  #: it accepted one after its successor had taken over
 
 
+class Copies(msgspec.Struct, frozen=True, kw_only=True):
+    """What a read_committed reader found of the copies of an application that was frozen, replaced, and woke up."""
+
+    transactions: bool
+    records: int  #: to be copied
+    copied: int  #: of them, found
+    twice: int  #: of them, found more than once
+    late_write: str  #: the error of what it wrote when it woke up; '' if that was stored
+    late_commit: str  #: the same of its commit
+
+
 class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):
     """One trace file, and whether it is whole; see kernel.trace.integrity. One that is missing has only problems."""
 
@@ -241,6 +252,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery | None  #: None: nothing was delivered
     counters: list[Counter]
     bystanders: list[Bystander] = []  #: empty without a bystander
+    copies: list[Copies] = []  #: in order
     coordinators: list[Term]  #: in order; empty without a coordinator, or if leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]

@@ -181,6 +181,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             serial_first=INT,
             serial_last=INT,
         ),
+        "copies_read": _kind(
+            "What a read_committed reader found of the copies of an application that was frozen and replaced.",
+            detail=DETAIL,
+        ),
         "counters_read": _kind(
             "A ZooKeeper server's own counters (mntr): successful operations, without pings.",
             server=TEXT,

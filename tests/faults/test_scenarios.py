@@ -75,6 +75,7 @@ LATER = {
     "crash-and-return",
     "crash-and-return-late",
     "unsubscribe",
+    "read-process-write",
     "offset-migration",
     "strategies",
     "scale-out-under-lag",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from comparison.pipeline.figures.bystanders import bystander_metrics, bystanders_of
 from comparison.pipeline.figures.catching_up import scale_out_metrics
 from comparison.pipeline.figures.coordinators import terms
@@ -17,8 +19,8 @@ from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
 from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
-from comparison.pipeline.measured import ProcessEnded, RunEnded, RunStarted, StageEntered
-from comparison.pipeline.result import Change, Overlap, Run, VerdictOutcome
+from comparison.pipeline.measured import CopiesRead, ProcessEnded, RunEnded, RunStarted, StageEntered
+from comparison.pipeline.result import Change, Copies, Overlap, Run, VerdictOutcome
 from comparison.pipeline.silver.windows import FORMING, WHOLE_RUN
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         delivery=delivery_of(measured),
         counters=compare_counters(measured.runner, measured.operations),
         bystanders=bystanders_of(measured),
+        copies=[msgspec.convert(event.detail, Copies) for event in measured.runner if isinstance(event, CopiesRead)],
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             overlap

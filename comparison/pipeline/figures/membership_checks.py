@@ -160,6 +160,32 @@ def offsets_carried_over(run: Run) -> CheckResult:
     return EXPECTED, summary
 
 
+def fenced_by_epoch(run: Run) -> CheckResult:
+    """A producer with the same transactional.id raised the epoch, so the older one can neither write nor commit.
+
+    As 4.1.1 answered in the recorded conversation data/zombie: INVALID_PRODUCER_EPOCH from the partition's leader,
+    PRODUCER_FENCED from the coordinator of the transaction (KIP-98).
+    """
+    copies = next((each for each in run.copies if each.transactions), None)
+    if copies is None:
+        return UNKNOWN, "the trace does not show what a transactional application copied"
+    summary = (
+        f"{copies.copied} of {counted_noun(copies.records, 'record')} copied, {copies.twice} of them twice; the late "
+        f"write: {copies.late_write or 'accepted'}, the late commit: {copies.late_commit or 'accepted'}"
+    )
+    fenced = bool(copies.late_write) and bool(copies.late_commit)
+    return (EXPECTED if fenced and copies.copied == copies.records and not copies.twice else NOT_EXPECTED), summary
+
+
+def copied_twice_without_transactions(run: Run) -> CheckResult:
+    """Without a transactional.id the partition's leader knows no incarnations: what the older one writes is stored."""
+    copies = next((each for each in run.copies if not each.transactions), None)
+    if copies is None:
+        return UNKNOWN, "the trace does not show what an application copied without transactions"
+    summary = f"{copies.twice} of {counted_noun(copies.records, 'record')} copied twice"
+    return (EXPECTED if copies.twice and not copies.late_write else NOT_EXPECTED), f"{summary}; nothing fences a write"
+
+
 def balance_by_strategy(run: Run) -> CheckResult:
     """The shares that each strategy's rule gives members with equal subscriptions."""
     tried = _tried(run)

@@ -67,6 +67,7 @@ DUPLICATE = ("duplicate-instance-id",)
 UNSUBSCRIBING = ("unsubscribe",)
 #: Designs in which unsubscribing means leaving at once.
 LEAVING = (SERVER, EAGER, COOPERATIVE)
+COPYING = ("read-process-write",)
 MIGRATING = ("offset-migration",)
 STRATEGIES = ("strategies",)
 LAGGING = ("scale-out-under-lag",)
@@ -217,6 +218,8 @@ CHECKS: tuple[Check, ...] = (
     Check("taken over at once", Kind.PROMISE, LEAVING, UNSUBSCRIBING, SEEN, m.taken_over_at_once),
     Check("missed although healthy", Kind.HISTORY, (STATIC,), UNSUBSCRIBING, MISSED, m.missed_although_healthy),
     Check("offsets carried over", Kind.PROMISE, (EAGER,), MIGRATING, SEEN, m.offsets_carried_over),
+    Check("fenced by epoch", Kind.PROMISE, (EAGER,), COPYING, MISSED, m.fenced_by_epoch),
+    Check("copied twice", Kind.HISTORY, (EAGER,), COPYING, MISSED, m.copied_twice_without_transactions),
     Check("balance by strategy", Kind.MODEL, (EAGER,), STRATEGIES, MISSED, m.balance_by_strategy),
     Check("sticky moves the fewest", Kind.PROMISE, (EAGER,), STRATEGIES, SEEN, m.sticky_moves_the_fewest),
     Check("catches up", Kind.PROMISE, ALL, LAGGING, MISSED, m.catches_up),

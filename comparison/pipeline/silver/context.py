@@ -42,6 +42,7 @@ _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
         "fault_started": measured.FaultStarted,
         "process_ended": measured.ProcessEnded,
         "counters_read": measured.CounterReading,
+        "copies_read": measured.CopiesRead,
     }
 )
 _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(

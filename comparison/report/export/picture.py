@@ -266,6 +266,7 @@ _DRAWN_BY: Mapping[str, Callable[[_Picture, Recorded, Mapping[str, Any]], None]]
                 "process_started",
                 "process_ended",
                 "topic_wanted",
+                "copies_read",
                 "counters_read",
                 "final_offset",
             ),

@@ -44,7 +44,7 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
     if tried := strategies.outcomes(runs):
         # Totals over the strategies, and the time between two of them, say nothing about any.
         return [*found, *(Finding(strategies.sentence(each)) for each in tried), *_records(runs)]
-    found += _catching_up(runs)
+    found += [*_catching_up(runs), *_copies(runs)]
     if scenario == SLOW:
         found += [Finding(f"In {run['design']}: {describe_waits(run)}.") for run in runs]
     found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]
@@ -153,6 +153,17 @@ def _catching_up(runs: Sequence[Run]) -> Iterator[Finding]:
         paid = "and that was not made up for" if even_s is None else f"made up for {number(even_s)} s after"
         cost = f"the rebalance cost up to {_count(dip, 'record')}, {paid}" if dip else "no fewer were delivered then"
         yield Finding(f"In {run['design']}, with a lag of {_count(before, 'record')}, members were added: {cost}.")
+
+
+def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
+    """What an application left that was frozen, replaced, and woke up."""
+    for copies in (copies for run in runs for copies in run.get("copies", ())):
+        how = "In transactions" if copies["transactions"] else "Without transactions"
+        late = f"refused ({copies['late_write']})" if copies["late_write"] else "stored"
+        yield Finding(
+            f"{how}, {number(copies['twice'])} of {_count(copies['records'], 'copied record')} are there twice for a "
+            f"read_committed reader: what the application wrote when it woke up was {late}."
+        )
 
 
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
+    CopyWithZombie,
     CrashAndReturn,
     DuplicateInstance,
     Form,
@@ -194,6 +195,28 @@ MEMBERSHIP = (
             }
         ),
         references=("KAFKA-1012", "Kafka 0.8.2 documentation, migrating offsets from ZooKeeper to Kafka"),
+    ),
+    Scenario(
+        name="read-process-write",
+        symptom="My application copies records to another topic; after a long pause some of them are there twice.",
+        look_for=(
+            "without transactions: the application that wakes up writes on, and its records are stored beside those of "
+            "the one that replaced it. The group fences commits of offsets, not writes",
+            "with a transactional.id: its successor has raised the epoch, so its write is refused "
+            "(INVALID_PRODUCER_EPOCH) and its commit as well (PRODUCER_FENCED)",
+            "a read_committed reader gets each record once; what the first one wrote before it was frozen is aborted",
+        ),
+        steps=(Form(), Steady(), CopyWithZombie(transactions=False), CopyWithZombie()),
+        defaults=Parameters(members=2),
+        budget_s=8,
+        not_applicable=MappingProxyType(
+            {
+                ZOOKEEPER: "its group is not involved; brokers fence producers in the same way: see eager",
+                SERVER: "as in eager: the brokers fence producers",
+                **dict.fromkeys(_LIKE_EAGER, "as in eager: the brokers fence producers"),
+            }
+        ),
+        references=("KIP-98", "KIP-447", "KIP-890"),
     ),
     Scenario(
         name="scale-out-under-lag",

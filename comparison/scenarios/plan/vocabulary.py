@@ -232,6 +232,19 @@ class SlowApplication:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyWithZombie:
+    """Copy the first `records` records of the first partition to a topic of its own, by an application that freezes.
+
+    It is held back halfway, as by a freeze; another incarnation replaces it, copies all and commits; then the first one
+    goes on: it writes its other half, and commits. A read_committed reader counts the copies. The group is not
+    involved.
+    """
+
+    transactions: bool = True  #: both incarnations have the same transactional.id
+    records: int = 20
+
+
+@dataclass(frozen=True, slots=True)
 class Inject:
     """Inject a fault of `comparison.scenarios.plan.faults` into a target. It lasts until its `Heal`, or to the end."""
 
@@ -305,6 +318,7 @@ Step = (
     | StartAnew
     | JoinAndLeave
     | SlowApplication
+    | CopyWithZombie
     | Inject
     | Hold
     | Heal

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CopyWithZombie,
     CrashAndReturn,
     CutAuthority,
     CutEnsemble,
@@ -35,6 +36,7 @@ from comparison.scenarios.plan.vocabulary import (
     Undisturbed,
 )
 from comparison.scenarios.run.changes import Changes
+from comparison.scenarios.run.copy_steps import CopySteps
 from comparison.scenarios.run.fault_steps import Faults
 from comparison.scenarios.run.group_steps import GroupSteps
 from comparison.scenarios.run.injections import Injections
@@ -79,6 +81,7 @@ def performers(
         AddPartitions: group.add_partitions,
         RestartEach: restarts.restart_each,
         Resubscribe: restarts.resubscribe,
+        CopyWithZombie: CopySteps(changes).copy_with_zombie,
         CrashAndReturn: membership.crash_and_return,
         DuplicateInstance: membership.duplicate_instance,
         StartAnew: membership.start_anew,

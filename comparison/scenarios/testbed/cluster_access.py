@@ -61,6 +61,10 @@ class ClusterAccess:
             raise
         return cls(client)
 
+    @property
+    def client(self) -> ClusterClient:
+        return self._client
+
     async def close(self) -> None:
         await self._producer.close()
         await self._client.close()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.figures.verdicts import CHECKS, judge
-from comparison.pipeline.result import Change, Verdict, VerdictOutcome, Wait
+from comparison.pipeline.result import Change, Copies, Verdict, VerdictOutcome, Wait
 from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, run
 
@@ -340,5 +340,40 @@ def test_members_of_the_new_protocol_go_on_where_the_old_ones_committed(
 ) -> None:
     usual = {"changes": [MIGRATED], "zk_operations": {"setData": 60}}
     verdict = verdict_on("offsets carried over", "offset-migration", "eager", **{**usual, **given})
+    assert verdict.outcome is outcome, verdict.reason
+    assert reason in verdict.reason
+
+
+def copies(**given: Any) -> Copies:
+    usual = {"transactions": True, "records": 20, "copied": 20, "twice": 0}
+    fenced = {"late_write": "INVALID_PRODUCER_EPOCH", "late_commit": "PRODUCER_FENCED"}
+    return Copies(**{**usual, **fenced, **given})
+
+
+PLAIN = copies(transactions=False, twice=20, late_write="", late_commit="")
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "outcome", "reason"),
+    [
+        (
+            "fenced by epoch",
+            [PLAIN, copies()],
+            YES,
+            "20 of 20 records copied, 0 of them twice; the late write: INVALID",
+        ),
+        ("fenced by epoch", [copies(twice=10)], NO, "10 of them twice"),
+        ("fenced by epoch", [copies(copied=10)], NO, "10 of 20 records copied"),
+        ("fenced by epoch", [copies(late_commit="")], NO, "the late commit: accepted"),
+        ("fenced by epoch", [PLAIN], UNKNOWN, "does not show"),
+        ("copied twice", [PLAIN, copies()], YES, "20 of 20 records copied twice"),
+        ("copied twice", [copies(transactions=False, twice=0)], NO, "0 of 20 records"),
+        ("copied twice", [copies()], UNKNOWN, "does not show"),
+    ],
+)
+def test_only_a_transactional_zombie_is_fenced(
+    check: str, found: list[Copies], outcome: VerdictOutcome, reason: str
+) -> None:
+    verdict = verdict_on(check, "read-process-write", "eager", copies=found)
     assert verdict.outcome is outcome, verdict.reason
     assert reason in verdict.reason

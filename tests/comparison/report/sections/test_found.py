@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Kind, Verdict, VerdictOutcome, as_mapping
+from comparison.pipeline.result import Copies, Kind, Verdict, VerdictOutcome, as_mapping
 from comparison.report.repeats import columns_of
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
@@ -157,6 +157,16 @@ def test_members_added_under_lag_have_their_dip_and_break_even() -> None:
         "not made up for.",
         "In cooperative, with a lag of 1 record, members were added: no fewer were delivered then.",
     ]
+
+
+def test_copies_of_an_application_that_woke_up_are_counted() -> None:
+    plain = Copies(transactions=False, records=20, copied=20, twice=20, late_write="", late_commit="")
+    fenced = Copies(transactions=True, records=20, copied=20, twice=0, late_write="FENCED", late_commit="FENCED")
+    text = found(run("read-process-write", "eager", copies=[plain, fenced]))
+    assert text[0].startswith("Without transactions, 20 of 20 copied records are there twice")
+    assert text[0].endswith("when it woke up was stored.")
+    assert text[1].startswith("In transactions, 0 of 20 copied records are there twice")
+    assert text[1].endswith("was refused (FENCED).")
 
 
 def test_anchors_have_no_characters_that_mean_something_in_addresses() -> None:
