@@ -82,6 +82,7 @@ class Situation:
         self.places: list[str] = []  #: where members are that were not killed and did not leave
         self.size = 0  #: places that were ever used
         self._newcomers: list[str] = []  #: places of a fault that lets members join
+        self._arriving: set[str] = set()  #: places whose process may not even have begun its trace
         self.settled = False
         self._is_known = True  #: who is left: some steps choose whom they end when they come
         self._broker_gone = False
@@ -141,6 +142,11 @@ class Situation:
 
     def take(self, step: Step) -> None:
         """It comes next."""
+        self._take(step)
+        if self.settled or isinstance(step, Hold):
+            self._arriving.clear()
+
+    def _take(self, step: Step) -> None:
         match step:
             case Form():
                 self._come(GROUP.members)
@@ -218,7 +224,8 @@ class Situation:
         if kind in _OF_ONE_MEMBER and subject == "owner":
             return not fault.stays
         if kind in _OF_ONE_MEMBER:
-            return self._is_known and subject in self.places and not self._leaves_none(step)
+            is_there = self._is_known and subject in self.places and subject not in self._arriving
+            return is_there and not self._leaves_none(step)
         if subject == _MEMBERS:
             return not subjects
         if kind is K.GROUP:
@@ -253,6 +260,9 @@ class Situation:
             before = len(self.places)
             self._come(int(fault.values(step.parameters).get("count", 1)))
             self._newcomers = self.places[before:]
+            self._arriving.update(self._newcomers)
+        elif not fault.heals and kind_of(step.target) is K.MEMBER:
+            self._arriving.add(step.target)
         elif fault.heals and step.target in self.places and (fault.stays or step.fault == "kill"):
             self.places.remove(step.target)
 
@@ -262,6 +272,7 @@ class Situation:
             self.places = [place for place in self.places if place not in self._newcomers]
         elif kind_of(each.target) is K.MEMBER and each.target != "owner" and each.target not in self.places:
             self.places.append(each.target)
+            self._arriving.add(each.target)
 
     def _lose_one(self) -> None:
         """Somebody is gone, who is chosen when the step comes."""
