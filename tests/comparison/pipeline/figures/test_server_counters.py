@@ -41,6 +41,12 @@ def test_reads_of_all_servers_are_added_and_writes_are_the_highest_count() -> No
     ]
 
 
+def test_operations_on_the_root_are_counted_by_no_server() -> None:
+    root = TracedOperations(label="join-1", namespace="", is_read=True, traced=1, sure=1, possible=1)
+    found = compare_counters(ENSEMBLE, [traced(is_read=True, n=13), traced(is_read=False, n=7), root])
+    assert {c.namespace for c in found} == {"consumers"}
+
+
 def test_interval_lasts_from_the_last_reading_before_to_the_first_one_after() -> None:
     assert reading_intervals(ENSEMBLE) == {"join-1": (3, 7)}
 
