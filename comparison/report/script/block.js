@@ -106,6 +106,7 @@ class Block {
       step.classList.toggle('crowded', x < free);
       if (x >= free) free = x + LETTER * step.textContent.length + 4;
     }
+    this.crowd(pixel);
     for (const { from: low, until: high_, who, rect } of this.overlaps()) {
       const left = Math.max(low, from), right = Math.min(high_, until);
       if (right <= left) continue;
@@ -113,6 +114,16 @@ class Block {
       const text = [`two deliver: ${who}`, who].find((each) => LETTER * each.length <= room);
       const y = Number(rect.getAttribute('y')) + Number(rect.getAttribute('height')) - 3;
       this.over.append(shape('text', { class: text ? 'bl' : 'bo', x: at(text ? left : right), y }, text || who));
+    }
+  }
+
+  crowd(pixel) { // of names of faults and changes that are too close, the first; the others keep their line and hint
+    const ends = new Map();
+    for (const name of all('.ev', this.over)) {
+      const long = LETTER * name.textContent.length, y = name.getAttribute('y');
+      const x = (share(name, 'x') * this.length) / pixel - (name.getAttribute('text-anchor') === 'end' ? long : 0);
+      name.classList.toggle('crowded', ends.has(y) && x < ends.get(y));
+      if (!name.classList.contains('crowded')) ends.set(y, x + long + 6);
     }
   }
 

@@ -37,6 +37,11 @@ class Lanes {
     this.element.querySelector('.window').textContent = this.whole ? '' : `${from} to ${until} s`;
   }
 
+  crowd() {
+    const width = this.element.querySelector('.axis .plot').getBoundingClientRect().width || 900;
+    for (const block of this.blocks) block.crowd((this.until - this.from) / width);
+  }
+
   get whole() { return this.from <= 0 && this.until >= this.length; }
 
   filter() {

@@ -54,4 +54,4 @@ for (const link of all('a.see')) {
   });
 }
 addEventListener('hashchange', restore);
-addEventListener('resize', () => scenarios.forEach((each) => { if (!each.whole) each.show(); }));
+addEventListener('resize', () => scenarios.forEach((each) => { each.whole ? each.crowd() : each.show(); }));
