@@ -220,6 +220,18 @@ marker. `run.json` lists the files under `traces`. This is schema {SCHEMA_VERSIO
 - A process that is killed leaves no end marker. Any other file without one, a number that is missing or there twice,
   and a time that goes backwards make every verdict of the run unknown.
 - Partitions are `[{{"topic": "t", "partition": 0}}, ...]`. Detail is any JSON object.
+- The key of an event is `run` and `process`, both of its file's header, and `seq`.
+
+A query of DuckDB's over the files of a run, in its folder: what was done to the group, and when.
+
+```sql
+SELECT (ns - min(ns) OVER ()) / 1e9 AS s, kind, coalesce(fault, change) AS fault_or_change, target
+FROM read_json('trace/runner.jsonl', format = 'newline_delimited', columns = {{
+    ns: 'BIGINT', kind: 'VARCHAR', fault: 'VARCHAR', change: 'VARCHAR', target: 'VARCHAR'
+}})
+WHERE kind IN ('fault_started', 'fault_ended', 'change_started', 'change_settled')
+ORDER BY ns;
+```
 """
 _TABLES_HEAD = """# The tables of an analysis
 

@@ -103,6 +103,14 @@ def test_query_of_a_table_runs(folder: Path, table: str, query: str, monkeypatch
     assert found or table in ("verdicts", "waits", *SWEEP_TABLES)  # the run has no coordinator
 
 
+def test_query_of_the_trace_page_runs_in_a_run_s_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (query,) = re.findall(r"```sql\n(.*?)```", trace_page(), re.DOTALL)
+    monkeypatch.chdir(folder / "pause")
+    found = duckdb.sql(query).fetchall()
+    assert {kind for _, kind, _, _ in found} >= {"fault_started", "fault_ended"}
+    assert found[0][0] == 0
+
+
 def test_every_table_has_a_query() -> None:
     assert [name for name, _ in QUERIES] == [*TABLES, "Events", *SWEEP_TABLES]
 
