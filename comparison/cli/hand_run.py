@@ -12,11 +12,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from comparison.exits import Exit
 from comparison.run_folder import provenance, unwritable, write_json
 from kernel.errors import ConfigurationError
+from kernel.json_file import read_json
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, run_file
 from kernel.trace.writer import TraceIdentity, TraceWriter
@@ -88,7 +87,7 @@ def _about(folder: Path, design: str) -> dict[str, Any]:
         raise ConfigurationError(
             f"{folder} is a run of the design {there.design}, not {design}: choose another folder for --trace"
         )
-    about = msgspec.json.decode((folder / RUN_FILE).read_bytes(), type=dict[str, Any])
+    about = read_json(folder / RUN_FILE, dict[str, Any])
     return {**about, "design": there.design or design}
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from comparison.cli.report_file import REPORT, write_page
 from comparison.exits import Exit
 from comparison.report.chosen import only
 from comparison.report.figures import check_version
 from kernel.errors import EnvironmentFault, UserError
+from kernel.json_file import DamagedFile, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,11 +65,12 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
         if not path.is_file():
             continue
         try:
-            result = msgspec.json.decode(path.read_bytes())
+            result = read_json(path, dict[str, Any])
             chosen = result if home == folder else only(result, lambda run: Path(run["path"]).is_relative_to(folder))
             check_version(chosen)
-        except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{path} cannot be shown ({error}): rebalance-lab analyze {home}") from error
+        except (DamagedFile, KeyError, TypeError, ValueError) as error:
+            why = error.why if isinstance(error, DamagedFile) else error
+            raise UserError(f"{path} cannot be shown ({why}): rebalance-lab analyze {home}") from error
         if chosen["runs"]:
             return chosen, home
     raise UserError(f"no {RESULT} with a run in {folder}, or above it: rebalance-lab analyze {folder}")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from comparison.cli.catalogue_text import catalogue
 from comparison.report.chosen import together
 from comparison.report.page import page
 from comparison.report.sections.done import About
 from comparison.report.view.runs import read_views
 from comparison.whole_file import whole_file
+from kernel.json_file import json_if_readable
 from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
@@ -74,8 +73,4 @@ def _command(folder: Path) -> Mapping[str, Any]:
 
 def _json(path: Path) -> Mapping[str, Any]:
     """A file's content; empty if it is not a readable object."""
-    try:
-        found = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return json_if_readable(path, dict[str, Any]) or {}

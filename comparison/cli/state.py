@@ -15,6 +15,7 @@ import msgspec
 import psutil
 
 from kernel.errors import EnvironmentFault
+from kernel.json_file import json_if_readable
 from kernel.trace.writer import boot_id
 from kernel.waiting import wait_until
 
@@ -92,10 +93,7 @@ def write_state(state: ServerState) -> None:
 
 def read_state(name: str) -> ServerState | None:
     """The state of a server; None when it does not exist or is unreadable."""
-    try:
-        return msgspec.json.decode(_path(name).read_bytes(), type=ServerState)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return json_if_readable(_path(name), ServerState)
 
 
 def states(prefix: str) -> list[ServerState]:

@@ -24,6 +24,7 @@ from comparison.pipeline.tasks import analyse_without_files
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
+from kernel.json_file import json_if_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -139,13 +140,10 @@ def _completed(
 
 def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:
     """The combinations that a comparison skipped as not applicable; empty without a readable command.json."""
-    try:
-        left_out = msgspec.json.decode((bundle / COMMAND).read_bytes(), type=_Command).left_out
-    except (OSError, msgspec.DecodeError):
-        return []
+    command = json_if_readable(bundle / COMMAND, _Command)
     return [
         shape.NotApplicable(scenario=each.scenario, design=each.design, reason=each.reason)
-        for each in left_out
+        for each in (command.left_out if command else ())
         if each.same_run_as is None
     ]
 

@@ -26,6 +26,7 @@ from comparison.scenarios.run.experiments import interrupt_on_signals
 from comparison.scenarios.run.runner import keep_plugins, perform
 from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences, files_of
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
+from kernel.json_file import DamagedFile, json_if_readable, read_json
 from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ def read_plan(folder: Path) -> RecordedPlan:
     """The plan of a sweep's folder. Raises `EnvironmentFault` when there is none that can be read."""
     path = folder / PLAN_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RecordedPlan)
+        return read_json(path, RecordedPlan)
     except OSError as error:
         raise EnvironmentFault(f"{folder} is no sweep's folder ({PLAN_FILE}: {error.strerror})") from error
-    except msgspec.DecodeError as error:
-        raise EnvironmentFault(f"{path} is damaged ({error}): choose another folder with --output") from error
+    except DamagedFile as error:
+        raise EnvironmentFault(f"{path} is damaged ({error.why}): choose another folder with --output") from error
 
 
 def read_scenarios(folder: Path, plan: RecordedPlan) -> None:
@@ -117,19 +118,16 @@ def read_state(folder: Path, plan: SweepPlan) -> SweepState:
 
 
 def _record_in(run_dir: Path) -> RecordedRun | None:
-    try:
-        return msgspec.json.decode((run_dir / RUN_FILE).read_bytes(), type=RecordedRun)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return json_if_readable(run_dir / RUN_FILE, RecordedRun)
 
 
 def current_result(path: Path, run_dirs: Sequence[Path]) -> dict[str, Any] | None:
     """The result of an earlier analysis of exactly these runs; None if one was made again since, or there is none."""
     try:
         made_ns = path.stat().st_mtime_ns
-        result = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        result = read_json(path, dict[str, Any])
         changed_ns = max((run_dir / RUN_FILE).stat().st_mtime_ns for run_dir in run_dirs)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, DamagedFile):
         return None
     if result.get("schema_version") != SCHEMA_VERSION or made_ns < changed_ns:
         return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import msgspec
 
 from kernel.errors import UserError
+from kernel.json_file import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,13 +49,11 @@ def run_file(run_dir: Path) -> RunFile | None:
     """
     path = run_dir / RUN_FILE
     try:
-        read = msgspec.json.decode(path.read_bytes(), type=_Listing)
+        read = read_json(path, _Listing)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from error
     listed = None if read.traces is None else tuple(ListedFile(*msgspec.structs.astuple(each)) for each in read.traces)
     return RunFile(read.run, read.scenario, read.design, read.parameters.seed, listed)
 

@@ -80,6 +80,16 @@ def spoil_run_json(trace: Path) -> None:
     (trace.parent / "run.json").write_text('{"traces": [')
 
 
+def spoil_run_json_with(content: bytes) -> Callable[[Path], None]:
+    """Put the bytes, in a field that the analysis does not need, into run.json and command.json."""
+
+    def spoil(trace: Path) -> None:
+        for path in (trace.parent / "run.json", trace.parent.parent / "command.json"):
+            path.write_bytes(b'{"versions": ' + content + b"}")
+
+    return spoil
+
+
 def use_another_clock(trace: Path) -> None:
     change(trace / "m1.jsonl", 1, '"boot_id":"', '"boot_id":"other')
     change(trace / "m1.jsonl", 1, '"wall_ns":', '"wall_ns":-2100000000000000000,"x":')
@@ -173,6 +183,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "no trace": (remove_trace, "bad: m1.jsonl is in the list of run.json, but not in the folder"),
     "damaged run.json": (spoil_run_json, "run.json is damaged"),
+    "run.json nested too deep": (
+        spoil_run_json_with(b"[" * 10_000 + b"]" * 10_000),
+        "bad/run.json is damaged: maximum recursion depth exceeded",
+    ),
+    "run.json that is not UTF-8": (
+        spoil_run_json_with(b'"\xff"'),
+        "bad/run.json is damaged: 'utf-8' codec can't decode byte 0xff",
+    ),
 }
 
 

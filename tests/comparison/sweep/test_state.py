@@ -167,11 +167,13 @@ def test_two_commands_never_use_one_folder(tmp_path: Path) -> None:
 
 
 def test_damaged_record_of_a_run_counts_as_missing(tmp_path: Path) -> None:
-    plan = plan_of("design=eager", "members=2,4")
-    for run, content in zip(plan.runs, (b"", b'{"scenario": "join"'), strict=True):
+    plan = plan_of("design=eager", "members=2,4,6,8")
+    nested = b'{"x": ' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+    damaged = (b"", b'{"scenario": "join"', nested, b'{"scenario": "\xff"}')
+    for run, content in zip(plan.runs, damaged, strict=True):
         (tmp_path / run.folder).mkdir(parents=True)
         (tmp_path / run.folder / "run.json").write_bytes(content)
-    assert len(read_state(tmp_path, plan).having(RunStatus.MISSING)) == 2
+    assert len(read_state(tmp_path, plan).having(RunStatus.MISSING)) == 4
 
 
 def test_result_is_current_while_no_run_was_made_after_it(tmp_path: Path) -> None:
