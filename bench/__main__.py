@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from bench import (
+from kernel.lean_imports import leave_out_hypothesis
+
+leave_out_hypothesis()  # before what loads kio
+
+from bench import (  # noqa: E402
     assign_report,
     bystanders,
     commits,
@@ -27,7 +31,7 @@ from bench import (
     rolling,
     rolling_report,
 )
-from bench.bench import Bench
+from bench.bench import Bench  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Commands and the processes of their members leave no `.hypothesis` folder in the working folder."""
+"""Commands, the processes of their members and benches leave no `.hypothesis` folder in the working folder."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def test_command_that_loads_the_designs_leaves_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "comparison.cli.main", "scenarios", "--json"]
     subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, timeout=120, check=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bench_leaves_no_folder(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "bench", "--help"]
+    subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, timeout=120, check=True)
     assert not list(tmp_path.iterdir())
 
 
