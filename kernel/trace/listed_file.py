@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -10,6 +10,7 @@ from kernel.errors import UserError
 from kernel.json_file import read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 RUN_FILE = "run.json"
@@ -31,6 +32,7 @@ class RunFile(NamedTuple):
     design: str
     seed: int
     traces: tuple[ListedFile, ...] | None
+    parameters: str = ""  #: all but the seed, as JSON with sorted keys: equal text, equal parameters
 
 
 def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
@@ -50,12 +52,18 @@ def run_file(run_dir: Path) -> RunFile | None:
     path = run_dir / RUN_FILE
     try:
         read = read_json(path, _Listing)
+        parameters = _without_seed(read_json(path, _Given).parameters)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     listed = None if read.traces is None else tuple(ListedFile(*msgspec.structs.astuple(each)) for each in read.traces)
-    return RunFile(read.run, read.scenario, read.design, read.parameters.seed, listed)
+    return RunFile(read.run, read.scenario, read.design, read.parameters.seed, listed, parameters)
+
+
+def _without_seed(parameters: Mapping[str, Any]) -> str:
+    others = {name: value for name, value in parameters.items() if name != "seed"}
+    return msgspec.json.encode(others, order="deterministic").decode() if others else ""
 
 
 class _ListedTrace(msgspec.Struct):
@@ -66,6 +74,10 @@ class _ListedTrace(msgspec.Struct):
 
 class _Parameters(msgspec.Struct, frozen=True):
     seed: Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)] = 0
+
+
+class _Given(msgspec.Struct):
+    parameters: dict[str, Any] = {}
 
 
 class _Listing(msgspec.Struct):

@@ -62,6 +62,7 @@ class TraceRun:
     tolerance_ns: int
     implementations: frozenset[str] = frozenset()
     listed: tuple[ListedFile, ...] | None = None  #: the files that run.json says were opened; None: it has no list
+    parameters: str = ""  #: those in run.json without the seed, as text that is equal if they are
     repeat: int = _FIRST_REPEAT
     problem: str = ""  #: why run.json could not be used
     source: str = ""  #: where it is, if `folder` is a copy
@@ -110,9 +111,9 @@ def _numbered(runs: Sequence[TraceRun]) -> list[TraceRun]:
         seen[run.run_id] += 1
         count = seen[run.run_id]
         unique.append(run if count == 1 else replace(run, run_id=f"{run.run_id}#{count}"))
-    alike: defaultdict[tuple[str, str, str], list[TraceRun]] = defaultdict(list)
+    alike: defaultdict[tuple[str, ...], list[TraceRun]] = defaultdict(list)
     for run in unique:
-        alike[run.run_id.partition("/")[0], run.scenario, run.design].append(run)
+        alike[run.run_id.partition("/")[0], run.scenario, run.design, run.parameters].append(run)
     repeats = {
         run.run_id: number
         for runs_alike in alike.values()
@@ -145,6 +146,7 @@ def _run_of(folder: Path) -> TraceRun:
         tolerance_ns=TOLERANCE_NS if one_boot else TOLERANCE_ACROSS_BOOTS_NS,
         implementations=frozenset(str(h["implementation"]) for h in headers if h["role"] == Role.MEMBER),
         listed=about.traces,
+        parameters=about.parameters,
         problem=problem,
     )
 

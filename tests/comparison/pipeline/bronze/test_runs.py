@@ -132,3 +132,17 @@ def test_clocks_of_two_boots_are_aligned_by_their_wall_clocks(tmp_path: Path) ->
     (run,) = find_runs([folder])
     assert run.tolerance_ns == TOLERANCE_ACROSS_BOOTS_NS
     assert {file.path.name: file.offset_ns for file in run.files} == {"m0.jsonl": -2_000 * MS, "runner.jsonl": 0}
+
+
+def test_repeats_differ_in_the_seed_only(tmp_path: Path) -> None:
+    """Runs of a sweep that differ in anything else, whichever parameter it is, are numbered apart."""
+    cells = [{"members": members} for members in (2, 4, 8)] + [{"members": 2, "settings": {"session.timeout.ms": 9000}}]
+    for number, cell in enumerate(cells):
+        for seed in (1, 2):
+            folder = write_run(tmp_path / f"cell-{number}" / f"seed-{seed}", EVENTS)
+            for file in (folder / "trace").glob("*.jsonl"):
+                text = file.read_text().replace(f'"seed-{seed}"', f'"sweep/{number}/{seed}"')
+                file.write_text(text.replace('"seed":1', f'"seed":{seed}'))
+            about = {"parameters": {**cell, "seed": seed}}
+            (folder / "run.json").write_text(json.dumps(about, sort_keys=bool(seed - 1)))
+    assert [(run.seed, run.repeat) for run in find_runs([tmp_path])] == [(1, 1), (2, 2)] * len(cells)
