@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
-from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, JoinBehind, KillCoordinator, Played, Undisturbed
+from comparison.scenarios.plan.vocabulary import (
+    CutEnsemble,
+    Inject,
+    JoinBehind,
+    KillAtPoint,
+    KillCoordinator,
+    Played,
+    Undisturbed,
+)
 from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
@@ -82,7 +90,9 @@ class RunRequest:
     @property
     def group_is_placed(self) -> bool:
         """Whether the second broker must coordinate the group."""
-        return self.coordinator_is_proxied or any(isinstance(step, KillCoordinator) for step in self.scenario.steps)
+        return self.coordinator_is_proxied or any(
+            isinstance(step, KillAtPoint | KillCoordinator) for step in self.scenario.steps
+        )
 
     def trace_identity(self, role: Role, process: str) -> TraceIdentity:
         """The identity of a trace that the runner writes itself."""
