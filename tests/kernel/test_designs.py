@@ -20,7 +20,9 @@ CONSTANTS = {name for name, value in vars(designs).items() if isinstance(value, 
 KEYED = {
     "comparison/report/exchanges.py": 1,  # PURPOSES
     "comparison/scenarios/plan/catalogue_changes.py": 1,  # not_applicable
+    "comparison/scenarios/plan/catalogue_membership.py": 2,  # not_applicable
     "comparison/scenarios/plan/consumers.py": 1,  # CONSUMERS
+    "comparison/scenarios/plan/points.py": 1,  # POINTS
     "comparison/scenarios/plan/presets.py": 2,  # PRESETS
 }
 

@@ -66,13 +66,13 @@ BACK, BACK_LATE = ("crash-and-return",), ("crash-and-return-late",)
 DUPLICATE = ("duplicate-instance-id",)
 UNSUBSCRIBING = ("unsubscribe",)
 #: Designs in which unsubscribing means leaving at once.
-LEAVING = (SERVER, EAGER, COOPERATIVE)
+LEAVING = tuple(design for design in COORDINATED if design not in (STATIC, DELAYED))
 COPYING = ("read-process-write",)
 MIGRATING = ("offset-migration",)
 STRATEGIES = ("strategies",)
 LAGGING = ("scale-out-under-lag",)
 #: Designs in which a process that comes back is somebody else.
-NAMELESS = (ZOOKEEPER, SERVER, EAGER, COOPERATIVE)
+NAMELESS = (ZOOKEEPER, *LEAVING)
 IDLE = ("idle-members",)
 MIXED = ("mixed-subscriptions",)
 #: Designs in which any change of the members stops all partitions.

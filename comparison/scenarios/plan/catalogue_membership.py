@@ -25,7 +25,7 @@ from comparison.scenarios.plan.vocabulary import (
     Steady,
     Step,
 )
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CLASSIC, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def strategies_steps(names: tuple[str, ...]) -> tuple[Step, ...]:
 
 #: How the 0.8.2 consumer keeps its offsets in both places.
 _DUAL_COMMIT: Mapping[str, str] = MappingProxyType({"offsets.storage": "kafka", "dual.commit.enabled": "true"})
-_LIKE_EAGER = (STATIC, COOPERATIVE, DELAYED)
+_LIKE_EAGER = tuple(design for design in CLASSIC if design != EAGER)
 MIGRATION = "migration"
 
 COMPARED_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
+from kernel.designs import CLASSIC, COORDINATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,13 +29,13 @@ _STUBBORN = MappingProxyType(
 )
 _NO_ZOOKEEPER_SESSION: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
-        (EAGER, STATIC, COOPERATIVE, DELAYED),
+        CLASSIC,
         "its members have no ZooKeeper sessions; how their sessions with the coordinator end is in crash and pause",
     )
 )
 _NO_OWNER_ZNODES: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
-        (SERVER, EAGER, STATIC, COOPERATIVE, DELAYED),
+        COORDINATED,
         "its members write no owner znodes: one coordinator stores who owns what, and fences by generation",
     )
 )
