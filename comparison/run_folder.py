@@ -142,13 +142,17 @@ class RunRecord:
 
 
 def run_dirs_in(folder: Path) -> list[Path]:
-    """The run folders in a bundle, in a scenario's folder, or the run's own folder; sorted by name."""
+    """The run folders in a bundle, in a scenario's folder, or the run's own folder; sorted by name.
+
+    A run that has lost its run.json still has its traces.
+    """
     if not folder.is_dir():
         raise EnvironmentFault(f"{folder} is not a folder: give one that `run` or `compare` created")
-    found = sorted(path.parent for path in folder.rglob(RUN_FILE))
+    described = {path.parent for path in folder.rglob(RUN_FILE)}
+    found = described | {path.parent.parent for path in folder.rglob("trace/*.jsonl")}
     if not found:
         raise EnvironmentFault(f"no run in {folder} (no run.json): give a folder that `run` or `compare` created")
-    return found
+    return sorted(found)
 
 
 def provenance(command: list[str]) -> dict[str, object]:

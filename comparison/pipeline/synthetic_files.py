@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from kernel.trace.events import SCHEMA_VERSION, Role
+from kernel.trace.listed_file import RUN_FILE, ListedFile
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -44,6 +45,8 @@ class SyntheticFiles:
         self._stack = opened
         self._seed = seed
         self._files: list[SyntheticFile] = []
+        self._listed: list[ListedFile] = []
+        opened.callback(self._list)
 
     @property
     def events(self) -> int:
@@ -72,7 +75,13 @@ class SyntheticFiles:
         }
         file.write(msgspec.json.encode({"header": header}) + b"\n")
         self._files.append(SyntheticFile(process, file, boot.began_ms))
+        self._listed.append(ListedFile(f"{process}.jsonl", process, str(header["role"])))
         return self._files[-1]
+
+    def _list(self) -> None:
+        """Write the run.json, as a run does."""
+        traces = [each._asdict() for each in self._listed]
+        (self._folder / RUN_FILE).write_bytes(msgspec.json.encode({"traces": traces}))
 
 
 class SyntheticFile:

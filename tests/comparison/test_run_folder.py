@@ -42,6 +42,16 @@ def test_runs_are_found_in_a_bundle_a_scenario_and_their_own_folder(tmp_path: Pa
     assert run_dirs_in(runs[0]) == [runs[0]]
 
 
+def test_run_that_has_lost_its_run_json_is_found_by_its_traces(tmp_path: Path) -> None:
+    bundle = new_bundle(tmp_path, "run")
+    lost, good = (run_dir_of(bundle, "crash", design) for design in ("eager", "zookeeper"))
+    run_dir_of(bundle, "crash", "static")  # not one file: it never began
+    write_json(good / "run.json", {"run": "good"})
+    (lost / "trace" / "m1.jsonl").touch()
+    assert run_dirs_in(bundle) == [lost, good]
+    assert run_dirs_in(lost) == [lost]
+
+
 def test_a_run_never_replaces_another(tmp_path: Path) -> None:
     run_dir_of(tmp_path, "crash", "eager")
     with pytest.raises(EnvironmentFault, match="cannot write the run folder"):

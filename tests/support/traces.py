@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -104,7 +105,7 @@ def rows(found: Any) -> list[Any]:
 def write_run(
     folder: Path, events: Iterable[dict[str, Any]], *, scenario: str = "crash", design: str = "zookeeper"
 ) -> Path:
-    """Write the files of a run, one for each process, as the tracer would. Returns the folder."""
+    """Write the files of a run, one for each process, as the tracer would, and their list. Returns the folder."""
     clocks: dict[str, ManualClock] = {}
     writers: dict[str, TraceWriter] = {}
     (folder / "trace").mkdir(parents=True)
@@ -121,4 +122,14 @@ def write_run(
         writers[name].emit(**{field: value for field, value in event.items() if field not in fixed})
     for writer in writers.values():
         writer.close()
+    list_traces(folder)
     return folder
+
+
+def list_traces(folder: Path) -> None:
+    """Write a run.json that lists the trace files that are there."""
+    listed = []
+    for path in sorted((folder / "trace").glob("*.jsonl")):
+        header = json.loads(path.read_bytes().partition(b"\n")[0])["header"]
+        listed.append({"file": path.name, "process": header["process"], "role": header["role"]})
+    (folder / "run.json").write_text(json.dumps({"traces": listed}), encoding="utf-8")

@@ -64,7 +64,7 @@ class TraceRun:
     listed: tuple[ListedFile, ...] | None = None  #: the files that run.json says were opened; None: it has no list
     parameters: str = ""  #: those in run.json without the seed, as text that is equal if they are
     repeat: int = _FIRST_REPEAT
-    problem: str = ""  #: why run.json could not be used
+    problem: str = ""  #: why run.json could not be used, or does not list the files
     source: str = ""  #: where it is, if `folder` is a copy
 
     @property
@@ -95,12 +95,15 @@ def _run_folders(folder: Path) -> set[Path]:
 
 
 def _described_in(folder: Path) -> tuple[RunFile, str]:
-    """What run.json says, which is nothing without one, and why it could not be used."""
+    """What run.json says, which is nothing without one, and why nobody can say which files the run had."""
     nothing = RunFile("", "", "", 0, None)
     try:
-        return run_file(folder) or nothing, ""
+        about = run_file(folder)
     except UserError as error:
         return nothing, str(error)
+    if about is None:
+        return nothing, f"{RUN_FILE} is missing: which trace files the run had is unknown"
+    return about, "" if about.traces is not None else f"{RUN_FILE} has no list of the trace files that the run had"
 
 
 def _numbered(runs: Sequence[TraceRun]) -> list[TraceRun]:

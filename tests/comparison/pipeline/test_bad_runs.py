@@ -80,6 +80,14 @@ def spoil_run_json(trace: Path) -> None:
     (trace.parent / "run.json").write_text('{"traces": [')
 
 
+def remove_run_json(trace: Path) -> None:
+    (trace.parent / "run.json").unlink()
+
+
+def unlist(trace: Path) -> None:
+    (trace.parent / "run.json").write_text('{"run": "bad", "scenario": "pause"}')
+
+
 def spoil_run_json_with(content: bytes) -> Callable[[Path], None]:
     """Put the bytes, in a field that the analysis does not need, into run.json and command.json."""
 
@@ -182,6 +190,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         "bad: the run cannot be analysed: ValueError: 100001 changes: more than 2000",
     ),
     "no trace": (remove_trace, "bad: m1.jsonl is in the list of run.json, but not in the folder"),
+    "no run.json": (remove_run_json, "bad: run.json is missing: which trace files the run had is unknown"),
+    "no list in run.json": (unlist, "bad: run.json has no list of the trace files that the run had"),
     "damaged run.json": (spoil_run_json, "run.json is damaged"),
     "run.json nested too deep": (
         spoil_run_json_with(b"[" * 10_000 + b"]" * 10_000),
