@@ -60,8 +60,17 @@ _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
 )
 
 
-def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, design: str = "zookeeper") -> Measured:
-    """All measurements of one run. Only lists of events, rounds and changes have an order."""
+def measured_of(
+    events: Iterable[Event],
+    *,
+    tolerance_ns: int = TOLERANCE_NS,
+    design: str = "zookeeper",
+    boots: Mapping[str, str] = MappingProxyType({}),
+) -> Measured:
+    """All measurements of one run. Only lists of events, rounds and changes have an order.
+
+    `boots` has the boot of each process; without it, all are of one.
+    """
     lines = list(events)
     usable = [event for event in lines if not event.get("problem")]
     found = Measured()
@@ -90,7 +99,7 @@ def measured_of(events: Iterable[Event], *, tolerance_ns: int = TOLERANCE_NS, de
             found.owners[number] = owners
         if turnover := oracle_runs.turnover_of(believed, begin, end):
             found.turnover[number] = turnover
-    found.commits = oracle_commits.commit_totals(usable, tolerance_ns)
+    found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
     found.final_offsets = oracle_commits.final_offsets(usable)
     found.takeovers = oracle_commits.takeovers(usable)
     found.acting = oracle_commits.acting(usable)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.measured import Acting, CommitTotals, FinalOffsets, Takeover
 from tests.support.oracle_intervals import Groups, in_time, is_the_owner, namings, of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tests.support.oracle_intervals import Event, Key
 
@@ -26,7 +28,41 @@ IN_FLIGHT_NS = 100_000_000
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-def commit_totals(events: list[Event], tolerance_ns: int) -> CommitTotals | None:
+@dataclass(frozen=True)
+class Clocks:
+    """The boot of each process, and what their clocks are known to."""
+
+    boots: Mapping[str, str]
+    tolerance_ns: int
+
+    def last_before(self, event: Event, others: Iterable[Event]) -> list[Event]:
+        """Those of the others that may be the last one before an event; none if perhaps none is before it."""
+        ordered = in_time([event, *(each for each in others if each is not event)])
+        at = {id(each): number for number, each in enumerate(ordered)}
+
+        def certainly(one: Event, other: Event) -> bool:
+            """Whether one event is before another, wherever within the tolerance both lie."""
+            boots = [self.boots.get(each["process"], "") for each in (one, other)]
+            if boots[0] == boots[1]:
+                return at[id(one)] < at[id(other)]
+            return bool(one["t_ns"] + self.tolerance_ns < other["t_ns"])
+
+        rest = [each for each in ordered if each is not event]
+        before = [each for each in rest if certainly(each, event)]
+        if not before:
+            return []
+        return [
+            each
+            for each in rest
+            if not certainly(event, each) and not any(certainly(each, between) for between in before)
+        ]
+
+
+ONE_BOOT: Mapping[str, str] = MappingProxyType({})
+ONE_CLOCK = Clocks(ONE_BOOT, 0)
+
+
+def commit_totals(events: list[Event], tolerance_ns: int, boots: Mapping[str, str] = ONE_BOOT) -> CommitTotals | None:
     """None without commits, deliveries or starts of deliveries."""
     written, refused = of(events, "offset_written"), of(events, "offset_refused")
     delivered, started = of(events, "records_delivered"), of(events, "position_started")
@@ -34,13 +70,14 @@ def commit_totals(events: list[Event], tolerance_ns: int) -> CommitTotals | None
         return None
     groups = Groups(events)
     named = of(events, "authority_named", "authority_cleared")
-    back = [moved_back_by(event, written) for event in written]
+    clocks = Clocks(boots, tolerance_ns)
+    back = [moved_back_by(event, written, clocks) for event in written]
     return CommitTotals(
         written=len(written),
-        stale_writes=sum(is_stale_write(event, named) for event in written),
+        stale_writes=sum(is_stale_write(event, named, clocks) for event in written),
         moved_back=sum(1 for each in back if each > 0),
         moved_back_records=sum(back),
-        old_accepted=sum(is_old(event, events) for event in written),
+        old_accepted=sum(is_old(event, events, clocks) for event in written),
         refused=len(refused),
         fenced=sum(is_fenced(event, events) for event in refused),
         stale_delivered=sum(
@@ -62,12 +99,15 @@ def _before(event: Event, others: Iterable[Event]) -> list[Event]:
     return ordered[: next(number for number, each in enumerate(ordered) if each is event)]
 
 
-def is_stale_write(event: Event, named: list[Event]) -> bool:
+def is_stale_write(event: Event, named: list[Event], clocks: Clocks = ONE_CLOCK) -> bool:
     """Whether another member is the owner by then. Without an owner, no write is stale."""
-    moves = _before(event, namings(named, _key(event)))
-    if not moves or moves[-1]["kind"] == "authority_cleared" or not event["by"]:
+    last = clocks.last_before(event, namings(named, _key(event)))
+    if not last or not event["by"]:
         return False
-    return not is_the_owner(moves[-1]["owner"], event["by"])
+    return not any(
+        move["kind"] == "authority_cleared" or not move["owner"] or is_the_owner(move["owner"], event["by"])
+        for move in last
+    )
 
 
 def is_stale_delivery(event: Event, key: Key, named: list[Event], tolerance_ns: int) -> bool:
@@ -87,10 +127,10 @@ def is_stale_delivery(event: Event, key: Key, named: list[Event], tolerance_ns: 
     )
 
 
-def moved_back_by(event: Event, written: list[Event]) -> int:
+def moved_back_by(event: Event, written: list[Event], clocks: Clocks = ONE_CLOCK) -> int:
     """The number of records by which a commit moved the committed offset back, or 0."""
-    before = _before(event, [each for each in written if _key(each) == _key(event)])
-    return max(0, before[-1]["offset"] - event["offset"]) if before else 0
+    last = clocks.last_before(event, [each for each in written if _key(each) == _key(event)])
+    return max(0, min(each["offset"] for each in last) - event["offset"]) if last else 0
 
 
 def starts_behind(event: Event, key: Key, written: list[Event]) -> bool:
@@ -99,15 +139,15 @@ def starts_behind(event: Event, key: Key, written: list[Event]) -> bool:
     return bool(accepted) and event["offset"] < accepted[-1]["offset"]
 
 
-def is_old(event: Event, events: list[Event]) -> bool:
+def is_old(event: Event, events: list[Event], clocks: Clocks = ONE_CLOCK) -> bool:
     """Whether an accepted commit has an older generation than the group's, ignoring commits in flight."""
     later = [
         each | {"t_ns": each["t_ns"] + IN_FLIGHT_NS}
         for each in of(events, "group_changed")
         if each["group"] == event["group"]
     ]
-    begun = _before(event, later)
-    return bool(begun) and event["epoch"] >= 0 and event["epoch"] < begun[-1]["generation"]
+    last = clocks.last_before(event, later)
+    return bool(last) and event["epoch"] >= 0 and all(event["epoch"] < each["generation"] for each in last)
 
 
 def is_fenced(event: Event, events: list[Event]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +17,7 @@ from comparison.pipeline.bronze.tables import joined, tables_of
 from comparison.pipeline.silver.context import bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from kernel.trace.events import COMMON_FIELDS, KINDS, Role
+from kernel.trace.reader import HeaderLine
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.manual_clock import ManualClock
 from tests.support.tracers import ListTracer
@@ -80,9 +81,19 @@ def tables(events: Iterable[dict[str, Any]], *, numbered: bool = False) -> Table
     return joined(pieces)
 
 
-def traced_run(design: str = "zookeeper", *, scenario: str = "crash", tolerance_ns: int = TOLERANCE_NS) -> TraceRun:
-    """A run without files, for measuring hand-written events."""
-    return TraceRun("run", Path("run"), scenario, design, 1, (), tolerance_ns)
+def traced_run(
+    design: str = "zookeeper",
+    *,
+    scenario: str = "crash",
+    tolerance_ns: int = TOLERANCE_NS,
+    boots: Mapping[str, str] = MappingProxyType({}),
+) -> TraceRun:
+    """A run for measuring hand-written events: without files, but for what tells the boots of processes."""
+    files = tuple(
+        TraceFile(Path(f"{process}.jsonl"), 0, process=process, header=HeaderLine({"boot_id": boot}))
+        for process, boot in boots.items()
+    )
+    return TraceRun("run", Path("run"), scenario, design, 1, files, tolerance_ns)
 
 
 def context(found: Tables, run: TraceRun | None = None) -> Context:

@@ -68,6 +68,15 @@ class TraceRun:
     source: str = ""  #: where it is, if `folder` is a copy
 
     @property
+    def boots(self) -> Mapping[str, str]:
+        """The boot of each process; empty if all are of one. A process in several boots is by itself."""
+        known = [(file.process, str(file.header.header["boot_id"])) for file in self.files if file.header.header]
+        if len({boot for _, boot in known}) <= 1:
+            return {}
+        of_several = {process for process, boot in known if (process, boot) != (process, dict(known)[process])}
+        return {process: process if process in of_several else boot for process, boot in known}
+
+    @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
 

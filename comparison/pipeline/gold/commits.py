@@ -5,6 +5,9 @@ write while the partition has no owner is not stale, but it may still move an of
 
 There are two kinds of refusal. A commit is *fenced* if it carries an old generation or an unknown member id. The
 refusal of a member of the group between two generations is the protocol's ordinary "not now".
+
+Between processes of different boots a commit is stale or old, or moves back, only if it does wherever within the
+tolerance its moment lies.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from comparison.pipeline.gold.last_before import LastBefore, Rows
 from comparison.pipeline.measured import Acting, FinalOffsets
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
@@ -156,7 +160,7 @@ def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
     of_group = _GroupHistory(context.moments, offsets, t_ns, seq)
     epoch = integers(offsets["epoch"], null=_NO_EPOCH)
     fencing = np.array([error in FENCING_ERRORS for error in offsets["error"].to_pylist()], dtype=np.bool_)
-    return Judged(
+    found = Judged(
         rows=offsets,
         owner=owner,
         # To a coordinator an 0.8 consumer is no member: it signs with its client id, which is the group's name.
@@ -172,6 +176,53 @@ def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
         is_fenced=(kinds == REFUSED) & fencing & ~(of_group.sender_is_known & of_group.is_between),
         starts_behind=(kinds == STARTED) & (offset < _accepted_before(mine, t_ns, offset, written)),
     )
+    if context.boots:
+        _acquit(
+            found, Rows(mine, t_ns, seq, _boots(offsets["process"].to_pylist(), context)), naming, named_keys, context
+        )
+    return found
+
+
+def _boots(processes: Sequence[str], context: Context) -> NDArray[np.int64]:
+    """The numbers of the processes' boots."""
+    number = {boot: place for place, boot in enumerate(sorted({*context.boots.values()}))}
+    return _column([number.get(context.boots.get(process, ""), len(number)) for process in processes])
+
+
+def _acquit(found: Judged, asked: Rows, naming: pa.Table, named_keys: NDArray[np.int64], context: Context) -> None:
+    """Take back what is not certain, for the clocks of different boots leave it open what was last before a commit."""
+    tolerance_ns = context.tolerance_ns
+    places = (integers(naming["t_ns"]), integers(naming["seq"]), _boots(naming["process"].to_pylist(), context))
+    named, owners = LastBefore(Rows(named_keys, *places), tolerance_ns), naming["owner"].to_pylist()
+    by = found.rows["by"].to_pylist()
+    for row in np.flatnonzero(found.is_stale).tolist():
+        last = named.of(asked, row)
+        found.is_stale[row] = bool(last) and all(is_another(owners[each] or None, by[row]) for each in last)
+    written = np.flatnonzero(np.array(found.rows["kind"].to_pylist(), dtype=object) == WRITTEN)
+    before = LastBefore(asked.taken(written), tolerance_ns, inclusive=False)
+    offset = integers(found.rows["offset"])
+    for row in np.flatnonzero(found.moved_back_by).tolist():
+        last = before.of(asked, row)
+        found.moved_back_by[row] = max(0, int(offset[written[last]].min() - offset[row])) if last else 0
+    if found.is_old.any():
+        _acquit_old(found, asked, context)
+
+
+def _acquit_old(found: Judged, asked: Rows, context: Context) -> None:
+    changed = [each for each in context.moments if each.state is not None]
+    names = Names()
+    groups = names.column(found.rows["group"])
+    known = Rows(
+        names.numbers([each.group for each in changed]),
+        _column([each.t_ns for each in changed]) + IN_FLIGHT_NS,
+        _column([each.seq for each in changed]),
+        _boots([each.process for each in changed], context),
+    )
+    begun = LastBefore(known, context.tolerance_ns)
+    epoch = integers(found.rows["epoch"], null=_NO_EPOCH)
+    for row in np.flatnonzero(found.is_old).tolist():
+        last = begun.of(asked._replace(keys=groups), row)
+        found.is_old[row] = bool(last) and all(epoch[row] < (changed[each].generation or 0) for each in last)
 
 
 def _moved_back_by(keys: NDArray[np.int64], offset: NDArray[np.int64], written: NDArray[np.bool_]) -> NDArray[np.int64]:

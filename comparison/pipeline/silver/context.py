@@ -101,6 +101,7 @@ class GroupMoment:
     state: str | None = None
     member: str | None = None
     member_is_known: bool = False
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class Context:
     member_ends: Mapping[tuple[str, str | None], tuple[tuple[int, int], ...]]  #: (seq, t_ns) of each closing, in order
     wanted: tuple[Wanted, ...]
     readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
+    boots: Mapping[str, str]  #: of each process; empty if all are of one
 
     def of_partitions(self) -> Context:
         """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
@@ -225,6 +227,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         member_ends={member: tuple(ends) for member, ends in member_ends.items()},
         wanted=tuple(_wanted(wanted)),
         readings=reading_intervals(runner),
+        boots=run.boots,
     )
 
 
@@ -266,7 +269,7 @@ def _parsed(row: dict[str, Any]) -> dict[str, Any]:
 def _moment(row: Mapping[str, Any]) -> GroupMoment:
     place = (row["t_ns"], row["seq"], row["group"])
     if row["kind"] == "group_changed":
-        return GroupMoment(*place, generation=row["generation"], state=row["state"])
+        return GroupMoment(*place, generation=row["generation"], state=row["state"], process=row["process"])
     return GroupMoment(*place, member=row["id"], member_is_known=row["kind"] == "group_member_joined")
 
 

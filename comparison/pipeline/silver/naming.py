@@ -31,6 +31,7 @@ NAMING_SCHEMA = pa.schema(
         ("t_ns", pa.int64()),
         ("seq", pa.int64()),
         ("owner", pa.string()),
+        ("process", pa.string()),
         ("reason", pa.string()),  #: why a partition was cleared; null when it was named
     ]
 )
@@ -47,7 +48,7 @@ def naming_rows(tables: Tables) -> pa.Table:
             is_named = kind == "authority_named"
             owner = table["owner"] if is_named else pa.repeat("", len(table))
             reason = pa.nulls(len(table), pa.string()) if is_named else table["reason"]
-            kept = {name: table[name] for name in ("group", "topic", "partition", "t_ns", "seq")}
+            kept = {name: table[name] for name in ("group", "topic", "partition", "t_ns", "seq", "process")}
             found.append(pa.table({**kept, "owner": owner, "reason": reason}, schema=NAMING_SCHEMA))
     return pa.concat_tables(found)
 

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 SLOW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
+#: Where processes are of several boots; the others share one more.
+BOOTS = {"broker-1": "one", "broker-2": "two", "m1": "two"}
 #: Only `cooperative` promises that kept partitions go on; the longer tolerance is that of several boots.
 RUNS = st.builds(
-    lambda design, tolerance_ms: traced_run(design, tolerance_ns=tolerance_ms * MS),
+    lambda design, boots: traced_run(design, tolerance_ns=(50 if boots else 1) * MS, boots=boots),
     st.sampled_from(("zookeeper", "cooperative")),
-    st.sampled_from((1, 50)),
+    st.sampled_from(({}, BOOTS)),
 )
 #: A run, its events, where to cut them, and how many buckets to share the partitions out to.
 CUT_RUNS = (RUNS, traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1, 3))
@@ -49,7 +51,7 @@ CUT_RUNS = (RUNS, traces(), st.lists(st.floats(0, 1), max_size=3), st.integers(1
 @given(RUNS, traces())
 def test_whole_run_is_measured_as_by_the_twin(run: TraceRun, events: list[dict[str, Any]]) -> None:
     found, _ = measure(run, tables(events, numbered=True))
-    assert _unlike(found, measured_of(events, tolerance_ns=run.tolerance_ns, design=run.design)) == []
+    assert _unlike(found, measured_of(events, tolerance_ns=run.tolerance_ns, design=run.design, boots=run.boots)) == []
 
 
 @SLOW
@@ -91,15 +93,16 @@ def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, A
     )
     assert figures.committed is not None
     named, written = of(events, "authority_named", "authority_cleared"), of(events, "offset_written")
+    clocks = oracle_commits.Clocks(run.boots, run.tolerance_ns)
     judged = Counter(
         (
             event["t_ns"],
             event["by"],
             event.get("error", "accepted"),
-            oracle_commits.is_stale_write(event, named),
-            event in written and oracle_commits.is_old(event, events),
+            oracle_commits.is_stale_write(event, named, clocks),
+            event in written and oracle_commits.is_old(event, events, clocks),
             event not in written and oracle_commits.is_fenced(event, events),
-            oracle_commits.moved_back_by(event, written) if event in written else 0,
+            oracle_commits.moved_back_by(event, written, clocks) if event in written else 0,
         )
         for event in of(events, "offset_written", "offset_refused")
     )

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.pipeline.bronze.runs import TOLERANCE_ACROSS_BOOTS_NS
 from comparison.pipeline.gold.commits import Judged, final_offsets, judged
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import CommitTotals
 from comparison.pipeline.silver.naming import naming_rows
 from comparison.pipeline.silver.offsets import offset_rows
+from tests.support.oracle import measured_of
 from tests.support.traces import e, staged, tables, traced_run
 
 if TYPE_CHECKING:
@@ -217,3 +219,73 @@ def test_final_offset_is_compared_with_the_last_accepted_commit_before_it() -> N
         "one of two": [(2, 1, 0)],
         "not read": [],
     }
+
+
+def _by(process: str, event: dict) -> dict:
+    return {**event, "process": process, "role": "broker"}
+
+
+#: Traces of two brokers in different boots, and (stale writes, commits that move back, old ones accepted).
+ACROSS_BOOTS: dict[str, tuple[list[dict], tuple[int, int, int]]] = {
+    "a hand-over whose clock is 20 ms ahead": (
+        [_by("broker-1", named(1, "a")), _by("broker-2", named(180, "b")), _by("broker-1", written(190, "a", 5))],
+        (0, 0, 0),
+    ),
+    "a hand-over before the tolerance": (
+        [_by("broker-1", named(1, "a")), _by("broker-2", named(180, "b")), _by("broker-1", written(240, "a", 5))],
+        (1, 0, 0),
+    ),
+    "a hand-over in the commit's own boot": (
+        [_by("broker-1", named(1, "a")), _by("broker-1", named(180, "b")), _by("broker-1", written(190, "a", 5))],
+        (1, 0, 0),
+    ),
+    "an owner who may be gone by then": (
+        [_by("broker-1", named(1, "b")), _by("broker-2", cleared(230)), _by("broker-1", written(190, "a", 5))],
+        (0, 0, 0),
+    ),
+    "commits of two brokers 5 ms apart": (
+        [
+            _by("broker-1", written(1, "a", 5)),
+            _by("broker-1", written(100, "a", 9)),
+            _by("broker-2", written(105, "b", 6)),
+        ],
+        (0, 0, 0),
+    ),
+    "commits of two brokers further apart, of which the later one is lower": (
+        [_by("broker-1", written(100, "a", 9)), _by("broker-2", written(151, "b", 6))],
+        (0, 1, 0),
+    ),
+    "commits of one broker 5 ms apart": (
+        [_by("broker-1", written(100, "a", 9)), _by("broker-1", written(105, "b", 6)), _by("broker-2", named(1, "x"))],
+        (2, 1, 0),
+    ),
+    "a generation that may have begun while the commit was in flight": (
+        [
+            _by("broker-1", group(1, "Stable", 3)),
+            _by("broker-2", group(100, "Stable", 4)),
+            _by("broker-1", written(245, "a", 6, 3)),
+        ],
+        (0, 0, 0),
+    ),
+    "a generation that began well before": (
+        [
+            _by("broker-1", group(1, "Stable", 3)),
+            _by("broker-2", group(100, "Stable", 4)),
+            _by("broker-1", written(251, "a", 6, 3)),
+        ],
+        (0, 0, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ACROSS_BOOTS)
+def test_commit_across_boots_is_accused_only_of_what_is_certain(case: str) -> None:
+    trace, expected = ACROSS_BOOTS[case]
+    boots = {"broker-1": "one", "broker-2": "two"}
+    found, _ = measure(traced_run(tolerance_ns=TOLERANCE_ACROSS_BOOTS_NS, boots=boots), tables(trace))
+    assert found.commits is not None
+    assert (found.commits.stale_writes, found.commits.moved_back, found.commits.old_accepted) == expected
+    seen = measured_of(
+        [{**event, "seq": seq} for seq, event in enumerate(trace)], tolerance_ns=TOLERANCE_ACROSS_BOOTS_NS, boots=boots
+    )
+    assert seen.commits == found.commits
