@@ -30,11 +30,13 @@ or all, `Settle` waits until every partition has one owner again:
 Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}), Hold(2000), Heal()
 ```
 
-Every fault is in the trace from `fault_started`, with its parameters, to `fault_ended`. One that changes who is in the
-group is a `change_started` as well, and is measured as a change. At the end of a run the faults that are still in
-effect are healed; who has joined, left or unsubscribed stays so. A target is found when the fault begins: `owner` is
-drawn by the run's seed. What makes no sense is refused before anything starts: an unknown target or parameter, the
-same fault twice in one target, a heal of nothing.
+Every fault is in the trace from `fault_started`, with its parameters, to `fault_ended`. `kill` and the
+faults under Membership are a `change_started` as well, and are measured as a change. At the end of a run the faults
+that are still in effect are healed; members that have joined, left or unsubscribed are left as they are. A target is
+found when the fault begins: `owner` is drawn by the run's seed. What makes no sense is refused before anything starts:
+an unknown target or parameter, the same fault twice in one target, a heal of nothing.
+
+[own-scenarios.md](own-scenarios.md) shows the same steps in a file, and `rebalance-lab scenarios --steps` lists them.
 
 """
 
@@ -60,7 +62,7 @@ def _row(fault: Fault) -> tuple[str, ...]:
     targets = (
         "every link" if fault.targets == LINKS else ", ".join(kind.value.partition(":")[0] for kind in fault.targets)
     )
-    return f"`{fault.name}`", does, fault.heals or "Nothing: it is over by itself.", targets, parameters
+    return f"`{fault.name}`", does, fault.heals or "Nothing to heal: it ends by itself.", targets, parameters
 
 
 def _parameter(each: Number | Choice) -> str:

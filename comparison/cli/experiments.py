@@ -202,7 +202,7 @@ Examples:
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
   rebalance-lab run join --design eager --repeat 10  medians and ranges of ten runs
-  rebalance-lab run my.toml crash                  an own scenario (docs/own-scenarios.md), and one of ours
+  rebalance-lab run my.toml crash                  your own scenario (docs/own-scenarios.md), and one of ours
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)

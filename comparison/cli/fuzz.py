@@ -53,27 +53,33 @@ Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be jud
     metavar="NAME",
     help=f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: those with a coordinator]",
 )
-@click.option("--minutes", type=click.FloatRange(0.1, 10_000), default=5.0, show_default=True, help="Draw for so long.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.1, 10_000),
+    default=5.0,
+    show_default=True,
+    help="Draw and run schedules for this long.",
+)
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Seed of the schedules.  [default: random]")
 @click.option("--first", type=click.IntRange(1), default=1, show_default=True, help="Number of the first schedule.")
-@click.option("--schedules", type=click.IntRange(1), help="Stop after so many schedules.")
+@click.option("--schedules", type=click.IntRange(1), help="Stop after this many runs, over all designs.")
 @click.option(
     "--shrink-minutes",
     type=click.FloatRange(0, 1000),
     default=10.0,
     show_default=True,
-    help="Shrink each schedule that breaks a promise for at most so long.",
+    help="Time limit for shrinking one schedule that breaks a promise.",
 )
 @click.option(
     "--tries",
     type=click.IntRange(1, 100),
     default=3,
     show_default=True,
-    help="Runs of a shorter schedule until it counts as one that holds.",
+    help="How often a shorter schedule must keep its promises before it is dropped.",
 )
 @click.option("--keep", is_flag=True, help="Keep the folders of all runs, not only of those that break a promise.")
 @output_option
-@click.option("--dry-run", is_flag=True, help="Print the schedules and exit (10, or --schedules).")
+@click.option("--dry-run", is_flag=True, help="Print 10 schedules of each design, or --schedules, and exit.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
 def fuzz(designs: tuple[str, ...], **options: Any) -> int:
     """Draw random schedules of faults and changes, run them, and shrink those that break a promise.

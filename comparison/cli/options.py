@@ -28,5 +28,5 @@ plugin_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=lambda _, __, names: [load(name) for name in names],
-    help="Python file or module with own steps and faults (docs/own-scenarios.md). May be repeated.",
+    help="Python file or module with your own steps and faults (docs/own-scenarios.md). May be repeated.",
 )

@@ -57,7 +57,7 @@ Examples:
   rebalance-lab sweep --grid scenario=join --grid members=2..16*2 --seeds 3
   rebalance-lab sweep docs/sweeps/retries-and-backoff.toml --dry-run
   rebalance-lab sweep grid.toml --grid design=all --metric converge_ms -o runs/my-sweep
-  rebalance-lab sweep my-scenario.toml --grid members=2..8   an own scenario (docs/own-scenarios.md)
+  rebalance-lab sweep my-scenario.toml --grid members=2..8   your own scenario (docs/own-scenarios.md)
   rebalance-lab sweep runs/my-sweep                  go on with it after an interrupt
   rebalance-lab sweep runs/my-sweep --rerun-failed
 
@@ -74,8 +74,8 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
     help="Values of one axis, or a range: 2..8, 2..8+3, 2..16*2. May be repeated; replaces the file's axis.",
 )
 @click.option("--seed", type=int, help="First seed.  [default: 1]")
-@click.option("--seeds", type=int, help="Run each combination with so many seeds: SEED, SEED+1, ...  [default: 1]")
-@click.option("--repeats", type=int, help="Run each combination so many times with each seed.  [default: 1]")
+@click.option("--seeds", type=int, help="Run each combination with this many seeds: SEED, SEED+1, ...  [default: 1]")
+@click.option("--repeats", type=int, help="Run each combination this many times with each seed.  [default: 1]")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Metric to show first. May be repeated.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder of the sweep.  [default: runs/sweep-NAME]"

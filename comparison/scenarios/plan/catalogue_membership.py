@@ -204,7 +204,7 @@ MEMBERSHIP = (
             "the one that replaced it. The group fences commits of offsets, not writes",
             "with a transactional.id: its successor has raised the epoch, so its write is refused "
             "(INVALID_PRODUCER_EPOCH) and its commit as well (PRODUCER_FENCED)",
-            "a read_committed reader gets each record once; what the first one wrote before it was frozen is aborted",
+            "a read_committed reader gets each record once; what the first one wrote before its pause is aborted",
         ),
         steps=(Form(), Steady(), CopyWithZombie(transactions=False), CopyWithZombie()),
         defaults=Parameters(members=2),

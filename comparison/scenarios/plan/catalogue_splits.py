@@ -70,7 +70,7 @@ SPLITS = (
         name="stale-view-synced",
         variant_of="stale-view",
         like="stale-view",
-        symptom="As stale-view, but each member asks its ZooKeeper server to catch up before it reads.",
+        symptom="Like stale-view, but each member asks its ZooKeeper server to catch up before it reads.",
         look_for=(
             "the member at the lagging server knows who has joined: it does not claim what is another's",
             "the price: each attempt waits for the lag twice, so compare how long the group took to settle, and the "
@@ -117,7 +117,7 @@ SPLITS = (
         name="double-owner-fenced",
         variant_of="double-owner",
         like="split-brain",
-        symptom="As double-owner, but a member commits only in the session in which it claimed.",
+        symptom="Like double-owner, but a member commits only in the session in which it claimed.",
         look_for=(
             "no offset moves back: the commits of the old owner are refused, during the cut and after the heal",
             "both still deliver during the cut: no option of a member can tell that its server is cut off",
@@ -135,7 +135,7 @@ SPLITS = (
     Scenario(
         name="double-owner-no-broker",
         variant_of="double-owner",
-        symptom="A server of ZooKeeper was cut off, and for the whole cut nobody took a consumer's partitions over.",
+        symptom="A ZooKeeper server was cut off, and for the whole cut nobody took over a consumer's partitions.",
         look_for=(
             "the sessions of the brokers end with that of the owner; the other members read that there are no brokers, "
             "and end their rebalance as if it had succeeded",
@@ -184,7 +184,7 @@ SPLITS = (
         name="zombie-commit-fenced",
         variant_of="zombie-commit",
         like="zombie-commit",
-        symptom="As zombie-commit, but a member commits only in the session in which it claimed.",
+        symptom="Like zombie-commit, but a member commits only in the session in which it claimed.",
         look_for=(
             "the pending commit is refused, and no offset moves back",
             "the price: what a refused commit was for is delivered again; compare the duplicates",

@@ -179,7 +179,7 @@ class KillAtPoint:
 
 @dataclass(frozen=True, slots=True)
 class CrashAndReturn:
-    """Kill an owner (SIGKILL); the process that takes its place comes back while the group still waits for the owner.
+    """Kill an owner (SIGKILL); a new process takes its place in time or, with `over_ms`, too late.
 
     Without `over_ms` it is away for half the session timeout; in delayed, which waits longer, for the session timeout
     and a third of the delay. With `over_ms` it is away for the session timeout, the delay and `over_ms` more: the group
@@ -233,11 +233,11 @@ class SlowApplication:
 
 @dataclass(frozen=True, slots=True)
 class CopyWithZombie:
-    """Copy the first `records` records of the first partition to a topic of its own, by an application that freezes.
+    """Copy the first `records` records of the first partition to a topic of its own, by an application that pauses.
 
-    It is held back halfway, as by a freeze; another incarnation replaces it, copies all and commits; then the first one
-    goes on: it writes its other half, and commits. A read_committed reader counts the copies. The group is not
-    involved.
+    The runner holds it back halfway, as a long pause would; another incarnation replaces it, copies all and commits.
+    Then the first one goes on: it writes its other half, and commits. A read_committed reader counts the copies. The
+    group is not involved.
     """
 
     transactions: bool = True  #: both incarnations have the same transactional.id
@@ -246,7 +246,7 @@ class CopyWithZombie:
 
 @dataclass(frozen=True, slots=True)
 class Inject:
-    """Inject a fault of `comparison.scenarios.plan.faults` into a target. It lasts until its `Heal`, or to the end."""
+    """Inject a fault (docs/faults.md) into a target. It lasts until it is healed, or ends by itself."""
 
     fault: str
     target: str
@@ -255,7 +255,7 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Leave everything as it is for so long: the length of a fault is part of an experiment."""
+    """Let `ms` milliseconds pass; faults stay in effect."""
 
     ms: int
 

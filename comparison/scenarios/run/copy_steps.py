@@ -1,4 +1,4 @@
-"""The step in which an application copies records, is frozen halfway, replaced, and wakes up."""
+"""The step in which an application copies records, is held back halfway, replaced, and goes on."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class CopySteps:
         await zombie.begin()
         await zombie.add(to)
         await zombie.write(to, values[:half])
-        tracer.emit("fault_started", fault="freeze", target="copier")
+        tracer.emit("fault_started", fault="held-back", target="copier")
         # Nothing of it was committed, so the one that replaces it starts again from the first record.
         await successor.begin()
         await successor.add(to)
         await successor.write(to, values)
         await successor.commit()
-        tracer.emit("fault_ended", fault="freeze", target="copier")
+        tracer.emit("fault_ended", fault="held-back", target="copier")
         late_write, late_commit = await zombie.write(to, values[half:]), await zombie.commit()
         read = Counter(await read_all(access.client, to))
         found = {
