@@ -104,6 +104,7 @@ def measured_of(
     found.takeovers = oracle_commits.takeovers(usable)
     found.acting = oracle_commits.acting(usable)
     found.phases = oracle_rebalances.phases_of(usable)
+    found.attempts = oracle_rebalances.attempts_of(usable)
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)

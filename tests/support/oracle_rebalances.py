@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.measured import KeptThrough, MemberPhase, Round
+from comparison.pipeline.measured import AttemptEnded, KeptThrough, MemberPhase, Round
 from tests.support.oracle_intervals import Groups, in_process, in_time, of, owner_of
 
 if TYPE_CHECKING:
@@ -56,6 +56,16 @@ def _next_member(event: Event, relevant: list[Event]) -> Any:
         and each["member"] is not None
     ]
     return from_here[0] if from_here else None
+
+
+def attempts_of(events: list[Event]) -> list[AttemptEnded]:
+    """How the attempts of members ended that a change is about."""
+    targets = {(event.get("detail") or {}).get("target") for event in of(events, "change_started")}
+    return [
+        AttemptEnded(process=event["process"], t_ns=event["t_ns"], outcome=event["outcome"])
+        for event in of(events, "attempt_ended")
+        if event["process"] in targets
+    ]
 
 
 def rounds_of(events: list[Event], phases: list[MemberPhase]) -> list[Round]:

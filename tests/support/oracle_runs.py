@@ -72,7 +72,11 @@ def changes_of(events: list[Event]) -> list[ChangeWindow]:
         settled = next(((each["t_ns"], each["change"], each["round"]) for each in of(later, "change_settled")), None)
         is_fault = event["kind"] == "fault_started"
         name = event["fault"] if is_fault else event["change"]
-        healed = [each["t_ns"] for each in of(later, "fault_ended") if each["fault"] == name]
+        healed = [
+            each["t_ns"]
+            for each in of(later, "fault_ended")
+            if is_fault and (each["fault"], each["target"]) == (name, event["target"])
+        ]
         is_settled = settled is not None and not is_fault and settled[1:] == (name, event["round"])
         found.append(
             ChangeWindow(
