@@ -35,7 +35,7 @@ test: classes  ## run the tests except whole scenarios (up to 15 minutes)
 classes: setup  ## archive Spark's classes in the user's cache, so that analyses start sooner (once, half a minute)
 	@$(BIN)/python -m comparison.pipeline.training
 
-test-faults: setup  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
+test-faults: setup  ## run every scenario in every design as a test of its verdicts (half an hour; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest -m "faults and not long$(if $(SMOKE), and not catalogue)" -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)

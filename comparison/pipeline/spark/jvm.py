@@ -110,9 +110,9 @@ class DriverJvm:
             self.process.wait()
 
     def tail(self) -> str:
-        """The end of the JVM's output, as part of a message."""
+        """The end of the JVM's output, as part of a message of one line."""
         text = (self.scratch / _OUTPUT).read_text(encoding="utf-8", errors="replace")
-        text = text[-_LOG_TAIL_CHARACTERS:].strip()
+        text = " / ".join(text[-_LOG_TAIL_CHARACTERS:].split("\n")).strip(" /")
         return f"its output: {text}" if text else "no output"
 
 
