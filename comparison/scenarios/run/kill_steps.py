@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
+from comparison.scenarios.run.process_faults import START_S
 from kernel.trace.events import Role
 from kernel.waiting import until
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.vocabulary import KillAtPoint
     from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.run.changes import Changes
-
-_START_S = 20.0
 
 
 def is_stopped(pid: int) -> bool:
@@ -68,5 +67,4 @@ class KillSteps:
         (server,) = self._testbed.zookeeper.servers
         await asyncio.to_thread(server.kill)
         halted.thaw()
-        await asyncio.to_thread(server.launch)
-        await asyncio.to_thread(server.wait_ready, _START_S)
+        await self._testbed.zookeeper.restart([server], START_S)

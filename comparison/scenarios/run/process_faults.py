@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.testbed import BrokerChild
     from kernel.zookeeper.servers import Server
 
-_START_S = 60.0
+START_S = 60.0
 
 
 class _OfProcess(Performer):
@@ -52,7 +52,7 @@ class _OfProcess(Performer):
     async def begin_again(self) -> None:
         """Start what was killed or stopped."""
         if self._kind is TargetKind.SERVER:
-            await self.testbed.zookeeper.restart([self.server], _START_S)
+            await self.testbed.zookeeper.restart([self.server], START_S)
         elif self._kind is TargetKind.BROKER:
             await self.testbed.start_again(self.broker)
         else:
@@ -178,4 +178,4 @@ class QuorumLoss(Performer):
             await asyncio.to_thread(server.kill)
 
     async def heal(self) -> None:
-        await self.testbed.zookeeper.restart(self._dead, _START_S)
+        await self.testbed.zookeeper.restart(self._dead, START_S)
