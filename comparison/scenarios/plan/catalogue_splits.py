@@ -5,6 +5,7 @@ Each has a variant with the option that mends it, which a comparison shows besid
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from comparison.scenarios.plan.parameters import Parameters
@@ -39,34 +40,79 @@ _ONLY_NODES = MappingProxyType(
     }
 )
 
-SPLITS = (
-    Scenario(
-        name="stale-view",
-        symptom="Two members divided the partitions by different lists of members, and claimed the same ones.",
-        look_for=(
-            "zookeeper: the member whose ZooKeeper server lags decides by an old list; its claims conflict with those "
-            "of members that know more, so its attempt fails and costs a backoff while partitions have no owner",
-            "it never becomes a second owner: claims are writes, and go through the leader",
-            "stale-view-synced is the same with fix.sync.before.reads: beside it, who decides by an old list, and how "
-            "long the group takes to settle",
-            "the other designs: the coordinating broker's server lags; one decides, so nobody disagrees",
-        ),
-        steps=(
-            Form(),
-            Steady(),
-            Inject("delay", "follower->ensemble", {"by_ms": _LAG_MS, "ways": "in"}),
-            JoinBehind(),
-            Heal(),
-        ),
-        defaults=Parameters(partitions=6, time_limit_s=120),  # each claim and release waits for the lag
-        settings=_PATIENT,
-        budget_s=25,
-        zookeeper_servers=3,
-        members_min=2,
-        brokers_min=2,
-        references=("ZOOKEEPER programmer's guide, consistency guarantees",),
+_STALE_VIEW = Scenario(
+    name="stale-view",
+    symptom="Two members divided the partitions by different lists of members, and claimed the same ones.",
+    look_for=(
+        "zookeeper: the member whose ZooKeeper server lags decides by an old list; its claims conflict with those "
+        "of members that know more, so its attempt fails and costs a backoff while partitions have no owner",
+        "it never becomes a second owner: claims are writes, and go through the leader",
+        "stale-view-synced is the same with fix.sync.before.reads: beside it, who decides by an old list, and how "
+        "long the group takes to settle",
+        "the other designs: the coordinating broker's server lags; one decides, so nobody disagrees",
     ),
-    Scenario(
+    steps=(
+        Form(),
+        Steady(),
+        Inject("delay", "follower->ensemble", {"by_ms": _LAG_MS, "ways": "in"}),
+        JoinBehind(),
+        Heal(),
+    ),
+    defaults=Parameters(partitions=6, time_limit_s=120),  # each claim and release waits for the lag
+    settings=_PATIENT,
+    budget_s=25,
+    zookeeper_servers=3,
+    members_min=2,
+    brokers_min=2,
+    references=("ZOOKEEPER programmer's guide, consistency guarantees",),
+)
+
+_DOUBLE_OWNER = Scenario(
+    name="double-owner",
+    like="split-brain",
+    symptom="Two consumers delivered the same partitions for seconds, each sure that it was the owner.",
+    look_for=(
+        "zookeeper: the owner's ZooKeeper server is cut off from the other two; it goes on answering reads, so the "
+        "owner notices nothing, while the others end its session and take its partitions over",
+        "the same run as split-brain; its variants show what can be done, and what is worse",
+        "double-owner-fenced: with fix.commit.fence both still deliver, but only the new owner can commit",
+        "double-owner-no-broker: the brokers' sessions are with the server that is cut off as well, so nobody "
+        "takes the partitions over before the heal",
+    ),
+    steps=(Form(), Steady(), CutAuthority()),
+    defaults=Parameters(time_limit_s=60),
+    budget_s=25,
+    zookeeper_servers=3,
+    members_min=2,
+    brokers_min=2,
+    same_run_as=MappingProxyType(dict.fromkeys(DESIGN_NAMES, "split-brain")),
+    references=("ZOOKEEPER programmer's guide, consistency guarantees",),
+)
+
+_ZOMBIE_COMMIT = Scenario(
+    name="zombie-commit",
+    symptom="A consumer that had been replaced during a long pause came back, and its commit was accepted.",
+    look_for=(
+        "zookeeper: no write of the old session is accepted after its expiry; the client opens a new session by "
+        "itself, and the pending offset is written in the new session: nothing binds an offset to the owner",
+        "zombie-commit-fenced is the same with fix.commit.fence=session: refused",
+        "the other designs: refused by generation or member id",
+    ),
+    steps=(Form(), Steady(), FreezeOwner()),
+    defaults=Parameters(time_limit_s=60),
+    budget_s=20,
+    zookeeper_servers=3,
+    members_min=2,
+    brokers_min=2,
+    needs_steady_load=True,
+    references=("KIP-62", "KAFKA-2431"),
+)
+
+#: A variant is its scenario, but for what is said here.
+SPLITS = (
+    _STALE_VIEW,
+    replace(
+        _STALE_VIEW,
         name="stale-view-synced",
         variant_of="stale-view",
         like="stale-view",
@@ -77,43 +123,14 @@ SPLITS = (
             "ZooKeeper operations, with stale-view",
             "other members' attempts still fail, as in any join, on partitions that are not yet released",
         ),
-        steps=(
-            Form(),
-            Steady(),
-            Inject("delay", "follower->ensemble", {"by_ms": _LAG_MS, "ways": "in"}),
-            JoinBehind(),
-            Heal(),
-        ),
-        defaults=Parameters(partitions=6, time_limit_s=120),
         settings=MappingProxyType({**_PATIENT, "fix.sync.before.reads": "true"}),
         budget_s=30,
-        zookeeper_servers=3,
-        members_min=2,
-        brokers_min=2,
         not_applicable=_ONLY_OLD,
+        references=(),
     ),
-    Scenario(
-        name="double-owner",
-        like="split-brain",
-        symptom="Two consumers delivered the same partitions for seconds, each sure that it was the owner.",
-        look_for=(
-            "zookeeper: the owner's ZooKeeper server is cut off from the other two; it goes on answering reads, so the "
-            "owner notices nothing, while the others end its session and take its partitions over",
-            "the same run as split-brain; its variants show what can be done, and what is worse",
-            "double-owner-fenced: with fix.commit.fence both still deliver, but only the new owner can commit",
-            "double-owner-no-broker: the brokers' sessions are with the server that is cut off as well, so nobody "
-            "takes the partitions over before the heal",
-        ),
-        steps=(Form(), Steady(), CutAuthority()),
-        defaults=Parameters(time_limit_s=60),
-        budget_s=25,
-        zookeeper_servers=3,
-        members_min=2,
-        brokers_min=2,
-        same_run_as=MappingProxyType(dict.fromkeys(DESIGN_NAMES, "split-brain")),
-        references=("ZOOKEEPER programmer's guide, consistency guarantees",),
-    ),
-    Scenario(
+    _DOUBLE_OWNER,
+    replace(
+        _DOUBLE_OWNER,
         name="double-owner-fenced",
         variant_of="double-owner",
         like="split-brain",
@@ -123,14 +140,10 @@ SPLITS = (
             "both still deliver during the cut: no option of a member can tell that its server is cut off",
             "the price: what a refused commit was for is delivered again; compare the duplicates",
         ),
-        steps=(Form(), Steady(), CutAuthority()),
-        defaults=Parameters(time_limit_s=60),
         settings=MappingProxyType({"fix.commit.fence": "session"}),
-        budget_s=25,
-        zookeeper_servers=3,
-        members_min=2,
-        brokers_min=2,
         not_applicable=_ONLY_OLD,
+        same_run_as=MappingProxyType({}),
+        references=(),
     ),
     Scenario(
         name="double-owner-no-broker",
@@ -162,25 +175,9 @@ SPLITS = (
         needs_steady_load=True,
         not_applicable=_ONLY_NODES,
     ),
-    Scenario(
-        name="zombie-commit",
-        symptom="A consumer that had been replaced during a long pause came back, and its commit was accepted.",
-        look_for=(
-            "zookeeper: no write of the old session is accepted after its expiry; the client opens a new session by "
-            "itself, and the pending offset is written in the new session: nothing binds an offset to the owner",
-            "zombie-commit-fenced is the same with fix.commit.fence=session: refused",
-            "the other designs: refused by generation or member id",
-        ),
-        steps=(Form(), Steady(), FreezeOwner()),
-        defaults=Parameters(time_limit_s=60),
-        budget_s=20,
-        zookeeper_servers=3,
-        members_min=2,
-        brokers_min=2,
-        needs_steady_load=True,
-        references=("KIP-62", "KAFKA-2431"),
-    ),
-    Scenario(
+    _ZOMBIE_COMMIT,
+    replace(
+        _ZOMBIE_COMMIT,
         name="zombie-commit-fenced",
         variant_of="zombie-commit",
         like="zombie-commit",
@@ -189,14 +186,8 @@ SPLITS = (
             "the pending commit is refused, and no offset moves back",
             "the price: what a refused commit was for is delivered again; compare the duplicates",
         ),
-        steps=(Form(), Steady(), FreezeOwner()),
-        defaults=Parameters(time_limit_s=60),
         settings=MappingProxyType({"fix.commit.fence": "session"}),
-        budget_s=20,
-        zookeeper_servers=3,
-        members_min=2,
-        brokers_min=2,
-        needs_steady_load=True,
         not_applicable=_ONLY_OLD,
+        references=(),
     ),
 )
