@@ -224,8 +224,12 @@ class ServerGroups:
     # -- administrators ---------------------------------------------------------------------------------------------
 
     def delete(self, group_id: str, token: int | None, turn: Turn) -> None:
-        """Delete a group that exists and is not in use."""
+        """Delete a group that exists and is not in use. One that is being deleted is no longer found."""
         group = self.groups[group_id]
+        if group.state is ServerGroupState.DEAD:
+            if token is not None:
+                turn.reply(token, DeleteGroupAnswer(Error.GROUP_ID_NOT_FOUND))
+            return
         assert not group.in_use, f"group {group_id!r} has members"
         self._forget_ids(group, turn)
         group.move(ServerGroupTrigger.DELETED, turn)
