@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
+from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
 from comparison.cli.hand_run import trace_in
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
@@ -44,6 +45,7 @@ Examples:
   rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
   rebalance-lab broker --port 9093 --set broker.id=2 --set group.initial.rebalance.delay.ms=0 --detach
   rebalance-lab broker status
+  rebalance-lab broker coordinator g                  which broker coordinates a group
   rebalance-lab broker stop --port 9093
 
 \b
@@ -218,3 +220,6 @@ def stop(port: int | None) -> int:
     if not stopped:
         click.echo("no such broker is running; nothing was stopped", err=True)
     return Exit.AS_EXPECTED if stopped else Exit.NOT_AS_EXPECTED
+
+
+broker.add_command(coordinator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -249,7 +250,7 @@ async def _consume(
 
 async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: Printer, most: int | None) -> None:
     await consumer.start()
-    printer.say("started", "")
+    printer.say("started", f"pid {os.getpid()}", pid=os.getpid())  # for `kill`
     try:
         await wanted.subscribe(consumer, printer)
     except RebalanceFailed as error:

@@ -10,6 +10,7 @@ import click
 from comparison.cli.by_hand import state_option
 from comparison.cli.detaching import StopSignal, detach
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
+from comparison.cli.znodes import znodes
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault
 from kernel.zookeeper.counters import four_letter, read_counters
@@ -25,10 +26,11 @@ Examples:
   rebalance-lab zookeeper start                       until Ctrl-C
   rebalance-lab zookeeper start --detach --port 2182
   rebalance-lab zookeeper status
+  rebalance-lab zookeeper znodes /consumers/g         a group's znodes
   rebalance-lab zookeeper stop"""
 )
 def zookeeper() -> None:
-    """Start, check and stop a ZooKeeper server.
+    """Start, check and stop a ZooKeeper server, and look into it.
 
     It is the one in the PySpark wheel, and runs on a bundled Java.
     """
@@ -121,3 +123,6 @@ def stop() -> int:
         return Exit.NOT_AS_EXPECTED
     click.echo(f"stopped {state.address}", err=True)
     return Exit.AS_EXPECTED
+
+
+zookeeper.add_command(znodes)

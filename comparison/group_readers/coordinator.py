@@ -64,8 +64,8 @@ class CoordinatorReader:
 
         Raises `ConfigurationError` if the cluster refuses for good; `Unavailable`, `ProtocolError`.
         """
-        connection, coordinator = await self._coordinator()
         try:
+            connection, coordinator = await self._coordinator()
             error, group = await self._described(connection)
             if not error:
                 topics = {tp.topic for member in group.members for tp in member.owned} | group.subscribed

@@ -13,6 +13,7 @@ from comparison.playground.live.following import Follower
 from comparison.playground.play.znodes import TreeReader
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from kernel.errors import RebalanceLabError
+from kernel.zookeeper import paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +55,7 @@ class WatchedGroup:
         changes.members.on_waiting = lambda event: self._add("zk_waiting", event)
         zookeeper, group = changes.testbed.zookeeper.connect_string, changes.testbed.group
         if self._played.design.zookeeper_sessions:
-            self._tree = await TreeReader.open(zookeeper, group)
+            self._tree = await TreeReader.open(zookeeper, paths.group(group))
             self._reading = asyncio.create_task(self._read_tree(self._tree))
         if not self._played.design.coordinator:
             self._observed = changes.testbed.partitions

@@ -1,4 +1,4 @@
-"""Reads a group's znodes again and again, in a session of its own that no counter counts."""
+"""Reads a tree of znodes, again and again, in a session of its own that no counter counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from comparison.playground.live.tree import Seen
 from kernel.trace.writer import SilentTracer
-from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -18,14 +17,14 @@ _TIMEOUT_MS = 10_000
 
 
 class TreeReader:
-    """The znodes below `/consumers/<group>`."""
+    """A znode and all below it, such as `/consumers/<group>`."""
 
-    def __init__(self, session: ZooKeeperSession, group: str) -> None:
+    def __init__(self, session: ZooKeeperSession, root: str) -> None:
         self._session = session
-        self._root = paths.group(group)
+        self._root = root
 
     @classmethod
-    async def open(cls, connect_string: str, group: str) -> TreeReader:
+    async def open(cls, connect_string: str, root: str) -> TreeReader:
         """Raises `Unavailable`."""
         session = await ZooKeeperSession.open(
             connect_string,
@@ -35,7 +34,7 @@ class TreeReader:
             name="tree",
             retry_forever=True,
         )
-        return cls(session, group)
+        return cls(session, root)
 
     async def read(self) -> Mapping[str, Seen]:
         """Every znode by its path. It is no picture of one moment: each level is read after the one above."""
@@ -47,7 +46,7 @@ class TreeReader:
             for path, (seen, children) in zip(level, read, strict=True):
                 if seen is not None:
                     found[path] = seen
-                    below += [f"{path}/{name}" for name in children]
+                    below += [f"{path.rstrip('/')}/{name}" for name in children]
             level = below
         return found
 

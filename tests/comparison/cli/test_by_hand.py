@@ -101,6 +101,23 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
     assert [event["serial"] for event in events(first_output, "record") if event["partition"] == 0] == [0, 1]
 
 
+def test_a_group_s_znodes_and_the_broker_that_coordinates_it_are_shown(terminals: Terminals) -> None:
+    terminals.run("topic", "create", "shown", "--partitions", "2")
+    consuming, output = terminals.open("consume", "--design", "zookeeper", "--group", "shown", "--topic", "shown")
+    wait_until(lambda: "rebalance" in output.read_text(), 30, output.read_text)
+    assert f"started: pid {consuming.pid}" in output.read_text()
+    znodes = terminals.run("zookeeper", "znodes", "/consumers/shown/owners").stdout.splitlines()
+    assert [line.partition(" = ")[0] for line in znodes] == [f"/consumers/shown/owners/shown/{n}" for n in range(2)]
+    assert all(line.endswith("-0 (ephemeral)") for line in znodes)
+    consuming.send_signal(signal.SIGINT)
+    assert consuming.wait(40) == 0
+    missing = terminals.run("zookeeper", "znodes", "/consumers/nobody")
+    assert (missing.returncode, missing.stderr) == (Exit.NOT_AS_EXPECTED, "no znode /consumers/nobody\n")
+    # The hash code of "e" is 101.
+    found = terminals.run("broker", "coordinator", "e")
+    assert found.stdout.startswith("e: partition 1 of 50, broker 1001 at 127.0.0.1:"), found.stderr
+
+
 def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals) -> None:
     for topic in ("salt-1", "salt-2", "pepper"):
         produced = terminals.run("produce", "--topic", topic, "--count", "4", "--rate", "1000")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -17,12 +18,14 @@ from kernel.errors import Unavailable
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
 from tests.support.brokers import create_topics, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.group_columns import GroupSeen
+    from kernel.wire.versions import Api
 
 T = [TopicPartition("t", number) for number in range(2)]
 
@@ -96,3 +99,41 @@ def test_unknown_group_is_dead_and_has_nothing(chroot: str, tmp_path: Path) -> N
             assert (seen.state, seen.members, seen.partitions) == ("Dead", (), ())
 
     asyncio.run(run())
+
+
+class _MovingCluster:
+    """A client whose lookups name a dead broker first, and then its successor. Nothing else answers."""
+
+    def __init__(self) -> None:
+        self.lookups = 0
+        self.asked: list[int] = []
+
+    async def any_connection(self) -> _MovingCluster:
+        return self
+
+    def version_of(self, _api: Api) -> int:
+        return 3
+
+    async def call(self, _api: Api, _body: object, **_: object) -> SimpleNamespace:
+        self.lookups += 1
+        return SimpleNamespace(error_code=ErrorCode.none, node_id=self.lookups, host="127.0.0.1", port=9092)
+
+    async def refresh(self, _topics: list[str]) -> None:
+        return None
+
+    async def connection(self, node_id: int) -> None:
+        self.asked.append(node_id)
+        raise Unavailable(f"broker {node_id} is dead")
+
+
+def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
+    cluster = _MovingCluster()
+    reader = CoordinatorReader(cast("ClusterClient", cluster), "g")
+
+    async def run() -> None:
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await reader.read()
+
+    asyncio.run(run())
+    assert cluster.asked == [1, 2]
