@@ -32,6 +32,7 @@ class Capabilities:
     resubscribe: bool  #: subscribe() may be called again, and unsubscribe()
     patterns: bool  #: subscribe_pattern()
     commit_single_partitions: bool  #: commit(offsets) of chosen partitions; otherwise all or nothing
+    seek: bool  #: seek()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,13 @@ class GroupConsumer(Protocol):
 
     def position(self, partition: TopicPartition) -> int | None:
         """The next offset to be returned, or None if the partition is not owned or has no position yet."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Return records from this offset on, which is not committed by that.
+
+        In `on_assigned` it replaces the group's committed offset: for those who save offsets elsewhere. Raises
+        `UserError` if the partition is not this member's, and without the `seek` capability.
+        """
 
     async def close(self) -> None:
         """Leave the group in the design's own shutdown order. Idempotent; also cleans up after a failed start."""

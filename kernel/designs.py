@@ -1,7 +1,7 @@
 """The designs that are compared: one row each, in the order of their history.
 
 Commands, scenarios, pipeline and report take names, order and traits from here. How a design's consumer is built is in
-`comparison.scenarios.plan.consumers`; which scenarios apply to it, in the catalogue.
+`comparison.consumers`; which scenarios apply to it, in the catalogue.
 """
 
 from __future__ import annotations

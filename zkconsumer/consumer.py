@@ -60,12 +60,7 @@ log = logging.getLogger(__name__)
 
 _NOT_STARTED = "the consumer is not started: call start() first"
 
-CAPABILITIES = Capabilities(
-    streams=True,
-    resubscribe=False,
-    patterns=True,
-    commit_single_partitions=False,
-)
+CAPABILITIES = Capabilities(streams=True, resubscribe=False, patterns=True, commit_single_partitions=False, seek=False)
 
 
 class ZooKeeperConsumer:
@@ -234,6 +229,10 @@ class ZooKeeperConsumer:
 
     def position(self, partition: TopicPartition) -> int | None:
         return self._registry.position(partition)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Refused: a member of 0.8 begins at the group's offsets, and reads on."""
+        raise UserError(f"the 0.8 consumer cannot seek {partition} to {offset}: it begins at the group's offsets")
 
     # -- internals ---------------------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@ from comparison.cli.options import form_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
+from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
 from comparison.scenarios.plan.applicability import without_effect
 from comparison.scenarios.plan.configuration import for_part
-from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed
 from kernel.java_regex import compiled

@@ -14,9 +14,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.applicability import check_scenario, overriding, unused, why_not
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.plan.consumers import CONSUMERS
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.run.experiments import Planned, left_out, plan
 from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, SESSION_TIMEOUT, complete

@@ -40,6 +40,7 @@ CAPABILITIES = Capabilities(
     resubscribe=True,
     patterns=True,
     commit_single_partitions=True,
+    seek=True,
 )
 
 

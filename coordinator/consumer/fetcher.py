@@ -20,9 +20,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from coordinator.consumer.record_runs import runs
 from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
-from kernel.serials import serial_of
 from kernel.values import Batch, Record, TopicPartition
 from kernel.wire.errors import ProtocolError
 
@@ -120,6 +120,7 @@ class Fetcher:
         self._tracer = tracer
         self._changed = changed
         self._queues: dict[tuple[int, TopicPartition], _Queue] = {}
+        self._sought: dict[tuple[int, TopicPartition], int] = {}  # where partitions begin that have not begun yet
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._failure: RebalanceLabError | None = None
@@ -129,12 +130,21 @@ class Fetcher:
 
     def begin(self, stream: int, member: str, positions: Mapping[TopicPartition, int | None]) -> None:
         """Start to fetch these partitions for a stream; None asks for auto.offset.reset."""
-        for tp, offset in sorted(positions.items()):
+        for tp, committed in sorted(positions.items()):
+            offset = self._sought.pop((stream, tp), committed)
             queue = _Queue(stream, member, tp, offset, offset)
             self._queues[stream, tp] = queue
             if offset is not None:
                 self._emit_start(queue, offset)
         self._dispatch()
+
+    def seek(self, stream: int, tp: TopicPartition, offset: int) -> None:
+        """Go on from this offset; a partition that has not begun yet begins there."""
+        queue = self._queues.get((stream, tp))
+        if queue is None:
+            self._sought[stream, tp] = offset
+        elif not queue.paused:  # otherwise it is being revoked
+            self.begin(stream, queue.member, {tp: offset})  # a fetch under way fills the old queue
 
     def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
         """Return nothing more from these partitions of a stream, or from all; positions stay known."""
@@ -146,6 +156,8 @@ class Fetcher:
         for queue in self._of(stream):
             if partitions is None or queue.tp in partitions:
                 del self._queues[stream, queue.tp]
+        for key in [key for key in self._sought if key[0] == stream and (partitions is None or key[1] in partitions)]:
+            del self._sought[key]
 
     def positions(self, stream: int) -> dict[TopicPartition, int]:
         """Return the offsets for a commit of everything returned so far, without unresolved partitions."""
@@ -371,25 +383,3 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._queues.clear()
-
-
-def runs(records: Iterable[Record]) -> Iterable[tuple[int, int, int | None, int | None]]:
-    """Yield (first offset, last offset, first serial, last serial) of runs in which both grow by one.
-
-    A record without a serial is a separate run.
-    """
-    first = last = -1
-    serial_first: int | None = None
-    serial_last: int | None = None
-    for record in records:
-        serial = serial_of(record.value)
-        expected = None if serial_last is None else serial_last + 1
-        if first >= 0 and (record.offset, serial) == (last + 1, expected):
-            last, serial_last = record.offset, serial
-            continue
-        if first >= 0:
-            yield first, last, serial_first, serial_last
-        first = last = record.offset
-        serial_first = serial_last = serial
-    if first >= 0:
-        yield first, last, serial_first, serial_last

@@ -193,6 +193,16 @@ class PollingConsumer(ABC, Generic[S, C]):
     def position(self, partition: TopicPartition) -> int | None:
         return self._fetcher.position(partition)
 
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """See `GroupConsumer.seek`. An offset that does not exist is reset by auto.offset.reset."""
+        self._check_open()
+        if offset < 0:
+            raise UserError(f"{partition} has no offset {offset}: offsets begin at 0")
+        owner = next((stream for stream in self._streams if partition in stream.member.owned), None)
+        if owner is None:
+            raise UserError(f"{partition} is not assigned to {self._process}: seek in on_assigned, or later")
+        self._fetcher.seek(owner.number, partition, offset)
+
     # -- the end ------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:

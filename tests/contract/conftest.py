@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
+from comparison.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession

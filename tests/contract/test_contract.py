@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.plan.consumers import CONSUMERS
+from comparison.consumers import CONSUMERS
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.ports import free_ports
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consuming import Listener, committed_all, partitions_of, producing, shared_out
 from tests.support.topics import topics_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from kernel.consumer import GroupConsumer
     from tests.contract.conftest import Bench
     from tests.support.consuming import Running
 
@@ -235,6 +236,52 @@ def test_cancelled_poll_delivers_nothing(bench: Bench) -> None:
             await member.close()
 
     asyncio.run(test())
+
+
+def test_seek_goes_on_elsewhere_or_says_that_this_is_unsupported(bench: Bench) -> None:
+    """In on_assigned it replaces the committed offset; later, what was fetched already is not returned."""
+    first, second = sorted(partitions_of(bench.topic, 2))
+
+    async def test() -> None:
+        await bench.create(2)
+        async with producing(bench.bootstrap) as producer:
+            await producer.send(bench.topic, 10)
+        member = bench.consumer()
+        consumer = member.consumer
+
+        class Seeking(Listener):
+            async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+                consumer.seek(first, 7)
+
+        try:
+            await consumer.start()
+            if not consumer.capabilities.seek:
+                with pytest.raises(UserError, match=f"cannot seek {first} to 7"):
+                    consumer.seek(first, 7)
+                return
+            with pytest.raises(UserError, match=f"{first} is not assigned"):
+                consumer.seek(first, 7)
+            await consumer.subscribe({bench.topic: 1}, Seeking())
+            assert await offsets_of(consumer, 13) == {first: [7, 8, 9], second: list(range(10))}
+            consumer.seek(second, 8)
+            assert consumer.position(second) == 8
+            assert await offsets_of(consumer, 2) == {second: [8, 9]}
+            with pytest.raises(UserError, match="no offset -1"):
+                consumer.seek(second, -1)
+        finally:
+            await member.close()
+
+    asyncio.run(test())
+
+
+async def offsets_of(consumer: GroupConsumer, number: int) -> dict[TopicPartition, list[int]]:
+    """The next `number` records' offsets."""
+    found: dict[TopicPartition, list[int]] = {}
+    async with asyncio.timeout(30):
+        while sum(map(len, found.values())) < number:
+            for batch in await consumer.getmany(timeout_ms=100):
+                found.setdefault(batch.topic_partition, []).extend(record.offset for record in batch.records)
+    return found
 
 
 def test_trace_has_deliveries_and_commits(bench: Bench) -> None:

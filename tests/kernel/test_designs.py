@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from comparison.consumers import CONSUMERS
 from comparison.report.exchanges import PURPOSES
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from comparison.scenarios.plan.consumers import CONSUMERS
 from comparison.scenarios.plan.presets import PRESETS
 from kernel import designs
 from kernel.designs import ALL_AT_ONCE, CLASSIC, COORDINATED, DESIGN_NAMES, DESIGNS, INCREMENTAL
@@ -21,7 +21,7 @@ KEYED = {
     "comparison/report/exchanges.py": 1,  # PURPOSES
     "comparison/scenarios/plan/catalogue_changes.py": 1,  # not_applicable
     "comparison/scenarios/plan/catalogue_membership.py": 2,  # not_applicable
-    "comparison/scenarios/plan/consumers.py": 1,  # CONSUMERS
+    "comparison/consumers.py": 1,  # CONSUMERS
     "comparison/scenarios/plan/points.py": 1,  # POINTS
     "comparison/scenarios/plan/presets.py": 2,  # PRESETS
 }

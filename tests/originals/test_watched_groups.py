@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 
+from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.group_columns import GroupSeen, Part, tables
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from kernel.errors import Unavailable
 from kernel.jre import find_java
 from kernel.trace.writer import SilentTracer

@@ -10,9 +10,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.configuration import STRATEGY, check, complaint_about, start_of_reading
-from comparison.scenarios.plan.consumers import CONSUMERS
 from comparison.scenarios.plan.presets import SESSION_TIMERS
 from coordinator.consumer.settings import CONSUMER_SETTINGS
 from kernel.assignors.registry import COOPERATIVE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.consumers import CONSUMERS
+from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.presets import equal_sessions, preset_named
 from kernel.broker.settings.configuration import BROKER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS

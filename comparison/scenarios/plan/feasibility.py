@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.applicability import step_complaints
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
-from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.faults import FAULTS, check
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS

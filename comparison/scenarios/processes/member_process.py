@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.logs import set_inherited_level
-from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
 from kernel.clock import SystemClock

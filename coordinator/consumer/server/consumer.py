@@ -37,6 +37,7 @@ CAPABILITIES = Capabilities(
     resubscribe=True,
     patterns=False,
     commit_single_partitions=True,
+    seek=True,
 )
 
 _NOT_STARTED = "the consumer is not started: call start() first"

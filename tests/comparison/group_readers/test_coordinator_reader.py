@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.group_readers.cluster import BEFORE_API_VERSIONS, CLIENT_ID
 from comparison.group_readers.coordinator import CoordinatorReader
-from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
 from kernel.client.client import ClusterClient
 from kernel.errors import Unavailable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.consumer.fetcher import runs
+from coordinator.consumer.record_runs import runs
 from kernel.serials import numbered_value
 from kernel.values import Record
 

@@ -70,6 +70,20 @@ def test_unreadable_batch_is_reported_with_its_offset_and_other_partitions_go_on
     asyncio.run(asyncio.wait_for(on_a_scripted_broker(story), 30))
 
 
+def test_place_sought_for_a_partition_that_is_dropped_before_it_begins_is_forgotten() -> None:
+    async def story(broker: ScriptedBroker, fetcher: Fetcher) -> None:
+        broker.log("t", 0).append(b"a", b"b", b"c")
+        for stream in (0, 1):
+            fetcher.seek(stream, BROKEN, 2)
+        fetcher.drop(0)
+        fetcher.begin(0, "m", {BROKEN: 1})
+        assert await taken(fetcher, BROKEN, 2) == [b"b", b"c"]
+        fetcher.begin(1, "m", {BROKEN: 1})
+        assert await taken(fetcher, BROKEN, 1) == [b"c"]
+
+    asyncio.run(asyncio.wait_for(on_a_scripted_broker(story), 30))
+
+
 def _take(fetcher: Fetcher) -> bool:
     with contextlib.suppress(FetchFailed):
         fetcher.take(100)
