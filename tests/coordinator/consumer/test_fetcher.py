@@ -78,6 +78,7 @@ def test_place_sought_for_a_partition_that_is_dropped_before_it_begins_is_forgot
         fetcher.drop(0)
         fetcher.begin(0, "m", {BROKEN: 1})
         assert await taken(fetcher, BROKEN, 2) == [b"b", b"c"]
+        fetcher.drop(0)
         fetcher.begin(1, "m", {BROKEN: 1})
         assert await taken(fetcher, BROKEN, 1) == [b"c"]
 
