@@ -54,9 +54,28 @@ def _named(attributes: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def drawing(title: str, shapes: Sequence[Shape], size: tuple[int, int], **attributes: object) -> Markup:
-    """A whole SVG picture; `attributes` are those of its root element, beside its size and title."""
-    return render("drawing.svg.j2", title=title, shapes=shapes, size=size, attributes=_named(attributes))
+def drawing(
+    title: str,
+    shapes: Sequence[Shape],
+    size: tuple[int, int],
+    *,
+    says: str = "",
+    style: str = "",
+    **attributes: object,
+) -> Markup:
+    """A whole SVG picture; `attributes` are those of its root element, beside its size and title.
+
+    A picture in a file of its own also `says` in words what it shows, and brings its `style` along.
+    """
+    return render(
+        "drawing.svg.j2",
+        title=title,
+        shapes=shapes,
+        size=size,
+        says=says,
+        style=Markup(style),
+        attributes=_named(attributes),
+    )
 
 
 def render(template: str, /, **values: Any) -> Markup:

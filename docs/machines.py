@@ -1,0 +1,275 @@
+"""The state machines of both backends as values, read from the tables that run: what `docs.machine_picture` draws and
+`docs.machine_page` writes.
+
+A group's moves come from its `TRANSITIONS`, a member's from its `TABLE` of events, an attempt's steps of the 0.8
+consumer from its rebalance table. Only what lies between two attempts of that consumer has no table: `BETWEEN` says it
+here, and a test compares it with the recorded conversations.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coordinator.groups.classic import states as classic_states
+from coordinator.groups.server import states as server_states
+from coordinator.membership.classic import member as classic_member
+from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
+from coordinator.membership.server import member as server_member
+from coordinator.membership.server.table import TABLE as SERVER_TABLE
+from docs import requests_by_state as requests
+from docs.rebalance_table import ORIGINAL
+from zkconsumer.rebalance import state as rebalance_state
+from zkconsumer.rebalance.attempt import following
+from zkconsumer.rebalance.state import RebalanceState as S
+from zkconsumer.rebalance.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from enum import Enum
+    from types import ModuleType
+
+    from docs.requests_by_state import Answers
+    from zkconsumer.rebalance.steps import Step
+
+
+class Move(NamedTuple):
+    """Where a state leads, and for which reasons."""
+
+    target: str
+    reasons: tuple[str, ...]
+
+
+class State(NamedTuple):
+    """A state: what it is, a class of colour, and its moves. `facts` are further lines, each with a heading."""
+
+    name: str
+    says: str
+    kind: str
+    moves: tuple[Move, ...]
+    note: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+class Machine(NamedTuple):
+    """A machine. What moves every state to one other state for one reason is drawn as a line of its own, the `bus`."""
+
+    name: str
+    title: str
+    says: str
+    states: tuple[State, ...]
+    #: (the reason, where it leads)
+    bus: tuple[str, str]
+    #: States that many others lead to, named and not drawn to.
+    apart: frozenset[str] = frozenset()
+
+    def state(self, name: str) -> State:
+        return next(state for state in self.states if state.name == name)
+
+
+#: The colour of a state, by name; both designs' groups have the same.
+GROUP_KINDS = {
+    "Empty": "k9",
+    "PreparingRebalance": "k1",
+    "CompletingRebalance": "k0",
+    "Stable": "k2",
+    "Dead": "k7",
+}
+#: From top to bottom as a member goes through them, with the colour.
+CLASSIC_MEMBER = {
+    "UNJOINED": "k9",
+    "SEEKING": "k6",
+    "JOINING": "k1",
+    "DECIDING": "k0",
+    "SYNCING": "k0",
+    "ASSIGNED": "k4",
+    "RELEASING": "k5",
+    "RESUMING": "k4",
+    "STABLE": "k2",
+    "REJOIN_NEEDED": "k3",
+    "STOPPING": "k5",
+    "UNSUBSCRIBING": "k7",
+    "CLOSING": "k7",
+    "LEFT": "k9",
+    "FAILED": "k7",
+}
+SERVER_MEMBER = {
+    "UNREGISTERED": "k9",
+    "REGISTERING": "k6",
+    "WAITING": "k1",
+    "STARTING": "k4",
+    "STARTED": "k2",
+    "STOPPING": "k5",
+    "CLOSING": "k7",
+    "LEFT": "k9",
+    "FAILED": "k7",
+}
+#: The moves of the 0.8 consumer between two attempts, and between two rebalances, without options.
+BETWEEN: Mapping[S, tuple[tuple[S, str], ...]] = {
+    S.IDLE: (
+        (S.LISTING_CLUSTER, "a change, the first rebalance, a new session"),
+        (S.CLOSING, "the shutdown"),
+    ),
+    S.GIVING_UP: (
+        (S.BACKING_OFF, "fetchers stopped, offsets committed"),
+        (S.IDLE, "stopping failed as well"),
+    ),
+    S.BACKING_OFF: (
+        (S.LISTING_CLUSTER, "another attempt is left"),
+        (S.IDLE, "that was the last attempt: registered and idle (KAFKA-4228)"),
+    ),
+    S.CLOSING: ((S.CLOSING_SESSION, "everything stopped, offsets committed"),),
+    S.CLOSING_SESSION: ((S.CLOSED, "the session has ended, and with it all nodes"),),
+    S.CLOSED: (),
+}
+FAILS = "a step fails"
+#: What follows a step when it jumps; the others just go on.
+JUMPS: Mapping[tuple[S, S], str] = {
+    (S.READING_BROKERS, S.AWAITING_BROKERS): "no broker",
+    (S.AWAITING_BROKERS, S.IDLE): "counts as success",
+    (S.RELEASING, S.RELEASING): "the next topic",
+    (S.READING_MEMBERS, S.READING_MEMBERS): "a pattern needs the topics",
+    (S.CLAIMING, S.CHECKING_CLAIM): "the node exists",
+    (S.COUNTING, S.CLAIMING): "the next partition",
+    (S.COUNTING, S.ROLLING_BACK): "there was a conflict",
+    (S.STARTING, S.IDLE): "owns its partitions",
+}
+
+
+def classic_group() -> Machine:
+    return Machine(
+        "classic-group",
+        "A classic group, as its coordinator sees it",
+        "The designs eager, static, cooperative and delayed; Kafka's own names of the states.",
+        _group(classic_states, classic_states.GroupState, classic_states.TRANSITIONS, requests.classic()),
+        ("coordinator moved", "Dead"),
+    )
+
+
+def server_group() -> Machine:
+    return Machine(
+        "server-group",
+        "A group of the server design, as its coordinator sees it",
+        "The states have the names of Kafka's; what moves them is a watch and the members' acknowledgements.",
+        _group(server_states, server_states.ServerGroupState, server_states.TRANSITIONS, requests.server()),
+        ("coordinator moved", "Dead"),
+    )
+
+
+def classic_members() -> Machine:
+    return Machine(
+        "classic-member",
+        "A member of a classic group",
+        "A reason is the event that the member receives. What a state does not name changes nothing there.",
+        _member(classic_member, CLASSIC_TABLE, CLASSIC_MEMBER),
+        ("Refused", "FAILED"),
+        frozenset({"UNJOINED", "UNSUBSCRIBING", "CLOSING", "LEFT", "FAILED"}),
+    )
+
+
+def server_members() -> Machine:
+    return Machine(
+        "server-member",
+        "A member of the server design",
+        "A reason is the event that the member receives. What a state does not name changes nothing there.",
+        _member(server_member, SERVER_TABLE, SERVER_MEMBER),
+        ("Refused", "FAILED"),
+        frozenset({"CLOSING", "LEFT", "FAILED"}),
+    )
+
+
+def zookeeper_rebalance() -> Machine:
+    """The steps of an attempt without options, and what is between attempts."""
+    rows = table(ORIGINAL)
+    documented = comments(rebalance_state)
+    idle, *after = BETWEEN
+    states = [
+        _between(idle, documented),
+        *(_step(rows, state, step) for state, step in rows.items()),
+        *(_between(state, documented) for state in after),
+    ]
+    return Machine(
+        "zookeeper-rebalance",
+        "A rebalance of the 0.8 consumer",
+        "R1 to R12 are the steps of one attempt; the requests are those to ZooKeeper.",
+        tuple(states),
+        (FAILS, S.GIVING_UP.name),
+        frozenset({"CLOSING", "IDLE"}),
+    )
+
+
+def machines() -> tuple[Machine, ...]:
+    return classic_group(), server_group(), classic_members(), server_members(), zookeeper_rebalance()
+
+
+# -- from the tables ---------------------------------------------------------------------------------------------------
+
+
+def comments(module: ModuleType) -> Mapping[str, str]:
+    """What a module says about each value of its enumerations: `#:` behind it, or on the lines above."""
+    source = Path(inspect.getfile(module)).read_text(encoding="utf-8")
+    found = {}
+    pattern = r"((?:^    #: .+\n)*)^    ([A-Z_]+) = (?:auto\(\)|\"\w+\")(?:  #: (.+))?$"
+    for above, name, behind in re.findall(pattern, source, re.MULTILINE):
+        found[name] = " ".join(re.findall(r"#: (.+)", above)) or behind
+    return found
+
+
+def _group(
+    module: ModuleType, states: type[Enum], transitions: Mapping[Any, Mapping[Any, Any]], answers: Answers
+) -> tuple[State, ...]:
+    documented = comments(module)
+    found = []
+    for state in states:
+        by_target: dict[str, list[str]] = {}
+        for trigger, target in transitions[state].items():
+            by_target.setdefault(target.value, []).append(trigger.value)
+        moves = tuple(Move(target, tuple(reasons)) for target, reasons in by_target.items())
+        facts = answers.by_answer(state.value)
+        found.append(State(state.value, documented[state.name], GROUP_KINDS[state.value], moves, facts=facts))
+    return tuple(found)
+
+
+def _member(module: ModuleType, rows: Mapping[Any, Mapping[Any, Any]], order: Mapping[str, str]) -> tuple[State, ...]:
+    documented = comments(module)
+    by_name = {state.name: row for state, row in rows.items()}
+    found = []
+    for name, kind in order.items():
+        by_target: dict[str, list[str]] = {}
+        for event, cell in by_name[name].items():
+            for target in cell.leads_to:
+                by_target.setdefault(target.name, []).append(event.__name__)
+        ordered = sorted(by_target, key=list(order).index)
+        moves = tuple(Move(target, tuple(sorted(by_target[target]))) for target in ordered)
+        found.append(State(name, documented[name], kind, moves))
+    return tuple(found)
+
+
+def _step(rows: Mapping[S, Step], state: S, step: Step) -> State:
+    targets = dict.fromkeys(([following(rows, state)] if step.goes_on else []) + list(step.jumps))
+    moves = [Move(target.name, _reasons(state, target)) for target in targets]
+    moves.append(Move(S.GIVING_UP.name, (FAILS,)))
+    asked = step.requests.removeprefix("none: ")
+    facts = (("asks", asked),) if asked else ()
+    return State(state.name, step.purpose, f"p-{step.phase}", tuple(moves), f"{step.number} {step.phase}", facts)
+
+
+def _reasons(state: S, target: S) -> tuple[str, ...]:
+    reason = JUMPS.get((state, target), "")
+    return (reason,) if reason else ()
+
+
+def _between(state: S, documented: Mapping[str, str]) -> State:
+    says = re.split(r"; then |, until ", documented[state.name])[0]
+    moves = tuple(Move(target.name, (reason,)) for target, reason in BETWEEN[state])
+    return State(state.name, says, "p-backoff" if "OFF" in state.name or "UP" in state.name else "k9", moves)
+
+
+def events_of(machine: Machine) -> Sequence[type]:
+    """The events that a member's machine names, by name."""
+    rows: Iterable[Mapping[type, object]] = (
+        CLASSIC_TABLE.values() if machine.name == "classic-member" else SERVER_TABLE.values()
+    )
+    return sorted({event for row in rows for event in row}, key=lambda event: event.__name__)

@@ -1,0 +1,226 @@
+"""The page of the state machines and its figures: as the tables that run say, complete, and nothing overlaps."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from coordinator.groups.classic import states as classic_states
+from coordinator.groups.server import states as server_states
+from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
+from coordinator.membership.server.table import TABLE as SERVER_TABLE
+from docs.machine_page import DIAGRAMS, PAGE, files
+from docs.machine_picture import picture, words
+from docs.machines import BETWEEN, machines
+from docs.rebalance_table import ORIGINAL
+from docs.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
+from tests.support import rebalance_world
+from tests.support.browser import running_browser
+from tests.support.error_table import REQUESTS
+from tests.support.rebalance_conversations import FILES, play
+from zkconsumer.rebalance.attempt import following
+from zkconsumer.rebalance.effects import StepFailed
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
+from zkconsumer.rebalance.table import table
+
+MACHINES = {machine.name: machine for machine in machines()}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def written():
+    return files()
+
+
+def test_page_and_figures_are_what_the_tables_give(written):
+    for path, content in written.items():
+        assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
+    assert {path for path in written if path != PAGE} == set(DIAGRAMS.glob("machine-*.svg"))
+
+
+# -- the figures are complete ------------------------------------------------------------------------------------------
+
+
+def moves_of_group(transitions):
+    found = {
+        (state.value, to.value, trigger.value) for state, row in transitions.items() for trigger, to in row.items()
+    }
+    return {state.value for state in transitions}, found
+
+
+def moves_of_member(rows):
+    found = {
+        (state.name, to.name, event.__name__)
+        for state, row in rows.items()
+        for event, cell in row.items()
+        for to in cell.leads_to
+    }
+    return {state.name for state in rows}, found
+
+
+def moves_of_attempt():
+    rows = table(ORIGINAL)
+    found = {(state.name, to.name, "") for state, step in rows.items() for to in step.jumps}
+    found |= {(state.name, following(rows, state).name, "") for state, step in rows.items() if step.goes_on}
+    found |= {(state.name, "GIVING_UP", "") for state in rows}
+    found |= {(state.name, to.name, reason) for state, moves in BETWEEN.items() for to, reason in moves}
+    return {state.name for state in (*rows, *BETWEEN)}, found
+
+
+EXPECTED = {
+    "classic-group": moves_of_group(classic_states.TRANSITIONS),
+    "server-group": moves_of_group(server_states.TRANSITIONS),
+    "classic-member": moves_of_member(CLASSIC_TABLE),
+    "server-member": moves_of_member(SERVER_TABLE),
+    "zookeeper-rebalance": moves_of_attempt(),
+}
+
+
+def drawn(name):
+    return ElementTree.fromstring(picture(MACHINES[name]))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_figure_has_every_state_once_and_every_move(name):
+    states, moves = EXPECTED[name]
+    root = drawn(name)
+    assert Counter(e.text for e in root.iter(f"{SVG}text") if e.get("class") == "name on") == Counter(states)
+    shown = {tuple(e.get("data-move").split()) for e in root.iter() if e.get("data-move")}
+    assert shown == {move[:2] for move in moves}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_figure_says_every_reason_in_its_own_card(name):
+    """The texts of a card are those from its name up to the next card's name."""
+    _, moves = EXPECTED[name]
+    cards: dict[str, str] = {}
+    state = ""
+    bus = MACHINES[name].bus
+    for element in drawn(name).iter(f"{SVG}text"):
+        if element.get("class") == "name on":
+            state = element.text
+        cards[state] = f"{cards.get(state, '')} {element.text}"
+    for from_state, to, reason in moves:
+        if (reason, to) != bus:
+            assert reason in cards[from_state], (from_state, to, reason)
+    assert any(bus[0] in text for text in cards.values())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_table_and_words_beside_a_figure_have_every_move(name):
+    _, moves = EXPECTED[name]
+    page = PAGE.read_text(encoding="utf-8")
+    after = page.partition(f"machine-{name}.svg)")[2]
+    rows, state = set(), ""
+    for line in after.strip().partition("\n\n")[0].splitlines()[2:]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        state = cells[0].strip("*") or state
+        to = {"stays": state}.get(cells[2], cells[2])
+        rows |= {(state, to, reason.strip("`")) for reason in cells[3].split(", ")}
+    named = {(state, to) for state, to, _ in rows if to}
+    assert named == {move[:2] for move in moves}
+    assert {move for move in moves if move[2] and "," not in move[2]} <= rows
+    said = words(MACHINES[name])
+    assert all(f"to {to}" in said for _, to, _ in moves)
+    assert f"<title>{MACHINES[name].title}</title>" in picture(MACHINES[name])
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_request_of_the_error_table_is_on_the_page_in_every_state():
+    assert list(classic().rows) == list(REQUESTS)
+    states = {NO_GROUP, *(state.value for state in classic_states.GroupState)}
+    assert all(set(row) == states for answers in (classic(), server()) for row in answers.rows.values())
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"\n| {request} | " in page for answers in (classic(), server()) for request in answers.rows)
+
+
+def test_a_figure_names_a_request_of_every_api_once_in_every_state():
+    assert {api_of(request) for request in CLASSIC_SHOWN} == set(APIS.values())
+    for answers, machine in ((classic(), MACHINES["classic-group"]), (server(), MACHINES["server-group"])):
+        for state in machine.states:
+            said = [name for _, names in answers.by_answer(state.name) for name in names.split(", ")]
+            assert Counter(said) == Counter(answers.shown.values())
+            assert state.facts == answers.by_answer(state.name)
+    assert set(SERVER_SHOWN) <= set(server().rows)
+
+
+def test_answers_are_in_words_and_name_the_next_state():
+    rows = classic().rows
+    assert rows["sync leader"]["CompletingRebalance"] == "answered → Stable"
+    assert rows["join new, v3"]["Stable"] == "waits → PreparingRebalance"
+    assert rows["heartbeat"]["PreparingRebalance"] == "REBALANCE_IN_PROGRESS"
+    assert rows["leave of all"]["Empty"] == "UNKNOWN_MEMBER_ID"
+    assert server().rows["AwaitCommand of a member that runs its generation"]["PreparingRebalance"] == "STOP"
+    assert server().rows["CommitOwned of another member's partition"]["Stable"] == "PARTITION_NOT_ASSIGNED"
+
+
+# -- what has no table -------------------------------------------------------------------------------------------------
+
+
+def test_moves_between_attempts_are_those_of_the_conversations(monkeypatch):
+    """Only members without options count; what passes through IDLE within one step is two moves."""
+    taken = set()
+    take = rebalance_world.step
+
+    def recorded(machine, event):
+        after, effects = take(machine, event)
+        named = replace(ORIGINAL, group=machine.config.group, consumer_id=machine.config.consumer_id)
+        if (
+            replace(named, max_retries=machine.config.max_retries, backoff_ms=machine.config.backoff_ms)
+            == machine.config
+        ):
+            taken.add((machine.state, after.state))
+        return after, effects
+
+    monkeypatch.setattr(rebalance_world, "step", recorded)
+    for script in FILES:
+        play(script.read_text(encoding="utf-8"))
+    giving_up = Rebalance(config=ORIGINAL, state=RebalanceState.GIVING_UP)
+    recorded(giving_up, StepFailed("the session was closed"))
+    idle = RebalanceState.IDLE
+    said = {(state, to) for state, moves in BETWEEN.items() for to, _ in moves}
+    through_idle = {(state, to) for state, first in said if first is idle for from_, to in said if from_ is idle}
+    observed = {(state, to) for state, to in taken if state in BETWEEN and state is not to}
+    assert observed <= said | through_idle
+    assert said <= observed
+
+
+# -- as a reader sees them ---------------------------------------------------------------------------------------------
+
+OVERLAPS = """() => {
+  const texts = [...document.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
+  const page = document.documentElement.getBoundingClientRect();
+  const found = texts.filter(([, box]) => box.left < page.left || box.right > page.right).map(([text]) => text);
+  texts.forEach(([text, one], place) => texts.slice(place + 1).forEach(([other, two]) => {
+    const across = Math.min(one.right, two.right) - Math.max(one.left, two.left);
+    const down = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
+    if (across > 1 && down > 3) found.push(`${text} / ${other}`);
+  }));
+  const cards = [...document.querySelectorAll("rect.card")].map((each) => each.getBoundingClientRect());
+  texts.forEach(([text, box]) => cards.forEach((card) => {
+    if (box.top > card.top && box.bottom < card.bottom && box.left < card.right && box.right > card.right)
+      found.push(`${text} leaves its card`);
+  }));
+  return found;
+}"""
+
+
+def test_no_text_of_a_figure_covers_another_or_leaves_its_card():
+    with running_browser() as browser:
+        page = browser.new_page()
+        for path in sorted(DIAGRAMS.glob("machine-*.svg")):
+            page.goto(path.as_uri())
+            assert page.evaluate(OVERLAPS) == [], path.name
+
+
+def test_a_figure_changes_its_colours_with_the_theme():
+    text = picture(MACHINES["classic-group"])
+    light, dark = text.split("@media (prefers-color-scheme: dark)")
+    named = [set(re.findall(r"\.([a-z]+) \{", part)) for part in (light, dark)]
+    assert {"paper", "card", "faint", "good", "bad", "ink"} <= named[0] & named[1]
