@@ -16,7 +16,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
@@ -195,7 +195,8 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
     copied: int  #: of them, found
     twice: int  #: of them, found more than once
     late_write: str  #: the error of what it wrote when it woke up; '' if that was stored
-    late_commit: str  #: the same of its commit
+    late_offset: str  #: the same of its commit of an offset to its group
+    late_commit: str  #: the same of the end of its transaction
 
 
 class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):

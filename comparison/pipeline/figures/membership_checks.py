@@ -171,9 +171,10 @@ def fenced_by_epoch(run: Run) -> CheckResult:
         return UNKNOWN, "the trace does not show what a transactional application copied"
     summary = (
         f"{copies.copied} of {counted_noun(copies.records, 'record')} copied, {copies.twice} of them twice; the late "
-        f"write: {copies.late_write or 'accepted'}, the late commit: {copies.late_commit or 'accepted'}"
+        f"write: {copies.late_write or 'accepted'}, the late offset: {copies.late_offset or 'accepted'}, "
+        f"the late commit: {copies.late_commit or 'accepted'}"
     )
-    fenced = bool(copies.late_write) and bool(copies.late_commit)
+    fenced = all((copies.late_write, copies.late_offset, copies.late_commit))
     return (EXPECTED if fenced and copies.copied == copies.records and not copies.twice else NOT_EXPECTED), summary
 
 
@@ -182,8 +183,11 @@ def copied_twice_without_transactions(run: Run) -> CheckResult:
     copies = next((each for each in run.copies if not each.transactions), None)
     if copies is None:
         return UNKNOWN, "the trace does not show what an application copied without transactions"
-    summary = f"{copies.twice} of {counted_noun(copies.records, 'record')} copied twice"
-    return (EXPECTED if copies.twice and not copies.late_write else NOT_EXPECTED), f"{summary}; nothing fences a write"
+    summary = (
+        f"{copies.twice} of {counted_noun(copies.records, 'record')} copied twice; nothing fences a write, the group "
+        f"fences the offset: {copies.late_offset or 'accepted'}"
+    )
+    return (EXPECTED if copies.twice and not copies.late_write and copies.late_offset else NOT_EXPECTED), summary
 
 
 def balance_by_strategy(run: Run) -> CheckResult:

@@ -201,9 +201,9 @@ MEMBERSHIP = (
         symptom="My application copies records to another topic; after a long pause some of them are there twice.",
         look_for=(
             "without transactions: the application that wakes up writes on, and its records are stored beside those of "
-            "the one that replaced it. The group fences commits of offsets, not writes",
+            "the one that replaced it. The group fences its commit of the offset (UNKNOWN_MEMBER_ID), not its write",
             "with a transactional.id: its successor has raised the epoch, so its write is refused "
-            "(INVALID_PRODUCER_EPOCH) and its commit as well (PRODUCER_FENCED)",
+            "(INVALID_PRODUCER_EPOCH), and the offset and the commit of its transaction as well (PRODUCER_FENCED)",
             "a read_committed reader gets each record once; what the first one wrote before its pause is aborted",
         ),
         steps=(Form(), Steady(), CopyWithZombie(transactions=False), CopyWithZombie()),

@@ -235,9 +235,9 @@ class SlowApplication:
 class CopyWithZombie:
     """Copy the first `records` records of the first partition to a topic of its own, by an application that pauses.
 
-    The runner holds it back halfway, as a long pause would; another incarnation replaces it, copies all and commits.
-    Then the first one goes on: it writes its other half, and commits. A read_committed reader counts the copies. The
-    group is not involved.
+    The application is a process, the only member of a group of its own. It is frozen (SIGSTOP) halfway and removed from
+    its group. Another process replaces it, copies all, commits the offset and the transaction. Then the first one wakes
+    up: it writes its other half, and commits. A read_committed reader counts the copies.
     """
 
     transactions: bool = True  #: both incarnations have the same transactional.id

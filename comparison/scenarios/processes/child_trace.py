@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: The exit code of a child that cannot write its trace (EX_IOERR of sysexits.h). It has no other way to report this:
 #: its log is on the same disk.
 UNTRACED = os.EX_IOERR
+#: How the groups of applications begin that a step starts beside the run's group. Nothing about them is traced: their
+#: deliveries are not, so they would look lost.
+APPLICATIONS = "application-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,8 @@ class ChildTrace(TraceWriter):
     def emit(
         self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
     ) -> None:
+        if str(fields.get("group", "")).startswith(APPLICATIONS):
+            return
         try:
             super().emit(kind, member=member, stream=stream, cause=cause, **fields)
         except OSError:

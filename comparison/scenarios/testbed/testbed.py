@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.processes.children import OnEvent
     from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.testbed.lent import LentEnsemble
     from kernel.trace.writer import Tracer
@@ -241,9 +242,14 @@ class Testbed:
         return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
 
     async def _spawn(self, broker: BrokerChild) -> None:
-        log = self.request.run_dir / f"{broker.life}.log"
-        broker.child = await ChildProcess.spawn(self._fork_server, BROKER_MODULE, broker.life, log, broker.heard)
-        self.tracer.emit("process_started", target=broker.life, child_pid=broker.child.pid)
+        broker.child = await self.spawn(BROKER_MODULE, broker.life, broker.heard)
+
+    async def spawn(self, module: str, name: str, heard: OnEvent) -> ChildProcess:
+        """Start `module.main()` in a process of that name, which waits for its configuration."""
+        log = self.request.run_dir / f"{name}.log"
+        child = await ChildProcess.spawn(self._fork_server, module, name, log, heard)
+        self.tracer.emit("process_started", target=name, child_pid=child.pid)
+        return child
 
     async def _configure(self, broker: BrokerChild, port: int = 0) -> None:
         """`port`: the one that the broker's last process had; 0 chooses a free one."""

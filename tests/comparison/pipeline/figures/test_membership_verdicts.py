@@ -346,11 +346,15 @@ def test_members_of_the_new_protocol_go_on_where_the_old_ones_committed(
 
 def copies(**given: Any) -> Copies:
     usual = {"transactions": True, "records": 20, "copied": 20, "twice": 0}
-    fenced = {"late_write": "INVALID_PRODUCER_EPOCH", "late_commit": "PRODUCER_FENCED"}
+    fenced = {
+        "late_write": "INVALID_PRODUCER_EPOCH",
+        "late_offset": "PRODUCER_FENCED",
+        "late_commit": "PRODUCER_FENCED",
+    }
     return Copies(**{**usual, **fenced, **given})
 
 
-PLAIN = copies(transactions=False, twice=20, late_write="", late_commit="")
+PLAIN = copies(transactions=False, twice=20, late_write="", late_offset="UNKNOWN_MEMBER_ID", late_commit="")
 
 
 @pytest.mark.parametrize(
@@ -365,6 +369,7 @@ PLAIN = copies(transactions=False, twice=20, late_write="", late_commit="")
         ("fenced by epoch", [copies(twice=10)], NO, "10 of them twice"),
         ("fenced by epoch", [copies(copied=10)], NO, "10 of 20 records copied"),
         ("fenced by epoch", [copies(late_commit="")], NO, "the late commit: accepted"),
+        ("fenced by epoch", [copies(late_offset="")], NO, "the late offset: accepted"),
         ("fenced by epoch", [PLAIN], UNKNOWN, "does not show"),
         ("copied twice", [PLAIN, copies()], YES, "20 of 20 records copied twice"),
         ("copied twice", [copies(transactions=False, twice=0)], NO, "0 of 20 records"),

@@ -160,8 +160,24 @@ def test_members_added_under_lag_have_their_dip_and_break_even() -> None:
 
 
 def test_copies_of_an_application_that_woke_up_are_counted() -> None:
-    plain = Copies(transactions=False, records=20, copied=20, twice=20, late_write="", late_commit="")
-    fenced = Copies(transactions=True, records=20, copied=20, twice=0, late_write="FENCED", late_commit="FENCED")
+    plain = Copies(
+        transactions=False,
+        records=20,
+        copied=20,
+        twice=20,
+        late_write="",
+        late_offset="UNKNOWN_MEMBER_ID",
+        late_commit="",
+    )
+    fenced = Copies(
+        transactions=True,
+        records=20,
+        copied=20,
+        twice=0,
+        late_write="FENCED",
+        late_offset="FENCED",
+        late_commit="FENCED",
+    )
     text = found(run("read-process-write", "eager", copies=[plain, fenced]))
     assert text[0].startswith("Without transactions, 20 of 20 copied records are there twice")
     assert text[0].endswith("when it woke up was stored.")
