@@ -61,6 +61,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "stale_writes": Metric("", "commits accepted from a member that was not the owner"),
         "moved_back": Metric("", "commits that moved the committed offset back"),
         "moved_back_records": Metric("records", "by how many records in all"),
+        "of_ended_sessions": Metric("", "commits that ZooKeeper stored after it had expired their session"),
         "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
         "refused": Metric("", "commits that the authority refused"),
         "started_behind": Metric("", "deliveries that started behind an accepted commit"),

@@ -190,6 +190,7 @@ class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
     fenced: int
     stale_delivered: int
     started_behind: int
+    of_ended_sessions: int | None  #: None: the authority traced no end of a session
 
 
 class FinalOffsets(msgspec.Struct, frozen=True, kw_only=True):

@@ -86,7 +86,28 @@ def commit_totals(events: list[Event], tolerance_ns: int, boots: Mapping[str, st
             if is_stale_delivery(event, groups.key_of(event), named, tolerance_ns)
         ),
         started_behind=sum(starts_behind(event, groups.key_of(event), written) for event in started),
+        of_ended_sessions=of_ended_sessions(events, written),
     )
+
+
+def of_ended_sessions(events: list[Event], written: list[Event]) -> int | None:
+    """None if ZooKeeper expired no session."""
+    ends = [
+        event
+        for event in of(events, "group_member_left")
+        if event["reason"] == "session" and event.get("session") and event["role"] in ("broker", "observer")
+    ]
+    if not ends:
+        return None
+    late = [
+        event
+        for event in written
+        if any(
+            end["session"] == event.get("session") and (event["t_ns"], event["seq"]) > (end["t_ns"], end["seq"])
+            for end in ends
+        )
+    ]
+    return len(late)
 
 
 def _key(event: Event) -> Key:

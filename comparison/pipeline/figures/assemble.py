@@ -185,6 +185,7 @@ def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float 
         "stale_writes": written.stale_writes if written is not None and authority_traced else None,
         "moved_back": written.moved_back if written is not None else None,
         "moved_back_records": written.moved_back_records if written is not None else None,
+        "of_ended_sessions": written.of_ended_sessions if written is not None else None,
         "old_accepted": written.old_accepted if written is not None else None,
         "refused": written.refused if written is not None else None,
         "fenced": written.fenced if written is not None else None,

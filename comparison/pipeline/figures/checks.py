@@ -214,6 +214,18 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
     return NOT_EXPECTED, f"{summary}; the original consumer shows at least {stale_min} and 1"
 
 
+def no_write_of_an_ended_session(run: Run) -> CheckResult:
+    """ZooKeeper takes nothing from a session that it has expired: what fences no zombie is the session that follows."""
+    late, stale = run.metrics["of_ended_sessions"], run.metrics["stale_writes"]
+    if late is None:
+        return UNKNOWN, "ZooKeeper expired no session of a member, or its log was not traced"
+    if late:
+        return NOT_EXPECTED, f"{counted_noun(late, 'commit')} stored after the end of the session they were sent in"
+    if not stale:
+        return UNKNOWN, "no zombie committed, so no commit could show in which session"
+    return EXPECTED, f"{counted_noun(stale, 'commit')} from a non-owner, none in a session that had ended"
+
+
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
     """The zombie keeps delivering until it notices, and so does the new owner."""
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]

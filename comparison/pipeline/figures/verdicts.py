@@ -54,6 +54,7 @@ ENSEMBLE = ("split-brain-ensemble",)
 CUTS = ("split-brain", *ENSEMBLE)
 #: A member is frozen beyond its session.
 PAUSES = ("pause", "zombie-commit")
+ZOMBIES = ("zombie-commit",)
 STALE = ("stale-view",)
 NO_BROKER = ("double-owner-no-broker",)
 COUNTED = ("herd", "join", "leave", "crash", "idle-members")
@@ -193,6 +194,15 @@ CHECKS: tuple[Check, ...] = (
     Check("old commits refused", Kind.PROMISE, COORDINATED, (*PAUSES, "split-brain"), SEEN, c.old_commits_refused),
     Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, c.old_coordinator_silenced),
     Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.zombie_commits, _unfenced),
+    Check(
+        "no write of an ended session",
+        Kind.PROMISE,
+        (ZOOKEEPER,),
+        ZOMBIES,
+        SEEN,
+        c.no_write_of_an_ended_session,
+        _unfenced,
+    ),
     Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.two_deliver_after_a_pause, _fetching_on),
     Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.zombie_commits_after_a_cut, _unfenced),
     Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_stale_write, _fenced),

@@ -78,6 +78,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         commits=CommitTotals(
             **{name: getattr(commits, name) for name in commits.__slots__},
             stale_delivered=sum(part.stale_deliveries for part in parts),
+            of_ended_sessions=sum(part.of_ended_sessions for part in parts) if context.session_ends else None,
         )
         if judged_any
         else None,

@@ -140,6 +140,7 @@ class Context:
     wanted: tuple[Wanted, ...]
     readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
     boots: Mapping[str, str]  #: of each process; empty if all are of one
+    session_ends: Mapping[str, tuple[int, int]]  #: (t_ns, seq) at which ZooKeeper expired each session
 
     def of_partitions(self) -> Context:
         """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
@@ -228,7 +229,14 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         wanted=tuple(_wanted(wanted)),
         readings=reading_intervals(runner),
         boots=run.boots,
+        session_ends=_session_ends(of_group),
     )
+
+
+def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """When ZooKeeper expired each session in which a member was registered; a member may leave and keep its session."""
+    left = [row for row in of_group if row["kind"] == "group_member_left" and row["reason"] == "session"]
+    return {row["session"]: (row["t_ns"], row["seq"]) for row in left if row["session"] is not None}
 
 
 def _attempts(ended: pa.Table | None, runner: Sequence[measured.RunnerEvent]) -> tuple[measured.AttemptEnded, ...]:

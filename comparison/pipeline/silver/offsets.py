@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from comparison.pipeline.silver.deliveries import owners_of
 
@@ -49,3 +50,12 @@ def offset_rows(tables: Tables, context: Context) -> pa.Table:
         missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}
         found.append(pa.table(columns | missing).select(OFFSET_SCHEMA.names).cast(OFFSET_SCHEMA))
     return pa.concat_tables(found)
+
+
+def of_ended_sessions(tables: Tables, context: Context) -> int:
+    """Commits that ZooKeeper stored after it had expired the session in which they were sent."""
+    if not context.session_ends or WRITTEN not in tables:
+        return 0
+    written = tables[WRITTEN].select(["session", "t_ns", "seq"])
+    candidates = written.filter(pc.is_in(written["session"], pa.array(context.session_ends, pa.string())))
+    return sum((row["t_ns"], row["seq"]) > context.session_ends[row["session"]] for row in candidates.to_pylist())

@@ -27,7 +27,15 @@ from comparison.pipeline.silver.deliveries import (
     delivered_of,
 )
 from comparison.pipeline.silver.naming import NAMING_SCHEMA, Naming, naming_rows
-from comparison.pipeline.silver.offsets import FINAL, OFFSET_SCHEMA, REFUSED, STARTED, WRITTEN, offset_rows
+from comparison.pipeline.silver.offsets import (
+    FINAL,
+    OFFSET_SCHEMA,
+    REFUSED,
+    STARTED,
+    WRITTEN,
+    of_ended_sessions,
+    offset_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +56,8 @@ _NEEDED: Mapping[str, Sequence[str]] = {
     "authority_cleared": _OF_NAMING,
     bystanders.KIND: bystanders.NEEDED,
     **dict.fromkeys(CLAIM_KINDS, _OF_CLAIMS),
-    **dict.fromkeys((WRITTEN, REFUSED, STARTED, FINAL), _OF_OFFSETS),
+    **dict.fromkeys((REFUSED, STARTED, FINAL), _OF_OFFSETS),
+    WRITTEN: (*_OF_OFFSETS, "session"),
 }
 
 
@@ -112,6 +121,7 @@ class Reduced:
     bystanders: bystanders.AnswersBy
     bins: dict[int | None, int]
     stale_deliveries: int
+    of_ended_sessions: int  #: commits stored after ZooKeeper had expired the session they were sent in
     has_commits_or_deliveries: bool
 
 
@@ -136,5 +146,6 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> R
         bystanders=bystanders.answers_of(tables, context),
         bins=delivered.bins,
         stale_deliveries=delivered.stale,
+        of_ended_sessions=of_ended_sessions(tables, context),
         has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),
     )

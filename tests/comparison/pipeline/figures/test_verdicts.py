@@ -35,7 +35,7 @@ COUNTERS = {"model: server's counters"}
         ("split-brain-ensemble", SPLIT, IN_BROKER_DESIGNS | {"promise: old coordinator silenced"}),
         ("crash", EVERYWHERE | {"promise: no offset moved back"} | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("pause", SPLIT, FENCED),
-        ("zombie-commit", SPLIT, FENCED),
+        ("zombie-commit", SPLIT | {"promise: no write of an ended session"}, FENCED),
         (
             "stale-view",
             EVERYWHERE | {"history: claims conflict", ONE_OWNER},
@@ -91,6 +91,7 @@ def test_a_check_that_is_decided_in_several_ways_is_decided_as_in_the_scenario_t
 
 
 FENCE = {"fix.commit.fence": "session"}
+ENDED = "no write of an ended session"
 KEPT = {"promise: no stale write", "promise: no offset moved back"}
 
 
@@ -182,6 +183,17 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
             YES,
             "0.3 partition-seconds",
         ),
+        (
+            ENDED,
+            "zombie-commit",
+            "zookeeper",
+            {"of_ended_sessions": 0.0, "stale_writes": 2.0},
+            YES,
+            "none in a session",
+        ),
+        (ENDED, "zombie-commit", "zookeeper", {"of_ended_sessions": 1.0, "stale_writes": 2.0}, NO, "1 commit stored"),
+        (ENDED, "zombie-commit", "zookeeper", {"of_ended_sessions": 0.0}, UNKNOWN, "no zombie committed"),
+        (ENDED, "zombie-commit", "zookeeper", {"of_ended_sessions": None}, UNKNOWN, "expired no session"),
         ("two members deliver", "pause", "zookeeper", {"stale_deliveries": 5.0}, YES, "5 records"),
         ("two members deliver", "pause", "zookeeper", {}, NO, "0 partition-seconds"),
         ("two members deliver", "pause", "zookeeper", {"two_delivering_partition_s": None}, UNKNOWN, "no delivery"),

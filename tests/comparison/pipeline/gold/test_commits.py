@@ -158,7 +158,27 @@ def test_commits_are_counted_by_run() -> None:
         fenced=1,
         stale_delivered=5,
         started_behind=0,
+        of_ended_sessions=None,
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "session", "at_ms", "late"),
+    [
+        ("session", "0x1", 11, 1),
+        ("session", "0x1", 9, 0),
+        ("session", "0x2", 11, 0),  # the session that follows
+        ("leave", "0x1", 11, None),  # it left the group, not its session
+    ],
+)
+def test_commits_of_a_session_that_has_ended_are_counted(
+    reason: str, session: str, at_ms: float, late: int | None
+) -> None:
+    gone = e(10, "observer", "group_member_left", group="g", id="a", reason=reason, session="0x1")
+    trace = [gone, written(at_ms, "a", 5) | {"session": session}, written(12, "b", 6)]
+    found, _ = measure(traced_run(), tables(trace))
+    assert found.commits is not None
+    assert found.commits.of_ended_sessions == late
 
 
 def test_delivery_that_starts_behind_an_accepted_commit_is_counted() -> None:
