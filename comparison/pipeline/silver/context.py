@@ -200,10 +200,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     for row in by_runner:
         if row["kind"] == "process_ended":
             process_ends[row["target"]].append(row["t_ns"])
-    member_ends: defaultdict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
-    for row in sorted(members, key=lambda row: row["seq"]):
-        if row["kind"] == "member_closed":
-            member_ends[row["process"], row["member"]].append((row["seq"], row["t_ns"]))
+    member_ends = _member_ends(members)
     span = span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
     return Context(
         tolerance_ns=run.tolerance_ns,
@@ -237,6 +234,15 @@ def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int,
     """When ZooKeeper expired each session in which a member was registered; a member may leave and keep its session."""
     left = [row for row in of_group if row["kind"] == "group_member_left" and row["reason"] == "session"]
     return {row["session"]: (row["t_ns"], row["seq"]) for row in left if row["session"] is not None}
+
+
+def _member_ends(members: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str | None], list[tuple[int, int]]]:
+    """(seq, t_ns) of each closing of each member, in order."""
+    found: defaultdict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
+    for row in sorted(members, key=lambda row: row["seq"]):
+        if row["kind"] == "member_closed":
+            found[row["process"], row["member"]].append((row["seq"], row["t_ns"]))
+    return found
 
 
 def _attempts(ended: pa.Table | None, runner: Sequence[measured.RunnerEvent]) -> tuple[measured.AttemptEnded, ...]:
