@@ -19,7 +19,6 @@ from docs.machines import BETWEEN, machines
 from docs.rebalance_table import ORIGINAL
 from docs.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
 from tests.support import rebalance_world
-from tests.support.browser import running_browser
 from tests.support.error_table import REQUESTS
 from tests.support.rebalance_conversations import FILES, play
 from zkconsumer.rebalance.attempt import following
@@ -192,31 +191,6 @@ def test_moves_between_attempts_are_those_of_the_conversations(monkeypatch):
 
 
 # -- as a reader sees them ---------------------------------------------------------------------------------------------
-
-OVERLAPS = """() => {
-  const texts = [...document.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
-  const page = document.documentElement.getBoundingClientRect();
-  const found = texts.filter(([, box]) => box.left < page.left || box.right > page.right).map(([text]) => text);
-  texts.forEach(([text, one], place) => texts.slice(place + 1).forEach(([other, two]) => {
-    const across = Math.min(one.right, two.right) - Math.max(one.left, two.left);
-    const down = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
-    if (across > 1 && down > 3) found.push(`${text} / ${other}`);
-  }));
-  const cards = [...document.querySelectorAll("rect.card")].map((each) => each.getBoundingClientRect());
-  texts.forEach(([text, box]) => cards.forEach((card) => {
-    if (box.top > card.top && box.bottom < card.bottom && box.left < card.right && box.right > card.right)
-      found.push(`${text} leaves its card`);
-  }));
-  return found;
-}"""
-
-
-def test_no_text_of_a_figure_covers_another_or_leaves_its_card():
-    with running_browser() as browser:
-        page = browser.new_page()
-        for path in sorted(DIAGRAMS.glob("machine-*.svg")):
-            page.goto(path.as_uri())
-            assert page.evaluate(OVERLAPS) == [], path.name
 
 
 def test_a_figure_changes_its_colours_with_the_theme():

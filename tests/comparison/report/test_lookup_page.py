@@ -1,0 +1,68 @@
+"""The page on finding a group's coordinator: every number on it is what the code, or a JVM, computes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from coordinator.groups.placement import partition_of
+from docs.lookup_page import CODE, EXAMPLE, NAMES, PAGE, PARTITIONS, TRAP, files, java_abs, java_remainder, ways
+from kernel.java_hash import INT_MIN, java_hash
+from tests.coordinator.groups.test_placement import VECTORS
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_lookup_page_and_its_picture_are_what_the_code_gives():
+    for path, content in files().items():
+        assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
+
+
+def test_groups_on_the_lookup_page_are_placed_as_on_a_jvm():
+    shown = {
+        name: (int(hashed), int(place))
+        for name, hashed, place in re.findall(r"^\| `(.+)` \| (-?\d+) \| (\d+) \|", TEXT, re.M)
+    }
+    assert set(shown) == set(NAMES)
+    on_a_jvm = {name: (hashed, place) for name, hashed, place in VECTORS if name in NAMES}
+    assert set(on_a_jvm) == set(NAMES)
+    assert shown == on_a_jvm
+
+
+def test_example_on_the_lookup_page_goes_through_the_name():
+    steps = re.findall(r"^\| `(.)` \| (\d+) \| 31 · (-?\d+) \+ (\d+) = (-?\d+) \| (-?\d+) \|", TEXT, re.M)
+    assert "".join(step[0] for step in steps) == EXAMPLE
+    before = 0
+    for letter, number, hashed, added, whole, after in steps:
+        assert (ord(letter), before) == (int(number), int(hashed))
+        assert int(whole) == 31 * before + int(added)
+        assert (int(after) - int(whole)) % 2**32 == 0
+        before = int(after)
+    assert before == java_hash(EXAMPLE)
+
+
+def test_only_the_smallest_hash_code_tells_the_articles_formula_from_kafkas():
+    assert java_hash(TRAP) == INT_MIN
+    assert [way.partition for way in ways(TRAP)] == [48, -48, 0, 0]
+    for hashed in (INT_MIN + 1, INT_MIN + 2, -51, -50, -1, 0, 1, 49, 50, 2**31 - 1, java_hash(EXAMPLE)):
+        assert java_abs(java_remainder(hashed, PARTITIONS)) == java_remainder(java_abs(hashed), PARTITIONS)
+    assert ways(EXAMPLE)[0].partition == partition_of(EXAMPLE, PARTITIONS) != ways(EXAMPLE)[2].partition
+
+
+def test_code_on_the_lookup_page_prints_the_partition():
+    (command,) = re.findall(r'^\.venv/bin/python -c "(.+)"$', TEXT, re.M)
+    assert command == CODE
+    done = subprocess.run([sys.executable, *shlex.split(f'-c "{command}"')], check=True, capture_output=True, text=True)
+    assert done.stdout == f"{partition_of(EXAMPLE, PARTITIONS)}\n"
+
+
+@pytest.mark.parametrize("name", [EXAMPLE, TRAP])
+def test_picture_of_the_lookup_shows_each_step(name):
+    picture = (PAGE.parent / "diagrams" / "coordinator-lookup.svg").read_text(encoding="utf-8")
+    place = partition_of(name, PARTITIONS)
+    for shown in (name, str(java_hash(name)), str(place), f"__consumer_offsets-{place}"):
+        assert f">{shown}</text>" in picture
