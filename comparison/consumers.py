@@ -106,7 +106,7 @@ def _static(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     named = {"group.instance.id": request.instance} if request.instance else {}
     settings = {**named, **request.settings}
     if "group.instance.id" not in settings:
-        raise ConfigurationError("a static member needs a name of its own: set group.instance.id=...")
+        raise ConfigurationError("a static member needs a name of its own. Set group.instance.id=...")
     return _classic(replace(request, settings=settings), tracer)
 
 

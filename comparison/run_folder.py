@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.near_paths import did_you_mean_path
 from kernel.errors import EnvironmentFault
 from kernel.trace.listed_file import RUN_FILE, ListedFile
 
@@ -66,7 +67,7 @@ def require_room(folder: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:
     """The error for a folder that is read-only, full or not a folder."""
-    return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}; choose another with --output")
+    return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}. Choose another with --output")
 
 
 def _fresh(root: Path, name: str) -> Path:
@@ -147,11 +148,12 @@ def run_dirs_in(folder: Path) -> list[Path]:
     A run that has lost its run.json still has its traces.
     """
     if not folder.is_dir():
-        raise EnvironmentFault(f"{folder} is not a folder: give one that `run` or `compare` created")
+        meant = did_you_mean_path(folder) or "."
+        raise EnvironmentFault(f"{folder} is not a folder{meant} Give one that `run` or `compare` created")
     described = {path.parent for path in folder.rglob(RUN_FILE)}
     found = described | {path.parent.parent for path in folder.rglob("trace/*.jsonl")}
     if not found:
-        raise EnvironmentFault(f"no run in {folder} (no run.json): give a folder that `run` or `compare` created")
+        raise EnvironmentFault(f"no run in {folder} (no run.json). Give a folder that `run` or `compare` created")
     return sorted(found)
 
 

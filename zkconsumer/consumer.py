@@ -180,7 +180,7 @@ class ZooKeeperConsumer:
         They replace `getmany`, which raises from then on (see `records/iterators.py`).
         """
         if self._executor is None:
-            raise UserError("there are no streams yet: call subscribe() first")
+            raise UserError("there are no streams yet. Call subscribe() first")
         if not self._iterators:
             timeout_ms = self._config.consumer_timeout_ms
             self._iterators = tuple(
@@ -217,7 +217,7 @@ class ZooKeeperConsumer:
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> CommitOutcome:
         """Write every changed position. `offsets` is refused, since 0.8 commits all positions or none."""
         if offsets is not None:
-            raise UserError("the 0.8 consumer commits all its positions: call commit() without offsets")
+            raise UserError("the 0.8 consumer commits all its positions. Call commit() without offsets")
         self._raise_crash()
         if self._offsets is None:
             raise UserError(_NOT_STARTED)
@@ -241,7 +241,7 @@ class ZooKeeperConsumer:
         if self._watcher is None:
             raise UserError(_NOT_STARTED)
         if self._membership is not None:
-            raise StreamsExist("the streams of this consumer exist already: create another consumer")
+            raise StreamsExist("the streams of this consumer exist already. Create another consumer")
         self._refuse_closed()
         config, filled = self._config, self._filled
         by_thread = subscription.new_streams(
@@ -272,7 +272,7 @@ class ZooKeeperConsumer:
 
     def _refuse_closed(self) -> None:
         if self._closing is not None:
-            raise UserError("the consumer is closed: create another one")
+            raise UserError("the consumer is closed. Create another one")
 
     async def _register(self, membership: Membership) -> None:
         """Register in a separate task, which a close cancels: it may wait forever for another session to end."""

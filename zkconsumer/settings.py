@@ -301,7 +301,7 @@ class ZkConsumerConfig:
             values |= {name: value for name, value in DEFAULTS_OF_1_1.items() if name not in given}
         for name in ("zookeeper.connect", "group.id"):
             if not values[name]:
-                raise ConfigurationError(f"{name} is required: set {name}=...")
+                raise ConfigurationError(f"{name} is required. Set {name}=...")
         config = cls._from_values(values)
         _refuse_contradictions(config)
         return config, warnings + _doubtful(config, given)

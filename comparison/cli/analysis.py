@@ -95,8 +95,8 @@ def analysed(
         if error.errno not in UNWRITABLE:
             raise
         raise EnvironmentFault(
-            f"the analysis cannot write to {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}; "
-            "free some space, or set TMPDIR to another disk"
+            f"the analysis cannot write to {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}. "
+            "Free some space, or set TMPDIR to another disk"
         ) from error
     write_json(folder / RESULT, result)
     return result

@@ -183,7 +183,7 @@ def _writable(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFault(
-            f"cannot write the data folder {folder}: {error.strerror}; choose one with --folder"
+            f"cannot write the data folder {folder}: {error.strerror}. Choose one with --folder"
         ) from error
 
 

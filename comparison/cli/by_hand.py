@@ -42,7 +42,8 @@ def zookeeper_at(text: str) -> str:
     target = parse_target(text)
     if target.kind is not TargetKind.RUNNING:
         raise UserError(
-            f"--zookeeper {text}: give HOST:PORT of a running server; `rebalance-lab zookeeper start` starts one"
+            f"--zookeeper {text} is not the address of a server. Give HOST:PORT of a running one; "
+            "`rebalance-lab zookeeper start` starts one"
         )
     return target.connect_string
 
@@ -62,7 +63,7 @@ def started_zookeeper() -> str:
     state = read_state("zookeeper")
     if state is None or not state.running:
         raise EnvironmentFault(
-            "no ZooKeeper: start one with `rebalance-lab zookeeper start`, or give --zookeeper HOST:PORT"
+            "no ZooKeeper. Start one with `rebalance-lab zookeeper start`, or give --zookeeper HOST:PORT"
         )
     return state.address
 
@@ -71,7 +72,7 @@ def started_brokers() -> str:
     """The addresses of the brokers started by `rebalance-lab broker`. Raises `EnvironmentFault` when none runs."""
     running = [state.address for state in states("broker-") if state.running]
     if not running:
-        raise EnvironmentFault("no broker: start one with `rebalance-lab broker`, or give --bootstrap-server HOST:PORT")
+        raise EnvironmentFault("no broker. Start one with `rebalance-lab broker`, or give --bootstrap-server HOST:PORT")
     return ",".join(running)
 
 
@@ -81,7 +82,7 @@ def bootstrap_of(given: str | None) -> str:
     try:
         addresses(text)
     except ValueError as error:
-        raise ConfigurationError(f"--bootstrap-server {text!r}: {error}") from error
+        raise ConfigurationError(f"--bootstrap-server {text!r}: {error}. Give HOST:PORT[,HOST:PORT]") from error
     return text
 
 

@@ -28,7 +28,7 @@ from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_patter
 from comparison.scenarios.plan.applicability import without_effect
 from comparison.scenarios.plan.configuration import for_part
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
-from kernel.errors import ConfigurationError, RebalanceFailed
+from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
@@ -36,7 +36,7 @@ from kernel.trace.writer import SilentTracer
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.trace.writer import Tracer
@@ -62,8 +62,8 @@ def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
         return started_zookeeper()
     if len(registered) > 1:
         raise ConfigurationError(
-            f"the started brokers are registered in {' and '.join(sorted(registered))}: "
-            "choose with --zookeeper and --bootstrap-server"
+            f"the started brokers are registered in {' and '.join(sorted(registered))}. "
+            "Choose with --zookeeper and --bootstrap-server"
         )
     return registered.pop()
 
@@ -76,7 +76,7 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
         number = _number(streams) if colon else 1
         if not topic or not 1 <= number <= STREAMS_MAX:
             raise ConfigurationError(
-                f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with 1 to {STREAMS_MAX:,} streams"
+                f"--topic {text!r} cannot be read. Write TOPIC or TOPIC:STREAMS, with 1 to {STREAMS_MAX:,} streams"
             )
         topics[topic] = number
     return topics
@@ -85,6 +85,15 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
 def _number(text: str) -> int:
     """The number; 0 for anything else, and for more digits than the maximum has."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(STREAMS_MAX)) else 0
+
+
+@contextlib.contextmanager
+def _remedied() -> Iterator[None]:
+    """Say what to write instead of a pattern that is refused."""
+    try:
+        yield
+    except UserError as error:
+        raise ConfigurationError(f"{error}. Write a Java regular expression") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +112,22 @@ class Wanted:
         """A subscription in exactly one of the three ways. Raises `UserError` otherwise, and for an invalid pattern."""
         if bool(topics) + (white is not None) + (black is not None) != 1:
             raise ConfigurationError(
-                "choose topics in one way: --topic (may be repeated), one --whitelist, or one --blacklist"
+                "topics are to be chosen in one way. Give --topic (may be repeated), one --whitelist, or one "
+                "--blacklist"
             )
         if white is not None:
-            if design == ZOOKEEPER:
-                TopicFilter.white(white)
-            else:
-                compiled(white)
+            with _remedied():
+                _ = TopicFilter.white(white) if design == ZOOKEEPER else compiled(white)
             return cls({}, white, streams=streams or 1)
         if black is not None:
             if design != ZOOKEEPER:
                 raise ConfigurationError(
-                    "only the zookeeper design has --blacklist: use --whitelist '(?!(?:PATTERN)$).*'"
+                    "only the zookeeper design has --blacklist. Use --whitelist '(?!(?:PATTERN)$).*'"
                 )
-            return cls({}, excluded=TopicFilter.black(black), streams=streams or 1)
+            with _remedied():
+                return cls({}, excluded=TopicFilter.black(black), streams=streams or 1)
         if streams is not None:
-            raise ConfigurationError(f"--streams is for patterns: use --topic {topics[0].split(':')[0]}:{streams}")
+            raise ConfigurationError(f"--streams is for patterns. Use --topic {topics[0].split(':')[0]}:{streams}")
         return cls(topics_of(topics))
 
     async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:

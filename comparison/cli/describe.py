@@ -45,7 +45,7 @@ def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
     """
     traces = read_traces([source])
     if all(trace.header is None for trace in traces):
-        raise UserError(f"no trace in {source} can be read")
+        raise UserError(f"no trace in {source} can be read. Give the folder of a run")
     run = RunEvents(traces)
     moment_s = run.default_s() if at is None else _seconds(at, run.last_s)
     found = run.at(moment_s)
@@ -71,7 +71,7 @@ def _seconds(text: str, last_s: float) -> float:
     try:
         moment_s = float(text.removesuffix("s"))
     except ValueError:
-        raise UserError(f"--at {text}: give a second of the run, such as 12.4s") from None
+        raise UserError(f"--at {text} is not a time. Give a second of the run, such as 12.4s") from None
     if not 0 <= moment_s <= last_s:
-        raise UserError(f"--at {text}: the run lasts from 0 to {last_s:.3f} s")
+        raise UserError(f"--at {text} is not in the run. It lasts from 0 to {last_s:.3f} s")
     return moment_s

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from comparison.cli.complaints import PREFIX
 from comparison.cli.state import ServerState, process_start, states
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault, Unavailable
@@ -42,7 +43,7 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
         log.parent.mkdir(parents=True, exist_ok=True)
         output = log.open("wb")
     except OSError as error:
-        raise EnvironmentFault(f"cannot write {log}: {error.strerror}; set REBALANCE_LAB_STATE") from error
+        raise EnvironmentFault(f"cannot write {log}: {error.strerror}. Set REBALANCE_LAB_STATE") from error
     with output:
         child = subprocess.Popen(
             [sys.executable, "-m", "comparison.cli.main", *arguments],
@@ -62,12 +63,12 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
         if time.monotonic() > deadline:
             child.terminate()
             child.wait()
-            raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s; see {log}")
+            raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s. See {log}")
         time.sleep(0.05)
-    why = _last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}; see {log}"
+    why = _last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}. See {log}"
     raise Unavailable(why) if child.returncode == Exit.INTERNAL else EnvironmentFault(why)  # its own exit code
 
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("rebalance-lab: ") if lines else ""
+    return lines[-1].removeprefix(PREFIX) if lines else ""

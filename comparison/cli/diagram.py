@@ -116,7 +116,7 @@ def _form_of(output: Path) -> str | None:
     if output.suffix.lower() in _OTHER_PICTURES:
         other = output.with_suffix(".svg")
         raise UserError(
-            f"{output.suffix} is not drawn: use -o {other}, open it in a browser and print or save it from there, or "
+            f"{output.suffix} is not drawn. Use -o {other}, open it in a browser and print or save it from there, or "
             f"convert it (rsvg-convert {other} -o {output})"
         )
     return SUFFIXES.get(output.suffix)
@@ -129,7 +129,7 @@ def _what(show: str | None, form: str | None) -> tuple[list[str], str]:
     if form is None:
         return [show], FORMS[show][0]
     if form not in FORMS[show]:
-        raise UserError(f"--show {show} has no format {form}: use {' or '.join(FORMS[show])}")
+        raise UserError(f"--show {show} has no format {form}. Use {' or '.join(FORMS[show])}")
     return [show], form
 
 
@@ -152,7 +152,7 @@ class _Chosen:
             rounds = [history.chosen_round() if number is None else history.round_numbered(number)]
             self.window = around(rounds[0])
         elif number is not None:
-            raise UserError("--rebalance and --from/--to exclude each other")
+            raise UserError("--rebalance and --from/--to exclude each other. Leave one out")
         else:
             self.window = _window(history, from_s, to_s)
             rounds = [r for r in history.rounds if r.began_ns < self.window[1] and r.ended_ns > self.window[0]]
@@ -167,9 +167,9 @@ class _Chosen:
         if not left:
             there = sorted({r.member.name for r in self._rebalances})
             raise UserError(
-                f"{', '.join(self.members)} has no rebalance in this window, only {', '.join(there)}: see --list"
+                f"{', '.join(self.members)} has no rebalance in this window, only {', '.join(there)}. See --list"
                 if there
-                else "no member rebalances in this window: see --list"
+                else "no member rebalances in this window. See --list"
             )
         return left
 
@@ -179,7 +179,9 @@ def _window(history: GroupHistory, from_s: float | None, to_s: float | None) -> 
     last_s = history.seconds(history.events[-1]["ns"])
     began_s, ended_s = from_s or 0.0, last_s if to_s is None else to_s
     if not (0 <= began_s < min(ended_s, last_s)):
-        raise UserError(f"--from {began_s:g} --to {ended_s:g}: the traces last from 0 to {last_s:.3f} s")
+        raise UserError(
+            f"--from {began_s:g} --to {ended_s:g} is no window in the traces. They last from 0 to {last_s:.3f} s"
+        )
     return history.zero_ns + round(began_s * 1e9), history.zero_ns + round(ended_s * 1e9)
 
 
@@ -245,4 +247,4 @@ def _write(path: Path, text: str) -> None:
         with whole_file(path) as file:
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}; choose another with --output") from error
+        raise UserError(f"cannot write {path}: {error.strerror}. Choose another with --output") from error

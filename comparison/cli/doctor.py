@@ -165,7 +165,7 @@ def doctor(form: str, broker: str | None, reset: bool) -> int:
         _show_loop(broker, form, reset=reset)
         return Exit.AS_EXPECTED
     if reset:
-        raise ConfigurationError("--reset needs --broker HOST:PORT")
+        raise ConfigurationError("--reset is for a broker. Add --broker HOST:PORT")
     findings = []
     for check in CHECKS:
         finding = check()

@@ -56,12 +56,12 @@ def loop_of(address: str, *, reset: bool) -> BrokerLoop:
     try:
         ((host, port),) = addresses(address)
     except ValueError as error:
-        raise ConfigurationError(f"--broker {address!r}: give the HOST:PORT of one broker") from error
+        raise ConfigurationError(f"--broker {address!r} is not an address. Give the HOST:PORT of one broker") from error
     try:
         return asyncio.run(_ask(host, port, reset=reset))
     except (Unavailable, ProtocolError) as error:
         raise EnvironmentFault(
-            f"{error}; give a broker started by `rebalance-lab broker` (see `broker status`)"
+            f"{error}. Give a broker started by `rebalance-lab broker` (see `broker status`)"
         ) from error
 
 

@@ -253,6 +253,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     if not planned:
         raise ConfigurationError(
             "; ".join(f"{each.scenario} is not applicable to {each.design}: {each.reason}" for each in without)
+            + ". Choose another --design"
         )
     warnings = [*check(settings), *check_applicability(designs, settings), *ineffective(names, options)]
     warnings += overriding(designs, options["session_timeout_ms"], settings)
@@ -327,7 +328,7 @@ def own_seed(names: Sequence[str]) -> int | None:
     seeds = sorted({scenario_named(name).defaults.seed for name in names} - {0})
     if len(seeds) > 1:
         raise ConfigurationError(
-            f"the scenarios have different seeds ({', '.join(map(str, seeds))}): choose one by --seed"
+            f"the scenarios have different seeds ({', '.join(map(str, seeds))}). Choose one by --seed"
         )
     return seeds[0] if seeds else None
 

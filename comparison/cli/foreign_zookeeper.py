@@ -42,8 +42,8 @@ def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
     skipped = [name for name in names if name not in possible]
     if not possible:
         raise ConfigurationError(
-            f"{', '.join(skipped)} needs a ZooKeeper of its own, since it breaks servers or the links between them: "
-            "leave out --zookeeper, or use --zookeeper docker"
+            f"{', '.join(skipped)} needs a ZooKeeper of its own, since it breaks servers or the links between them. "
+            "Leave out --zookeeper, or use --zookeeper docker"
         )
     if skipped:
         click.echo(f"skipped (needs a ZooKeeper of its own): {', '.join(skipped)}", err=True)
@@ -70,8 +70,8 @@ def require_logs(zookeeper: str, logs: Sequence[Path]) -> None:
     """Raises `ConfigurationError` for folders without a transaction log, or of a ZooKeeper that a run starts itself."""
     if logs and parse_target(zookeeper).ours:
         raise ConfigurationError(
-            f"--zookeeper-log is for a ZooKeeper that is already running (--zookeeper HOST:PORT): with {zookeeper} the "
-            "log is read without it"
+            "--zookeeper-log is for a ZooKeeper that is already running (--zookeeper HOST:PORT). Leave it out: with "
+            f"{zookeeper} the log is read without it"
         )
     for folder in logs:
         # A server that nobody has used has no file in it yet.
@@ -99,7 +99,7 @@ def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
         if granted_ms != asked_ms:
             raise ConfigurationError(
                 f"the ZooKeeper at {spec} grants sessions of {granted_ms} ms where {asked_ms} ms were requested (see "
-                f"minSessionTimeout and maxSessionTimeout, by default 2 and 20 ticks): use --session-timeout "
+                f"minSessionTimeout and maxSessionTimeout, by default 2 and 20 ticks). Use --session-timeout "
                 f"{granted_ms}, or change these limits on the server"
             )
 

@@ -12,6 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from comparison.cli.complaints import error_line
 from comparison.exits import Exit
 from comparison.run_folder import provenance, unwritable, write_json
 from kernel.errors import ConfigurationError
@@ -38,7 +39,8 @@ class HandTrace(TraceWriter):
         try:
             super().emit(kind, member=member, stream=stream, cause=cause, **fields)
         except OSError as error:
-            sys.stderr.write(f"rebalance-lab: cannot write the trace: {error.strerror}\n")
+            told = f"cannot write the trace: {error.strerror}. Free some space, or choose another --trace"
+            sys.stderr.write(f"{error_line(told)}\n")
             os._exit(Exit.INTERNAL)
 
 
@@ -75,17 +77,17 @@ def _about(folder: Path, design: str) -> dict[str, Any]:
     there = run_file(folder)
     if there is None:
         if any((folder / "trace").iterdir()):
-            raise ConfigurationError(f"{folder} has traces, but no {RUN_FILE}: choose another folder for --trace")
+            raise ConfigurationError(f"{folder} has traces, but no {RUN_FILE}. Choose another folder for --trace")
         run = f"{folder.name}/{SCENARIO}"
         about = {"run": run, "scenario": SCENARIO, "design": design, "parameters": {}, "traces": []}
         return {**provenance(["rebalance-lab", *sys.argv[1:]]), **about}
     if there.scenario != SCENARIO or there.traces is None:
         raise ConfigurationError(
-            f"{folder} is a run of {there.scenario or 'another kind'}: choose another folder for --trace"
+            f"{folder} is a run of {there.scenario or 'another kind'}. Choose another folder for --trace"
         )
     if design and there.design and there.design != design:
         raise ConfigurationError(
-            f"{folder} is a run of the design {there.design}, not {design}: choose another folder for --trace"
+            f"{folder} is a run of the design {there.design}, not {design}. Choose another folder for --trace"
         )
     about = read_json(folder / RUN_FILE, dict[str, Any])
     return {**about, "design": there.design or design}

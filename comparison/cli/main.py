@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from comparison.cli.complaints import error_line, usage_complaint
 from comparison.cli.interrupts import raise_interrupts
 from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
@@ -121,13 +122,14 @@ def main(arguments: list[str] | None = None) -> None:
 def _exit_code(arguments: list[str] | None) -> int:
     try:
         result = cli.main(args=arguments, prog_name="rebalance-lab", standalone_mode=False)
-    except click.UsageError as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return Exit.USAGE
     except click.ClickException as error:
-        return _report(error.format_message(), Exit.USAGE)
+        return _report(usage_complaint(error), Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
-        return _report("interrupted", Exit.INTERRUPTED)
+        click.echo("rebalance-lab: interrupted", err=True)
+        return Exit.INTERRUPTED
     except SeveralErrors as error:
         return _report_all(error)
     except UserError as error:
@@ -139,12 +141,13 @@ def _exit_code(arguments: list[str] | None) -> int:
         sys.stdout = None
         return Exit.AS_EXPECTED
     except OSError as error:
-        return _report(f"{error.filename or 'the operating system'}: {error.strerror or error}", Exit.INTERNAL)
+        where = error.filename or "the operating system"
+        return _report(f"{error.strerror or error} ({where}). See what is wrong there", Exit.INTERNAL)
     return result if isinstance(result, int) else Exit.AS_EXPECTED
 
 
 def _report(message: str, code: Exit) -> int:
-    click.echo(f"rebalance-lab: {printable(' '.join(message.split()))}", err=True)
+    click.echo(error_line(message), err=True)
     return code
 
 
@@ -163,7 +166,8 @@ def _internal_error(kind: type[BaseException], error: BaseException, where: Trac
         "w", prefix="rebalance-lab-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
         file.write(text)
-    code = _report(f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)})", Exit.INTERNAL)
+    told = f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)}). Report it with that file"
+    code = _report(told, Exit.INTERNAL)
     raise SystemExit(code)
 
 

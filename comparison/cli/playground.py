@@ -84,7 +84,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         try:
             served = await page.enter_async_context(serving(game, port=port))
         except OSError as error:
-            raise EnvironmentFault(f"{HOST}:{port} cannot be used: {error.strerror}; choose another --port") from error
+            raise EnvironmentFault(f"{HOST}:{port} cannot be used: {error.strerror}. Choose another --port") from error
         click.echo(served.address)
         click.echo("open it in a browser on this machine; Ctrl-C ends the game without analysing it", err=True)
         if opens:
@@ -103,7 +103,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
     if interrupted.is_set():
         click.echo(f"interrupted; to analyse the traces: rebalance-lab analyze {bundle}", err=True)
         return Exit.INTERRUPTED
-    raise Unavailable(f"the game failed: {last.reason}; its traces are in {bundle}")
+    raise Unavailable(f"the game failed: {last.reason}. Its traces are in {bundle}")
 
 
 async def _analysed(bundle: Path) -> Path:

@@ -100,7 +100,7 @@ async def _line_unless(stopping: asyncio.Event, readline: Callable[[], Awaitable
         await asyncio.wait([reading, waiting], return_when=asyncio.FIRST_COMPLETED)
         return reading.result() if reading.done() else b""
     except ValueError as error:
-        raise UserError(f"a line of standard input is longer than {_LINE_MAX} bytes: send shorter lines") from error
+        raise UserError(f"a line of standard input is longer than {_LINE_MAX} bytes. Send shorter lines") from error
     finally:
         for task in (reading, waiting):
             task.cancel()

@@ -10,6 +10,7 @@ import click
 
 from comparison.cli.report_file import REPORT, write_page
 from comparison.exits import Exit
+from comparison.near_paths import did_you_mean_path
 from comparison.report.chosen import only
 from comparison.report.figures import check_version
 from kernel.errors import EnvironmentFault, UserError
@@ -41,17 +42,17 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
 
     RUN is a folder with a result.json, or a scenario's or run's folder in one. Give several to see them on one page.
     """
-    found = [_result(folder.resolve()) for folder in folders]
+    found = [_result(folder) for folder in folders]
     _require_distinct(found)
     if output is None:
         home = found[0][1]
         if len(found) > 1 or folders[0].resolve() != home:
-            raise UserError("this is not all of one result: say with -o where its page goes")
+            raise UserError("this is not all of one result. Say with -o where its page goes")
         output = home / REPORT
     try:
         write_page(found, output)
     except OSError as error:
-        raise EnvironmentFault(f"cannot write {output}: {error.strerror}; choose another with --output") from error
+        raise EnvironmentFault(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
     click.echo(str(output))
     if is_opened and not webbrowser.open(output.resolve().as_uri()):
         click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
@@ -60,6 +61,7 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
 
 def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
     """The result in a folder or the nearest one above, with the runs below the folder; and where it is."""
+    given, folder = folder, folder.resolve()
     for home in (folder, *folder.parents[:3]):
         path = home / RESULT
         if not path.is_file():
@@ -70,10 +72,12 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
             check_version(chosen)
         except (DamagedFile, KeyError, TypeError, ValueError) as error:
             why = error.why if isinstance(error, DamagedFile) else error
-            raise UserError(f"{path} cannot be shown ({why}): rebalance-lab analyze {home}") from error
+            raise UserError(f"{path} cannot be shown ({why}). Run `rebalance-lab analyze {home}`") from error
         if chosen["runs"]:
             return chosen, home
-    raise UserError(f"no {RESULT} with a run in {folder}, or above it: rebalance-lab analyze {folder}")
+    if meant := did_you_mean_path(given):
+        raise UserError(f"there is no folder {given}{meant}")
+    raise UserError(f"no {RESULT} with a run in {folder}, or above it. Run `rebalance-lab analyze {folder}`")
 
 
 def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:
@@ -83,4 +87,4 @@ def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:
         for scenario, design in sorted({(run["scenario"], run["design"]) for run in result["runs"]}):
             other = seen.setdefault((scenario, design), home)
             if other != home:
-                raise UserError(f"{scenario} in {design} is in {other} and in {home}: give one of them")
+                raise UserError(f"{scenario} in {design} is in {other} and in {home}. Give one of them")

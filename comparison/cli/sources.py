@@ -54,7 +54,7 @@ def local_path(text: str) -> str:
         return text
     uri = urlsplit(text)
     if uri.netloc not in ("", "localhost"):
-        raise ConfigurationError(f"{text} is on the host {uri.netloc}: give file:///FOLDER for this one")
+        raise ConfigurationError(f"{text} is on the host {uri.netloc}. Give file:///FOLDER for this one")
     return unquote(uri.path)
 
 
@@ -64,7 +64,7 @@ def _matching(path: str) -> list[Path]:
         return [_resolved(Path(path))]
     found = [_resolved(Path(each)) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_dir()]
     if not found:
-        raise EnvironmentFault(f"no folder matches {path}")
+        raise EnvironmentFault(f"no folder matches {path}. Give a pattern of folders that `run` or `compare` created")
     return found
 
 
@@ -72,7 +72,7 @@ def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:  # a link that leads to itself
-        raise EnvironmentFault(f"{path} cannot be followed: {error}") from None
+        raise EnvironmentFault(f"{path} cannot be followed: {error}. Give a folder") from None
 
 
 def output_folder(given: str | None, sources: Sources) -> Path:
@@ -80,19 +80,20 @@ def output_folder(given: str | None, sources: Sources) -> Path:
     if given is None:
         if len(sources.folders) != 1 or sources.uris:
             raise ConfigurationError(
-                f"with {_counted(sources)}, say with --output where result.json, the report and the tables go"
+                f"several places are given ({_counted(sources)}). Say with --output where result.json, the report and "
+                "the tables go"
             )
         return sources.folders[0]
     if _is_remote(given):
         raise ConfigurationError(
-            f"--output is {given}: results are written to a folder, on a cluster to one that all hosts see; "
-            "copy them from there"
+            f"--output is {given}: results are written to a folder, on a cluster to one that all hosts see. "
+            "Copy them from there"
         )
     folder = _resolved(Path(local_path(given)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EnvironmentFault(f"cannot write to {folder}: {error.strerror}; choose another --output") from error
+        raise EnvironmentFault(f"cannot write to {folder}: {error.strerror}. Choose another --output") from error
     return folder
 
 

@@ -87,7 +87,7 @@ def write_state(state: ServerState) -> None:
         temporary.replace(path)
     except OSError as error:
         raise EnvironmentFault(
-            f"cannot write the state file {path}: {error.strerror}; set {STATE_VARIABLE} to a folder of your own"
+            f"cannot write the state file {path}: {error.strerror}. Set {STATE_VARIABLE} to a folder of your own"
         ) from error
 
 

@@ -219,7 +219,7 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
             return Exit.INTERRUPTED
         ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
         if not ended:
-            raise ConfigurationError(f"no run is done in {folder}: leave out --analyse-only")
+            raise ConfigurationError(f"no run is done in {folder}. Leave out --analyse-only")
         failures = [*state.failures, *runner.unstarted]
         run_dirs = [folder / run.folder for run in ended]
         result: Mapping[str, Any] | None

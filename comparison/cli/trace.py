@@ -61,7 +61,7 @@ def trace(run: Path, form: str | None, output: Path | None) -> int:
         with whole_file(output) as path:
             _write(form, stream, path)
     except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror}; choose another with --output") from error
+        raise UserError(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
     click.echo(str(output))
     return Exit.AS_EXPECTED
 
@@ -71,7 +71,7 @@ def _form_of(output: Path | None) -> str:
     forms = {suffix: form for form, suffixes in SUFFIXES.items() for suffix in suffixes}
     if output is None or output.suffix.lower() not in forms:
         raise UserError(
-            f"say what to write with --to {', '.join(SUFFIXES)}, or with a file: -o x{', -o x'.join(forms)}"
+            f"nothing says what to write. Use --to {', '.join(SUFFIXES)}, or a file: -o x{', -o x'.join(forms)}"
         )
     return forms[output.suffix.lower()]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from comparison.near_paths import did_you_mean_path
 from kernel.errors import UserError
 from kernel.trace.reader import read_trace
 
@@ -38,17 +39,18 @@ def run_of(folder: Path) -> Path:
     Raises `UserError` for a file, and for a folder with no run or several.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder} is not a folder: give the folder of a run, such as runs/latest/crash/eager")
+        meant = did_you_mean_path(folder) or "."
+        raise UserError(f"{folder} is not a folder{meant} Give the folder of a run, such as runs/latest/crash/eager")
     for traces in (folder / "trace", folder):
         if any(traces.glob("*.jsonl")):
             return folder
     runs = sorted(path.parent for path in folder.rglob("trace") if any(path.glob("*.jsonl")))
     if not runs:
-        raise UserError(f"no trace (*.jsonl) in {folder}: give the folder of a run")
+        raise UserError(f"no trace (*.jsonl) in {folder}. Give the folder of a run")
     if len(runs) > 1:
         more = f" and {len(runs) - _RUNS_SHOWN} more" if len(runs) > _RUNS_SHOWN else ""
         raise UserError(
-            f"{len(runs)} runs in {folder}: give one of them: {', '.join(map(str, runs[:_RUNS_SHOWN]))}{more}"
+            f"{len(runs)} runs in {folder}. Give one of them: {', '.join(map(str, runs[:_RUNS_SHOWN]))}{more}"
         )
     return runs[0]
 
@@ -58,6 +60,7 @@ def _files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
     if not source.is_dir():
-        raise UserError(f"{source} is neither a trace file nor a folder: give trace/*.jsonl or the folder of a run")
+        meant = did_you_mean_path(source) or "."
+        raise UserError(f"{source} is neither a trace file nor a folder{meant} Give trace/*.jsonl or a run's folder")
     run = run_of(source)
     return sorted((run / "trace").glob("*.jsonl")) or sorted(run.glob("*.jsonl"))

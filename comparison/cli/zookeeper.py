@@ -65,7 +65,7 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
     running = read_state(NAME)
     if running is not None and running.running:
         raise EnvironmentFault(
-            f"a ZooKeeper runs already at {running.address} (pid {running.pid}): stop it first, or choose another "
+            f"a ZooKeeper runs already at {running.address} (pid {running.pid}). Stop it first, or choose another "
             "folder with --state"
         )
     if in_background:
@@ -82,7 +82,7 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
             click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
             while not stopping.wait(0.5):
                 if not server.servers[0].running:
-                    raise EnvironmentFault(f"the ZooKeeper server has ended; see {server.servers[0].log_path}")
+                    raise EnvironmentFault(f"the ZooKeeper server has ended. See {server.servers[0].log_path}")
         finally:
             forget(state)
 

@@ -87,7 +87,7 @@ class RealBroker:
     ) -> None:
         """`java_options` replace ours, which are for a quick start and little memory, including the heap."""
         if version not in jars.VERSIONS:
-            raise UserError(f"no broker {version}: use one of {', '.join(jars.VERSIONS)}")
+            raise UserError(f"no broker {version}. Use one of {', '.join(jars.VERSIONS)}")
         if (zookeeper is None) != (version in _WITHOUT_ZOOKEEPER):
             raise UserError(f"{version} takes {'no' if version in _WITHOUT_ZOOKEEPER else 'a'} ZooKeeper")
         self.version = version

@@ -129,7 +129,7 @@ class OriginalHost:
     ) -> None:
         if version not in VERSIONS:
             raise UserError(
-                f"Kafka {version} has no consumer with groups in ZooKeeper: use one of {', '.join(VERSIONS)}"
+                f"Kafka {version} has no consumer with groups in ZooKeeper. Use one of {', '.join(VERSIONS)}"
             )
         self.version = version
         self.folder = folder

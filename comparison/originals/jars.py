@@ -77,7 +77,7 @@ Downloader = Callable[[Sequence[Jar], Path], Mapping[str, Path | str]]
 def locked_jars(version: str) -> tuple[Jar, ...]:
     """The jars of one version of Kafka, from its lock file, in the order of the class path."""
     if version not in VERSIONS:
-        raise OriginalsUnavailable(f"no lock file for Kafka {version}: use one of {', '.join(VERSIONS)}")
+        raise OriginalsUnavailable(f"no lock file for Kafka {version}. Use one of {', '.join(VERSIONS)}")
     return parse_lock((Path(__file__).parent / f"kafka-{version}.lock").read_text(encoding="ascii"))
 
 
@@ -204,7 +204,7 @@ def download_by_name(jars: Sequence[Jar], folder: Path) -> Mapping[str, Path | s
         )
     except subprocess.TimeoutExpired as error:
         raise OriginalsUnavailable(
-            f"timed out after {_DOWNLOAD_S:g} s downloading {len(jars)} jars; try again, or set MAVEN_REPOSITORY_URL"
+            f"timed out after {_DOWNLOAD_S:g} s downloading {len(jars)} jars. Try again, or set MAVEN_REPOSITORY_URL"
         ) from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()

@@ -77,7 +77,7 @@ def analyze(
     runs = [_of_source(run, copies) for run in find_runs([*run_dirs, *copies])]
     if not runs:
         looked = ", ".join(str(folder) for folder in run_dirs) or "no folder"
-        raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
+        raise NothingToAnalyse(f"no trace/*.jsonl in {looked}. Give the folder of a run, or one with runs in it")
     folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve()
     marks = [fingerprint(run) for run in runs]
     before, known = tables_in(folder), NOTHING_KNOWN

@@ -256,7 +256,7 @@ def _check_registers(master: Master, settings: Mapping[str, str]) -> None:
         network.shutdown()
     raise EnvironmentFault(
         f"{master.url} is no Spark master, or not of version {pyspark.__version__} "
-        f"({'; '.join(complaints)}): correct --master"
+        f"({'; '.join(complaints)}). Correct --master"
     )
 
 

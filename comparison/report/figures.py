@@ -116,7 +116,7 @@ def check_version(result: Mapping[str, Any]) -> None:
     if version != SCHEMA_VERSION:
         what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program reads newer results only"
         raise ValueError(
-            f"the result has schema version {version}, this program knows {SCHEMA_VERSION}: analyse the run again, "
+            f"the result has schema version {version}, this program knows {SCHEMA_VERSION}. Analyse the run again, "
             f"or {what}"
         )
 

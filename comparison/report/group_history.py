@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.designs import ZOOKEEPER
 from kernel.errors import UserError
+from kernel.suggestions import unknown
 from kernel.trace.reader import in_order
 
 if TYPE_CHECKING:
@@ -141,11 +142,11 @@ class GroupHistory:
         for member in self.members:
             if name in (member.name, member.process, *member.ids):
                 return member
-        raise UserError(f"no member {name!r} in these traces, only {', '.join(m.name for m in self.members)}")
+        raise UserError(unknown("member", name, [each.name for each in self.members]))
 
     def round_numbered(self, number: int) -> Round:
         if not 1 <= number <= len(self.rounds):
-            raise UserError(f"no rebalance {number} in these traces: they have 1 to {len(self.rounds)}")
+            raise UserError(f"no rebalance {number} in these traces. Give one from 1 to {len(self.rounds)}")
         return self.rounds[number - 1]
 
     def change_ns(self) -> int | None:
@@ -169,17 +170,17 @@ def read_history(traces: Sequence[Trace]) -> GroupHistory:
     """The history of these traces. Raises `UserError` if they are of several runs, or have no rebalance."""
     headers = [trace.header for trace in traces if trace.header is not None]
     if not headers:
-        raise UserError("none of these files is a trace: give the trace/*.jsonl of a run, or its folder")
+        raise UserError("none of these files is a trace. Give the trace/*.jsonl of a run, or its folder")
     if len({(header["run"], header["boot_id"]) for header in headers}) > 1:
         runs = sorted({str(header["run"]) for header in headers})
-        raise UserError(f"these traces are of several runs ({', '.join(runs)}): give those of one")
+        raise UserError(f"these traces are of several runs ({', '.join(runs)}). Give those of one")
     designs = sorted({str(header["design"]) for header in headers} - {""}) or [ZOOKEEPER]
     if len(designs) > 1:
-        raise UserError(f"these traces are of several designs ({', '.join(designs)}): give those of one")
+        raise UserError(f"these traces are of several designs ({', '.join(designs)}). Give those of one")
     (design,) = designs
     history = history_of(tuple(in_order(traces)), design)
     if not history.rounds:
-        raise UserError("nobody rebalances in these traces: give those of the members (m1.jsonl, ...) as well")
+        raise UserError("nobody rebalances in these traces. Give those of the members (m1.jsonl, ...) as well")
     return history
 
 

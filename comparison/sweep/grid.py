@@ -7,7 +7,6 @@ an axis of the command line replaces the file's.
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from comparison.scenarios.plan.configuration import check
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.presets import preset_named
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,7 +80,7 @@ def complete(grid: Grid) -> Grid:
     Raises `ConfigurationError` without a scenario, or for a setting with two meanings.
     """
     if SCENARIO not in grid.axes:
-        raise ConfigurationError("the grid has no scenario: add --grid scenario=join, or scenario to [grid]")
+        raise ConfigurationError("the grid has no scenario. Add --grid scenario=join, or scenario to [grid]")
     axes = {DESIGN: COMPARED_DESIGNS, **grid.axes}
     settings = [name for name in axes if name not in NAMED]
     return replace(grid, axes={name: axes[name] for name in (*NAMED, *settings) if name in axes})
@@ -93,9 +93,9 @@ def axes_from(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
         name, equals, values = pair.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise ConfigurationError(f"--grid {pair!r} is not an axis: use KEY=VALUE,VALUE,...")
+            raise ConfigurationError(f"--grid {pair!r} is not an axis. Use KEY=VALUE or KEY=VALUE,VALUE")
         if name in axes:
-            raise ConfigurationError(f"--grid {name} is given twice: list all its values once, as {name}=V1,V2")
+            raise ConfigurationError(f"--grid {name} is given twice. List all its values once, as {name}=V1,V2")
         axes[name] = axis(name, [part for part in (part.strip() for part in values.split(",")) if part])
     return axes
 
@@ -107,7 +107,7 @@ def axis(name: str, values: Iterable[Value]) -> tuple[Value, ...]:
     """
     expanded = [each for value in values for each in _expanded(name, value)]
     if not expanded:
-        raise ConfigurationError(f"{name} has no values")
+        raise ConfigurationError(f"{name} has no values. Write {name}=V1,V2")
     if name == DESIGN:
         return designs_named([str(value) for value in expanded])
     return tuple(dict.fromkeys(_checked(name, value) for value in expanded))
@@ -121,12 +121,12 @@ def _expanded(name: str, value: Value) -> Iterable[Value]:
     low, high, step = int(match[1]), int(match[2]), int(match[4] or 1)
     grows = step > 1 and low > 0 if match[3] == "*" else step > 0
     if low > high or not grows:
-        raise ConfigurationError(f"{name}={value} is no range: use LOW..HIGH, LOW..HIGH+STEP or LOW..HIGH*FACTOR")
+        raise ConfigurationError(f"{name}={value} is no range. Use LOW..HIGH, LOW..HIGH+STEP or LOW..HIGH*FACTOR")
     found = []
     while low <= high:
         found.append(low)
         if len(found) > RUNS_MAX:
-            raise ConfigurationError(f"{name}={value} has more than {RUNS_MAX} values")
+            raise ConfigurationError(f"{name}={value} has more than {RUNS_MAX} values. Use a larger step")
         low = low * step if match[3] == "*" else low + step
     return found
 
@@ -139,9 +139,7 @@ def _checked(name: str, value: Value) -> Value:
     if name in NUMBERS:
         return _number(name, value)
     if "." not in name:
-        close = difflib.get_close_matches(name, NAMED, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else f": use {', '.join(NAMED)}, or a Kafka setting"
-        raise ConfigurationError(f"unknown axis {name!r}{meant}")
+        raise ConfigurationError(unknown("axis", name, NAMED) + ", or a Kafka setting")
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if warnings := check({name: text}):
         raise ConfigurationError(warnings[0].replace(": ignored", ", so that all its values would be alike"))

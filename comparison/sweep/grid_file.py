@@ -12,16 +12,17 @@ rebalance.max.retries = [1, 2, 4]
 from __future__ import annotations
 
 import contextlib
-import difflib
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from comparison.near_paths import did_you_mean_path
 from comparison.own_scenarios import is_file, own_scenario
 from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.sweep.metrics import metrics_named
 from comparison.toml_places import NotToml, located
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from kernel.suggestions import placed, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +52,12 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except OSError as error:
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}") from error
+        meant = did_you_mean_path(path) or "."
+        raise EnvironmentFault(
+            f"cannot read {path}: {error.strerror}{meant} Give a grid or a sweep's folder"
+        ) from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 text: a grid is a TOML file (docs/sweeps.md)") from error
+        raise ConfigurationError(f"not UTF-8 text ({path}). A grid is a TOML file (docs/sweeps.md)") from error
 
 
 def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
@@ -62,7 +66,9 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
         content, places = located(text)
     except NotToml as error:
         where = f", {error.place}" if error.place else ""
-        raise ConfigurationError(f"{name}{where}: not TOML: {error}") from error
+        raise ConfigurationError(
+            placed(f"not TOML: {error}. The form is in docs/sweeps.md", f"{name}{where}")
+        ) from error
 
     @contextlib.contextmanager
     def at_line(*key: str) -> Iterator[None]:
@@ -72,7 +78,7 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
             raise  # they are about another file
         except ConfigurationError as error:
             line = f", line {places[key].line}" if key in places else ""
-            raise ConfigurationError(f"{name}{line}: {error}") from error
+            raise ConfigurationError(placed(str(error), f"{name}{line}")) from error
 
     for key in content:
         with at_line(key):
@@ -92,14 +98,12 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
 
 def _require_known(key: str) -> None:
     if key not in _KNOWN:
-        close = difflib.get_close_matches(key, _KNOWN, n=1)
-        meant = f"did you mean {close[0]!r}?" if close else f"use {', '.join(_KNOWN)}; axes are in [grid]"
-        raise ConfigurationError(f"unknown key {key!r}: {meant}")
+        raise ConfigurationError(unknown("key", key, _KNOWN) + "; axes are in [grid]")
 
 
 def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or not value:
-        raise ConfigurationError("no axes: add a table [grid] with scenario = ... and others")
+        raise ConfigurationError("no axes. Add a table [grid] with scenario = ... and others")
     return value
 
 

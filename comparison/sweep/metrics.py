@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.metrics import METRICS, Metric
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,8 +51,6 @@ def metrics_named(names: Iterable[str]) -> tuple[str, ...]:
         change, dot, figure = name.partition(".")
         table, looked = (CHANGE_METRICS, figure) if dot and change else (known, name)
         if looked not in table:
-            close = difflib.get_close_matches(looked, table, n=1)
             before = f"{change}." if dot and change else ""
-            meant = f"did you mean {before + close[0]!r}?" if close else f"use {', '.join(table)}"
-            raise ConfigurationError(f"unknown metric {name!r}: {meant}")
+            raise ConfigurationError(unknown("metric", name, [before + each for each in table]))
     return tuple(dict.fromkeys(names))

@@ -90,7 +90,7 @@ def planned_sweep(grid: Grid) -> SweepPlan:
     for values in grid.axes.values():
         combinations *= len(values)
     if combinations > RUNS_MAX:
-        raise ConfigurationError(f"the grid has {combinations} runs: make at most {RUNS_MAX}, with fewer values")
+        raise ConfigurationError(f"the grid has {combinations} runs. Make at most {RUNS_MAX}, with fewer values")
     first: list[tuple[Cell, Planned]] = []
     without: dict[str, str] = {}
     notes: dict[str, None] = dict.fromkeys(_about_settings(grid))
@@ -112,7 +112,7 @@ def planned_sweep(grid: Grid) -> SweepPlan:
             first.append((cell, planned))
     if not first:
         title, reason = next(iter(without.items()))
-        raise ConfigurationError(f"no combination of the grid can work; the first, {title}: {reason}")
+        raise ConfigurationError(f"no combination of the grid can work; the first, {title}: {reason}. Change its axes")
     return SweepPlan(
         grid=grid,
         cells=tuple(cell for cell, _ in first),

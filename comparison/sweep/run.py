@@ -54,7 +54,7 @@ def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
             and not (folder / PLAN_FILE).exists()
             and any(each.name != _LOCK for each in folder.iterdir())
         ):
-            raise ConfigurationError(f"{folder} is not empty and has no {PLAN_FILE}: choose another with --output")
+            raise ConfigurationError(f"{folder} is not empty and has no {PLAN_FILE}. Choose another with --output")
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / _LOCK).open("w")
     except OSError as error:
@@ -64,7 +64,7 @@ def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise EnvironmentFault(
-                f"another sweep is using {folder}: wait until it has ended, or use --output"
+                f"another sweep is using {folder}. Wait until it has ended, or use --output"
             ) from None
         _keep(folder, plan)
         yield
@@ -94,9 +94,11 @@ def read_plan(folder: Path) -> RecordedPlan:
     try:
         return read_json(path, RecordedPlan)
     except OSError as error:
-        raise EnvironmentFault(f"{folder} is no sweep's folder ({PLAN_FILE}: {error.strerror})") from error
+        raise EnvironmentFault(
+            f"{folder} is no sweep's folder ({PLAN_FILE}: {error.strerror}). Give one that `sweep` made"
+        ) from error
     except DamagedFile as error:
-        raise EnvironmentFault(f"{path} is damaged ({error.why}): choose another folder with --output") from error
+        raise EnvironmentFault(f"{path} is damaged ({error.why}). Choose another folder with --output") from error
 
 
 def read_scenarios(folder: Path, plan: RecordedPlan) -> None:
@@ -104,7 +106,7 @@ def read_scenarios(folder: Path, plan: RecordedPlan) -> None:
     for name, digest in plan.scenario_files.items():
         path = folder / kept_as(name)
         if own_scenario(path).digest != digest:
-            raise EnvironmentFault(f"{path} has been changed: choose another folder with --output")
+            raise EnvironmentFault(f"{path} has been changed. Choose another folder with --output")
 
 
 def kept_as(scenario: str) -> str:

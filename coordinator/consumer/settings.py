@@ -65,7 +65,7 @@ def _addresses(text: str) -> tuple[tuple[str, int], ...]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, colon, port = part.rpartition(":")
         if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{part!r} is not an address: write host:port")
+            raise ValueError(f"{part!r} is not an address. Write host:port")
         addresses.append((host.strip("[]"), int(port)))
     return tuple(addresses)
 
@@ -209,7 +209,7 @@ class CoordinatorConsumerConfig:
         values, warnings = resolve(CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_CONSUMER_SETTINGS)
         for name in ("bootstrap.servers", "group.id"):
             if not values[name]:
-                raise ConfigurationError(f"{name} is required: set {name}=...")
+                raise ConfigurationError(f"{name} is required. Set {name}=...")
         fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
         config = cls(**fields)
         if config.heartbeat_interval_ms >= config.session_timeout_ms:

@@ -93,7 +93,7 @@ def by_name(topics: Mapping[str, int]) -> ByName:
 def by_pattern(pattern: str, streams: int, *, exclude_internal: bool) -> ByPattern:
     """Subscribe by pattern. Raises `UserError` for an empty, invalid or untranslatable pattern, or no streams."""
     if not pattern:
-        raise UserError("the topic pattern is empty: use .* for all topics")
+        raise UserError("the topic pattern is empty. Use .* for all topics")
     if streams < 1:
         raise UserError(f"{pattern!r} needs at least one stream")
     return ByPattern(compiled(pattern), streams, exclude_internal)

@@ -17,6 +17,7 @@ from kernel.assignors.per_topic import assign_ranges
 from kernel.assignors.roundrobin import assign_round_robin
 from kernel.assignors.sticky import assign_sticky
 from kernel.errors import ConfigurationError
+from kernel.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,13 +79,14 @@ def plugged_in(name: str) -> Assignor:
     offers = {entry.value: entry for entry in entry_points(group=ENTRY_POINTS, name=name)}
     if not offers:
         others = sorted(names() - ASSIGNORS.keys())
+        meant = did_you_mean(name, names()) or "."
         raise ConfigurationError(
-            f"no assignment strategy {name!r}: choose from {', '.join([*ASSIGNORS, *others])}, "
+            f"no assignment strategy {name!r}{meant} Choose from {', '.join([*ASSIGNORS, *others])}, "
             f"or install a package with an entry point of that name in the group {ENTRY_POINTS}"
         )
     if len(offers) > 1:
         raise ConfigurationError(
-            f"assignment strategy {name!r} is offered more than once: uninstall all but one of "
+            f"assignment strategy {name!r} is offered more than once. Uninstall all but one of "
             f"{', '.join(sorted(offers))}"
         )
     ((value, entry),) = offers.items()
@@ -94,7 +96,7 @@ def plugged_in(name: str) -> Assignor:
         raise ConfigurationError(f"assignment strategy {name!r} ({value}) cannot be loaded: {error}") from error
     if not callable(loaded):
         raise ConfigurationError(
-            f"assignment strategy {name!r} ({value}) is {type(loaded).__name__}, not a function: "
-            "point the entry to a function of (partitions per topic, subscriptions)"
+            f"assignment strategy {name!r} ({value}) is {type(loaded).__name__}, not a function. "
+            "Point the entry to a function of (partitions per topic, subscriptions)"
         )
     return checked(name, loaded)

@@ -48,6 +48,8 @@ __all__ = [
     "list_offset",
 ]
 
+_IS_IT_RUNNING = ". Is it running, and is the address right?"
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
@@ -140,7 +142,9 @@ class ClusterClient:
                 continue
             self._learn(answer, topics)
             return self.metadata
-        raise Unavailable(f"no broker answered a Metadata request: {'; '.join(dict.fromkeys(failures))}")
+        raise Unavailable(
+            f"no broker answered a Metadata request: {'; '.join(dict.fromkeys(failures))}{_IS_IT_RUNNING}"
+        )
 
     def _candidates(self) -> list[Any]:
         """Where to request metadata: open connections, then known brokers, then the bootstrap addresses."""
@@ -207,7 +211,7 @@ class ClusterClient:
                 return connection
             address = self.metadata.brokers.get(node_id)
             if address is None:
-                raise Unavailable(f"broker {node_id} is not in the metadata: refresh it")
+                raise Unavailable(f"broker {node_id} is not in the metadata. Refresh it")
             connection = self._connections[node_id] = await self._open(address)
             return connection
 
@@ -221,7 +225,7 @@ class ClusterClient:
                 failures.append(str(error))
             else:
                 return connection
-        raise Unavailable(f"no broker can be reached: {'; '.join(dict.fromkeys(failures))}")
+        raise Unavailable(f"no broker can be reached: {'; '.join(dict.fromkeys(failures))}{_IS_IT_RUNNING}")
 
     async def _open(self, address: BrokerAddress) -> BrokerConnection:
         if self._closed:

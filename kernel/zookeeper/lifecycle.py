@@ -130,8 +130,8 @@ class SessionLifecycle:
         except TimeoutError:
             await session.close()
             raise Unavailable(
-                f"no ZooKeeper at {connect_string} accepted a session within {connection_timeout_ms} ms: "
-                "is it running, and is the address right?"
+                f"no ZooKeeper at {connect_string} accepted a session within {connection_timeout_ms} ms. "
+                "Is it running, and is the address right?"
             ) from None
         except BaseException:
             await session.close()

@@ -254,7 +254,7 @@ def jars(*names: str) -> list[Path]:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise EnvironmentFault("PySpark, which contains ZooKeeper, is not installed: run 'pip install pyspark==4.3.0'")
+        raise EnvironmentFault("PySpark, which contains ZooKeeper, is not installed. Run 'pip install pyspark==4.3.0'")
     folder = Path(spec.origin).parent / "jars"
     found = []
     for name in names:

@@ -79,7 +79,9 @@ def parse_target(text: str) -> ZooKeeperTarget:
     chroot = f"/{rest}".rstrip("/") if slash else ""
     addresses = tuple(_address(part, text) for part in hosts.split(","))
     if "//" in chroot or any(part in (".", "..") for part in chroot.split("/")):
-        raise UserError(f"--zookeeper {text!r}: {chroot!r} is not a valid ZooKeeper path")
+        raise UserError(
+            f"--zookeeper {text!r}: {chroot!r} is not a valid ZooKeeper path. Use names with / between them"
+        )
     return ZooKeeperTarget(TargetKind.RUNNING, addresses, chroot)
 
 
@@ -149,7 +151,7 @@ def require_serving(target: ZooKeeperTarget) -> None:
             return
         silent.append(f"{host}:{port}")
     raise Unavailable(
-        f"no ZooKeeper serves at {', '.join(silent)}: is it running, and is the address right? "
+        f"no ZooKeeper serves at {', '.join(silent)}. Is it running, and is the address right? "
         "Without --zookeeper, an embedded one is started."
     )
 
@@ -169,10 +171,10 @@ def _address(part: str, text: str) -> tuple[str, int]:
     if found is None:
         raise UserError(f"--zookeeper {text!r}: {part!r} is not HOST:PORT. Give {HELP}")
     if found.group(3) is None:
-        raise UserError(f"--zookeeper {text!r}: {part!r} has no port (ZooKeeper's own default is 2181)")
+        raise UserError(f"--zookeeper {text!r}: {part!r} has no port. Add it; ZooKeeper's own default is 2181")
     port = int(found.group(3))
     if not 0 < port < 65536:
-        raise UserError(f"--zookeeper {text!r}: {port} is not a port (1 to 65535)")
+        raise UserError(f"--zookeeper {text!r}: {port} is not a port. Use 1 to 65535")
     return found.group(1) or found.group(2), port
 
 

@@ -66,7 +66,7 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path, name: str, complaint: 
 
 def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
-    with pytest.raises(EnvironmentFault, match="choose another with --output"):
+    with pytest.raises(EnvironmentFault, match="Choose another with --output"):
         new_bundle(tmp_path / "runs", "run")
 
 

@@ -225,7 +225,7 @@ def test_closed_consumer_starts_nothing_and_leaves_nothing(chroot, when):
             await consumer.start()
             await consumer.close()
             begun = consumer.subscribe({"t": 1})
-        with pytest.raises(UserError, match="closed: create another one"):
+        with pytest.raises(UserError, match=r"closed. Create another one"):
             await begun
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert consumer.member_ids == ()

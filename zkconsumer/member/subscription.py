@@ -42,7 +42,7 @@ class Subscription:
         """
         for topic, streams in topics.items():
             if not LEGAL_TOPIC.match(topic):
-                raise UserError(f"{topic!r} is not a legal topic name: use up to 255 letters, digits, '.', '_' and '-'")
+                raise UserError(f"{topic!r} is not a legal topic name. Use up to 255 letters, digits, '.', '_' and '-'")
             _check(streams, topic)
         return cls(STATIC, MappingProxyType(dict(topics)))
 

@@ -20,7 +20,6 @@ the run ended.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -45,6 +44,7 @@ from kernel.designs import (
     STATIC,
     ZOOKEEPER,
 )
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -294,12 +294,10 @@ def why_not_judged(name: str, like: str) -> str:
     """Why a scenario that is like another one ('': like none) cannot name this check; '' if it can."""
     names = list(dict.fromkeys(check.name for check in CHECKS))
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=1)
-        meant = f"did you mean {close[0]!r}? Use" if close else "use"
-        return f"unknown check {name!r}: {meant} one of {', '.join(names)}"
+        return unknown("check", name, names)
     known = dict.fromkeys(each for check in CHECKS if check.name == name for each in check.scenarios)
     if _has_several_ways(name) and like not in known:
-        return f"{name!r} is decided in several ways: say which with like = NAME, one of {', '.join(known)}"
+        return f"{name!r} is decided in several ways. Say which with like = NAME, one of {', '.join(known)}"
     return ""
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.spark.options import SparkOptions
 
 CONNECT_TIMEOUT_S = 5.0
-SUPPORTED = "use local[*], local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, or yarn with HADOOP_CONF_DIR"
+SUPPORTED = "Use local[*], local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, or yarn with HADOOP_CONF_DIR"
 
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*([1-9]\d*)\s*,\s*([1-9]\d*)\s*,\s*([1-9]\d*)\s*\]")
@@ -58,9 +58,9 @@ def parse_master(url: str) -> Master:
         return Master(url, MasterKind.STANDALONE, addresses=_addresses(url, rest))
     if url == "yarn":
         if not any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
-            raise EnvironmentFault("the Spark master is yarn: set HADOOP_CONF_DIR to the folder of Hadoop's settings")
+            raise EnvironmentFault("the Spark master is yarn. Set HADOOP_CONF_DIR to the folder of Hadoop's settings")
         return Master(url, MasterKind.YARN)
-    raise EnvironmentFault(f"the Spark master {url!r} is not supported: {SUPPORTED}")
+    raise EnvironmentFault(f"the Spark master {url!r} is not supported. {SUPPORTED}")
 
 
 def _cores_here() -> int:
@@ -72,7 +72,7 @@ def _addresses(url: str, rest: str) -> tuple[tuple[str, int], ...]:
     for each in rest.split(","):
         parts = _ADDRESS.fullmatch(each)
         if parts is None or not 0 < int(parts["port"]) <= 65_535:
-            raise EnvironmentFault(f"the Spark master {url!r} is malformed: use spark://HOST:PORT")
+            raise EnvironmentFault(f"the Spark master {url!r} is malformed. Use spark://HOST:PORT")
         found.append((parts["host"].strip("[]"), int(parts["port"])))
     return tuple(found)
 
@@ -84,7 +84,7 @@ def check_reachable(master: Master, options: SparkOptions) -> None:
     reached = _first_listening(master)
     if options.driver_host is None and not ipaddress.ip_address(reached).is_loopback:
         raise EnvironmentFault(
-            f"executors of {master.url} cannot reach a driver on loopback: give --driver-host, the address of this "
+            f"executors of {master.url} cannot reach a driver on loopback. Give --driver-host, the address of this "
             "machine as they see it"
         )
 
@@ -99,7 +99,7 @@ def _first_listening(master: Master) -> str:
         except OSError as error:
             complaints.append(f"{host}:{port}: {error.strerror or 'no answer'}")
     raise EnvironmentFault(
-        f"no Spark master at {master.url} ({'; '.join(complaints)}): start it, or correct --master; "
+        f"no Spark master at {master.url} ({'; '.join(complaints)}). Start it, or correct --master; "
         "without --master the analysis runs on this machine"
     )
 

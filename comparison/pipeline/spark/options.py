@@ -93,7 +93,7 @@ def checked_memory(size: str) -> str:
     """A size for `-Xmx` and Spark alike, as `2g` or `1500m`. Raises ConfigurationError for any other."""
     parts = re.fullmatch(r"(\d{1,6})([mgt])b?", size.strip().lower())
     if parts is None:
-        raise ConfigurationError(f"memory is {size!r}: give a number with a unit, such as 1500m or 2g")
+        raise ConfigurationError(f"--memory {size!r} is not a size. Give a number with a unit, such as 1500m or 2g")
     if int(parts[1]) * _UNITS_MB[parts[2]] < MEMORY_MIN_MB:
         raise ConfigurationError(f"memory is {size}: Spark needs at least {MEMORY_MIN_MB}m")
     return parts[1] + parts[2]
@@ -103,7 +103,7 @@ def _check_resolved(option: str, host: str) -> None:
     try:
         socket.getaddrinfo(host, None)
     except OSError as error:
-        raise ConfigurationError(f"{option} is {host}: {error.strerror}; give an address of this machine") from None
+        raise ConfigurationError(f"{option} is {host}: {error.strerror}. Give an address of this machine") from None
 
 
 def _check_bindable(address: str) -> None:
@@ -114,12 +114,12 @@ def _check_bindable(address: str) -> None:
             probe.bind(place)
         except OSError as error:
             raise ConfigurationError(
-                f"cannot listen on {address}: {error.strerror}; give an address of this machine with --bind-address"
+                f"cannot listen on {address}: {error.strerror}. Give an address of this machine with --bind-address"
             ) from None
 
 
 def _check_archive(path: Path) -> None:
     if not path.name.endswith(_ARCHIVES):
-        raise ConfigurationError(f"--environment is {path}: give a packed environment ({', '.join(_ARCHIVES)})")
+        raise ConfigurationError(f"--environment {path} is not a packed environment. Give one ({', '.join(_ARCHIVES)})")
     if not path.is_file():
-        raise ConfigurationError(f"--environment is {path}: there is no such file")
+        raise ConfigurationError(f"there is no file {path}. Give another --environment")

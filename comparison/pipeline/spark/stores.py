@@ -78,7 +78,7 @@ def copied(
             for name, of_one in files.items():
                 _copy(java, store, of_one, copies[name], progress)
         if not any(files.values()):
-            raise UserError(f"no run in {uri}: give a folder that `run` or `compare` created")
+            raise UserError(f"no run in {uri}. Give a folder that `run` or `compare` created")
         found |= {local: name for name, local in copies.items()}
     return found
 
@@ -152,6 +152,6 @@ def _without_connector(uri: str, java: Any) -> str:
     scheme = uri.partition(":")[0]
     package = _CONNECTORS.get(scheme)
     if package is None:
-        return f"Spark has no connector for {scheme}://; add --spark-conf spark.jars.packages=GROUP:NAME:VERSION"
+        return f"Spark has no connector for {scheme}://. Add --spark-conf spark.jars.packages=GROUP:NAME:VERSION"
     named = package.format(java.org.apache.hadoop.util.VersionInfo.getVersion())
-    return f"Spark's connector for {scheme}:// is missing; add --spark-conf spark.jars.packages={named}"
+    return f"Spark's connector for {scheme}:// is missing. Add --spark-conf spark.jars.packages={named}"

@@ -44,9 +44,9 @@ def stream_of(traces: Sequence[Trace]) -> Stream:
     known = [(trace, trace.header) for trace in traces if trace.header is not None]
     reference = reference_of(header for _, header in known)
     if reference is None:
-        raise UserError("none of these files is a trace: give the folder of a run")
+        raise UserError("none of these files is a trace. Give the folder of a run")
     if len(runs := sorted({str(header["run"]) for _, header in known})) > 1:
-        raise UserError(f"these traces are of several runs ({', '.join(runs)}): give those of one")
+        raise UserError(f"these traces are of several runs ({', '.join(runs)}). Give those of one")
     events = [
         Recorded(event["ns"] + offset_ns(header, reference), str(header["role"]), event)
         for trace, header in known

@@ -187,6 +187,6 @@ def check_version(data: Mapping[str, Any]) -> None:
     """Raise ValueError if sweep.json has a version that the report does not know."""
     if data["schema_version"] != SCHEMA_VERSION:
         raise ValueError(
-            f"the sweep has schema version {data['schema_version']}, this program knows {SCHEMA_VERSION}: analyse it "
+            f"the sweep has schema version {data['schema_version']}, this program knows {SCHEMA_VERSION}. Analyse it "
             "again with --analyse-only"
         )

@@ -75,7 +75,7 @@ def _read(folder: Path, name: str, columns: Sequence[str]) -> pa.Table | None:
     if not path.exists():
         if name == MEMBERS and folder.exists():
             return None  # nobody started
-        raise TablesMissing(f"{path} is missing: analyse the run again with this version")
+        raise TablesMissing(f"{path} is missing. Analyse the run again with this version")
     kept = None
     if name == "segments":
         kept = pc.field("view").isin(_DRAWN) & (pc.field("counts_as_overlap") | (pc.field("holders") == 0))

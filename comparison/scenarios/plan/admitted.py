@@ -33,7 +33,7 @@ def admit(file: ScenarioFile) -> None:
     name = file.scenario.name
     other = _ADMITTED.get(name)
     if other is not None and other.path != file.path and other.text != file.text:
-        raise ConfigurationError(f"{other.path} and {file.path} both have the name {name!r}: choose another one")
+        raise ConfigurationError(f"{other.path} and {file.path} both have the name {name!r}. Choose another one")
     _ADMITTED[name] = file
 
 

@@ -68,7 +68,7 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
             warnings.append(f"{name}={value} applies only to {', '.join(taking)}: {reasons}{hint}")
         elif name not in BROKER_SETTINGS or name in _USED_BY:
             raise ConfigurationError(
-                f"{name}={value} applies to none of the chosen designs: {reasons}; {_remedy(name, value)}"
+                f"{name}={value} applies to none of the chosen designs: {reasons}. {_remedy(name, value)}"
             )
     return warnings
 
@@ -92,7 +92,9 @@ def check_scenario(scenario: Scenario, designs: Sequence[str], given: Mapping[st
         refusing = {each: why for each, why in lacking.items() if name in CONSUMERS[each].settings and why != _UNUSED}
         reasons = "; ".join(f"{design} {why}" for design, why in lacking.items())
         if refusing and len(lacking) == len(designs):
-            raise ConfigurationError(f"{scenario.name}: {name}={value} is accepted by no chosen design: {reasons}")
+            raise ConfigurationError(
+                f"{scenario.name}: {name}={value} is accepted by no chosen design: {reasons}. Change it or leave it out"
+            )
         if lacking and (refusing or file_of(scenario) is not None) and not _has_its_own(lacking, name, own):
             where = ", ".join(design for design in designs if design not in lacking) or "none of the chosen designs"
             warnings.append(f"{scenario.name}: {name}={value} applies only to {where}: {reasons}")
@@ -164,9 +166,9 @@ def _remedy(name: str, value: str) -> str:
     """Raises `ConfigurationError` for a number that is invalid in every design."""
     taking = [design for design in CONSUMERS if not why_not(design, name, value)]
     if not taking:
-        return "no design accepts this value: choose another one, or leave it out"
-    timeout = "use --session-timeout, or " if name in SESSION_TIMERS else ""
-    return f"{timeout}choose {' or '.join(taking)} as well, or leave it out"
+        return "No design accepts this value: choose another one, or leave it out"
+    choose = "Use --session-timeout, or choose" if name in SESSION_TIMERS else "Choose"
+    return f"{choose} {' or '.join(taking)} as well, or leave it out"
 
 
 def why_not(name: str, setting: str, value: str) -> str:

@@ -25,7 +25,6 @@ from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_splits import SPLITS
 from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
-from comparison.scenarios.plan.fields import unknown
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
@@ -41,6 +40,7 @@ from comparison.scenarios.plan.vocabulary import (
 )
 from kernel.designs import DESIGN_NAMES, EAGER, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -206,9 +206,8 @@ def designs_for(scenarios: Sequence[str], names: Sequence[str]) -> tuple[str, ..
 def designs_named(names: Sequence[str]) -> tuple[str, ...]:
     """The designs of `--design` in their order, each once. `all` means every design, no names the defaults."""
     asked = {part for name in names for part in name.split(",") if part}
-    unknown = asked - {*DESIGN_NAMES, "all"}
-    if unknown:
-        raise ConfigurationError(f"unknown design {sorted(unknown)[0]!r}: use {', '.join(DESIGN_NAMES)}, or all")
+    if strange := sorted(asked - {*DESIGN_NAMES, "all"}):
+        raise ConfigurationError(unknown("design", strange[0], (*DESIGN_NAMES, "all")))
     if not asked:
         return COMPARED_DESIGNS
     return DESIGN_NAMES if "all" in asked else tuple(design for design in DESIGN_NAMES if design in asked)

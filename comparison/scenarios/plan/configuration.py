@@ -132,16 +132,16 @@ def check(given: Mapping[str, str]) -> list[str]:
     warnings = _unimplemented({name: value for name, value in given.items() if name not in _OWN})
     for name, value in given.items():
         if name in _OWN:
-            raise ConfigurationError(f"{name} is set by the run itself: leave it out")
+            raise ConfigurationError(f"{name} is set by the run itself. Leave it out")
         if (name, value) == ("offsets.storage", "kafka"):
             raise ConfigurationError(
-                "a run judges the zookeeper design by its offsets in ZooKeeper: leave offsets.storage out "
+                "a run judges the zookeeper design by its offsets in ZooKeeper. Leave offsets.storage out "
                 "(rebalance-lab consume takes it)"
             )
         if name == _RESET and value not in _FROM_THE_START:
             raise ConfigurationError(
-                f"{_RESET}={value}: a run counts every record, and would count those that members skip as lost: "
-                "leave it out (rebalance-lab consume takes it)"
+                f"{_RESET}={value}: a run counts every record, and would count those that members skip as lost. "
+                "Leave it out (rebalance-lab consume takes it)"
             )
         knowing = [table for table, _ in _tables() if name in table]
         complaints = [error for table in knowing if (error := complaint_about(table, name, value))]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernel.designs import DESIGN_NAMES, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.suggestions import did_you_mean, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ class Number:
     def complaint(self, value: Given) -> str:
         if isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most:
             return ""
-        return f"{self.name}={value!r}: a whole number from {self.least} to {self.most}"
+        return f"{self.name}={value!r}: must be a whole number from {self.least} to {self.most}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ class Choice:
     words: tuple[str, ...]
 
     def complaint(self, value: Given) -> str:
-        return "" if value in self.words else f"{self.name}={value!r}: one of {', '.join(self.words)}"
+        if value in self.words:
+            return ""
+        return f"{self.name}={value!r}: must be one of {', '.join(self.words)}{did_you_mean(str(value), self.words)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +118,10 @@ class Fault:
         known = {each.name: each for each in self.parameters}
         for name, value in given.items():
             if name not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
-                raise ConfigurationError(f"{self.name} has no parameter {name!r}: {has}")
+                has = f"It has {', '.join(known)}" if known else "It has none: leave it out"
+                raise ConfigurationError(
+                    f"{self.name} has no parameter {name!r}{did_you_mean(name, known) or '.'} {has}"
+                )
             if complaint := known[name].complaint(value):
                 raise ConfigurationError(f"{self.name}: {complaint}")
         return {each.name: given.get(each.name, each.default) for each in self.parameters}
@@ -341,7 +346,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(_FAULTS)
 def add_fault(fault: Fault) -> None:
     """Add a user's fault to the table. Raises `ConfigurationError` if its name is taken."""
     if fault.name in _FAULTS:
-        raise ConfigurationError(f"there is a fault {fault.name!r} already: choose another name")
+        raise ConfigurationError(f"there is a fault {fault.name!r} already. Choose another name")
     _FAULTS[fault.name] = fault
 
 
@@ -349,7 +354,7 @@ def fault_named(name: str) -> Fault:
     """Raises `ConfigurationError` with the names of the faults."""
     fault = FAULTS.get(name)
     if fault is None:
-        raise ConfigurationError(f"unknown fault {name!r}: use one of {', '.join(FAULTS)}")
+        raise ConfigurationError(unknown("fault", name, FAULTS))
     return fault
 
 
@@ -358,7 +363,10 @@ def kind_of(target: str) -> TargetKind:
     for kind, written in _WRITTEN.items():
         if written.fullmatch(target):
             return kind
-    raise ConfigurationError(f"{target!r} is not a fault target: use {'; '.join(kind.value for kind in TargetKind)}")
+    known = [kind.value for kind in TargetKind]
+    raise ConfigurationError(
+        f"{target!r} is not a fault target{did_you_mean(target, known) or '.'} Use {'; '.join(known)}"
+    )
 
 
 def check(name: str, target: str, given: Mapping[str, Given], *, design: str, servers: int) -> None:
@@ -366,9 +374,9 @@ def check(name: str, target: str, given: Mapping[str, Given], *, design: str, se
     fault, kind = fault_named(name), kind_of(target)
     if kind not in fault.targets:
         possible = "; ".join(each.value for each in fault.targets)
-        raise ConfigurationError(f"{name} cannot be injected into {target!r}: use {possible}")
+        raise ConfigurationError(f"{name} cannot be injected into {target!r}. Use {possible}")
     if design not in fault.designs:
-        raise ConfigurationError(f"{name} does not exist in {design}: choose {' or '.join(fault.designs)}")
+        raise ConfigurationError(f"{name} does not exist in {design}. Choose {' or '.join(fault.designs)}")
     if servers < 3 and (kind in _IN_AN_ENSEMBLE or target.startswith("follower")):
         raise ConfigurationError(f"{name} into {target!r} needs an ensemble of three ZooKeeper servers")
     fault.values(given)

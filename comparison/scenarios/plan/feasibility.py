@@ -64,7 +64,7 @@ def _replicas(case: Case) -> Iterator[str]:
     brokers = case.parameters.brokers
     for name in ("default.replication.factor", "offsets.topic.replication.factor"):
         if (factor := int(case.made.broker[name])) > brokers:
-            yield f"{name}={factor}, but there are {brokers} brokers: use --brokers {factor}, or leave the setting out"
+            yield f"{name}={factor}, but there are {brokers} brokers. Use --brokers {factor}, or leave the setting out"
 
 
 def _every_member_owns(case: Case) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _every_member_owns(case: Case) -> Iterator[str]:
     if case.scenario.zookeeper_servers > 1 and parameters.partitions < needed:
         yield (
             f"the member to be cut off must own a partition, but {parameters.members} members share "
-            f"{parameters.partitions} partitions: use --partitions {needed} or more, or fewer members"
+            f"{parameters.partitions} partitions. Use --partitions {needed} or more, or fewer members"
         )
 
 
@@ -86,8 +86,8 @@ def _load(case: Case) -> Iterator[str]:
         least = max(least, partitions)
     if parameters.rate < least:
         yield (
-            f"at {parameters.rate} records per second, {partitions} partitions get too few records for a verdict: "
-            f"use --rate {least} or more, or fewer partitions"
+            f"at {parameters.rate} records per second, {partitions} partitions get too few records for a verdict. "
+            f"Use --rate {least} or more, or fewer partitions"
         )
 
 
@@ -119,7 +119,7 @@ def _group_size(case: Case) -> Iterator[str]:
     most, parameters = _of_brokers(case.made, "group.max.size"), case.parameters
     members = parameters.members * parameters.streams
     if DESIGNS[case.design].coordinator and most <= members:
-        yield f"group.max.size={most}: the group has {members} members and may grow: leave the setting out"
+        yield f"group.max.size={most}: the group has {members} members and may grow. Leave the setting out"
 
 
 def _of_brokers(made: Configuration, name: str) -> int:
@@ -130,7 +130,7 @@ def _automatic_commits(case: Case) -> Iterator[str]:
     for name in ("enable.auto.commit", "auto.commit.enable"):
         if case.made.member.get(name, "true").strip().lower() == "false":
             yield (
-                f"{name}=false: a run is judged by its members' automatic commits; set auto.commit.interval.ms instead"
+                f"{name}=false: a run is judged by its members' automatic commits. Set auto.commit.interval.ms instead"
             )
 
 
@@ -168,7 +168,7 @@ def _step_settings(case: Case) -> Iterator[str]:
         except ConfigurationError as error:
             yield f"step {number} ({name_of(type(step))}): {error}"
         for complaint in step_complaints(design, settings):
-            yield f"step {number} ({name_of(type(step))}): {complaint}; leave it out, or leave the design out"
+            yield f"step {number} ({name_of(type(step))}): {complaint}. Leave it out, or leave the design out"
 
 
 def _faults(case: Case) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _names_of_their_own(case: Case) -> Iterator[str]:
     if not DESIGNS[case.design].static_membership and any(
         isinstance(step, DuplicateInstance) for step in case.scenario.steps
     ):
-        yield "its members have no group.instance.id, so none can be duplicated: choose static"
+        yield "its members have no group.instance.id, so none can be duplicated. Choose static"
 
 
 def _points(case: Case) -> Iterator[str]:

@@ -6,18 +6,14 @@ A file's keys are the fields' names, so that a new step, or a new field, needs n
 from __future__ import annotations
 
 import collections.abc
-import difflib
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kernel.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: Names of types that modules import for annotations only.
 _TYPES = {**vars(typing), **vars(collections.abc), "Step": object}
@@ -83,14 +79,6 @@ def in_words(wanted: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a table"
     return _WORDS.get(wanted, str(wanted))
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """The complaint about an unknown name: the closest one, and all."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    meant = f"did you mean {close[0]!r}? Use" if close else "use"
-    return f"unknown {what} {name!r}: {meant} one of {', '.join(names)}"
 
 
 def _of_several(value: object, wanted: list[Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.suggestions import did_you_mean
 from kernel.trace.events import Role
 
 if TYPE_CHECKING:
@@ -86,5 +87,6 @@ def point_named(design: str, name: str) -> Point:
     for point in POINTS[design]:
         if point.name == name:
             return point
-    known = ", ".join(point.name for point in POINTS[design])
-    raise ConfigurationError(f"a rebalance in {design} has no point {name!r}: use one of {known}")
+    known = [point.name for point in POINTS[design]]
+    meant = did_you_mean(name, known) or "."
+    raise ConfigurationError(f"a rebalance in {design} has no point {name!r}{meant} Use one of {', '.join(known)}")

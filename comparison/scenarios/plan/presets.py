@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,5 +171,5 @@ def preset_named(name: str) -> Preset:
     """Raises `ConfigurationError` with the names of the presets."""
     preset = PRESETS.get(name)
     if preset is None:
-        raise ConfigurationError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
+        raise ConfigurationError(unknown("preset", name, PRESETS))
     return preset

@@ -68,6 +68,6 @@ class Scenario:
         for name, least in needed.items():
             if getattr(made, name) < least:
                 raise ConfigurationError(
-                    f"--{name} is {getattr(made, name)}: {self.name} needs {least} or more; use --{name} {least}"
+                    f"--{name} is {getattr(made, name)}: {self.name} needs {least} or more. Use --{name} {least}"
                 )
         return made

@@ -21,12 +21,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comparison.near_paths import did_you_mean_path
 from comparison.scenarios.plan.admitted import ScenarioFile
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.faults import FAULTS, check, kind_of
-from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of, unknown
+from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of
 from comparison.scenarios.plan.parameters import RANGES, Parameters
 from comparison.scenarios.plan.plugins import load
 from comparison.scenarios.plan.points import KILLED, NAMED
@@ -38,6 +39,7 @@ from comparison.scenarios.plan.vocabulary import Heal, Inject, KillAtPoint
 from comparison.toml_places import Located, NotToml, located
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from kernel.suggestions import placed, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,13 +66,14 @@ def read_scenario(path: Path, complaint_of: CheckComplaint) -> ScenarioFile:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}") from error
+        meant = did_you_mean_path(path) or "."
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}{meant} Give a file with a scenario") from error
     if len(content) > _BYTES_MAX:
-        raise ConfigurationError(f"{path} has {len(content)} bytes: a scenario has at most {_BYTES_MAX}")
+        raise ConfigurationError(f"{path} has {len(content)} bytes. A scenario has at most {_BYTES_MAX}")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 text: a scenario is a TOML file") from error
+        raise ConfigurationError(f"not UTF-8 text ({path}). A scenario is a TOML file") from error
     return ScenarioFile(scenario=parse_scenario(text, str(path), complaint_of), path=str(path), text=text)
 
 
@@ -80,7 +83,9 @@ def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenar
         found = located(text)
     except NotToml as error:
         where = f", {error.place}" if error.place else ""
-        raise SeveralErrors([f"{name}{where}: not TOML: {error}"]) from error
+        raise SeveralErrors(
+            [placed(f"not TOML: {error}. The form is in docs/own-scenarios.md", f"{name}{where}")]
+        ) from error
     reader = _Reader(found, complaint_of, Path(name).parent)
     scenario = reader.read()
     if reader.complaints or scenario is None:
@@ -101,7 +106,7 @@ class _Reader:
     def texts(self, name: str) -> list[str]:
         """The complaints in the order of the lines."""
         ordered = sorted(self.complaints, key=lambda each: each[0] or (0, 0))
-        return [f"{name}{f', {place}' if place else ''}: {text}" for place, text in ordered]
+        return [placed(text, f"{name}{f', {place}' if place else ''}") for place, text in ordered]
 
     def read(self) -> Scenario | None:
         content = self._found.content
@@ -114,7 +119,7 @@ class _Reader:
                 self._complain((name,), unknown("key", name, [*known, _EXPECTATIONS]))
         for name in required(Scenario):
             if name not in content and name not in _MAY_BE_EMPTY:
-                self._complain((), f"{name} is missing")
+                self._complain((), f"{name} is missing. Add {name} = ...")
         read = {"defaults": self._defaults, "steps": self._steps}
         for name in known:
             if name in content:
@@ -132,7 +137,7 @@ class _Reader:
         if CATALOGUE.get(scenario.name, scenario) != scenario:
             self._complain(
                 ("name",),
-                f"{scenario.name!r} is a scenario of the catalogue, from which this one differs: choose another name "
+                f"{scenario.name!r} is a scenario of the catalogue, from which this one differs. Choose another name "
                 f'(with like = "{scenario.name}" in [expectations] it is judged by the same checks)',
             )
         return scenario
@@ -180,21 +185,21 @@ class _Reader:
             if _STEP in table:
                 self._complain((*at, _STEP), unknown("step", str(name), STEPS))
             else:
-                self._complain(at, f"a step without its name: add step = NAME, one of {', '.join(STEPS)}")
+                self._complain(at, f"a step without its name. Add step = NAME, one of {', '.join(STEPS)}")
             return None
         types, given = types_of(kind), {}
         for key, value in table.items():
             if key == _STEP:
                 continue
             if key not in types:
-                why = f": {unknown('parameter', key, types)}" if types else f" has no parameters: leave {key!r} out"
+                why = f": {unknown('parameter', key, types)}" if types else f" has no parameters. Leave {key!r} out"
                 self._complain((*at, key), f"{name}{why}")
             elif (fits := self._fitted((*at, key), value, types[key])) is not None:
                 given[key] = fits
                 self._check_range((*at, key), key, fits)
                 self._check_words(kind, (*at, key), key, fits)
         for missing in (each for each in required(kind) if each not in table):
-            self._complain(at, f"{name}: {missing} is missing")
+            self._complain(at, f"{name}: {missing} is missing. Add {missing} = ...")
         if any(each not in given for each in required(kind)):
             return None
         step = kind(**given)
@@ -263,7 +268,7 @@ class _Reader:
         name = given.get("name")
         if name is not None and not _NAME.fullmatch(name):
             self._complain(
-                ("name",), f"{name!r} cannot be the name of a folder: use small letters, digits, dots and dashes"
+                ("name",), f"{name!r} cannot be the name of a folder. Use small letters, digits, dots and dashes"
             )
         for field in fields(Scenario):
             value = given.get(field.name)

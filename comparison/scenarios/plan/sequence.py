@@ -29,6 +29,7 @@ from comparison.scenarios.plan.vocabulary import (
     StartAnew,
 )
 from kernel.designs import DESIGN_NAMES
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,15 +110,15 @@ def objections(scenario: Scenario, parameters: Parameters) -> Iterator[Objection
 
 def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Parameters) -> Iterator[str]:
     if isinstance(step, _AN_ENSEMBLE) and scenario.zookeeper_servers < 3:
-        yield "needs an ensemble: set zookeeper_servers = 3"
+        yield "needs an ensemble. Set zookeeper_servers = 3"
     if isinstance(step, _TWO_MEMBERS) and sizes.present < 2:
         yield f"needs another member to take over, but there would be {sizes.present} in the group"
     if isinstance(step, KillCoordinator) and parameters.brokers < 2:
-        yield "needs another broker to take over: use two brokers or more"
+        yield "needs another broker to take over. Use two brokers or more"
     if isinstance(step, Form) and step.members is not None and step.more is not None:
         yield "members and more exclude each other"
     if isinstance(step, Form) and step.design not in ("", *DESIGN_NAMES):
-        yield f"unknown design {step.design!r}: use {', '.join(DESIGN_NAMES)}"
+        yield unknown("design", step.design, DESIGN_NAMES)
     if isinstance(step, KillAtPoint):
         yield from _at_a_point(step, scenario, parameters)
     if isinstance(step, Resubscribe):
@@ -126,16 +127,16 @@ def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Param
         if strange := [number for number in step.topics if not 0 <= number < parameters.topics]:
             yield f"topic {strange[0]}: there are {parameters.topics} topics, which count from 0"
         if not step.topics:
-            yield "topics is empty: name at least one"
+            yield "topics is empty. Name at least one"
     if isinstance(step, Inject) and step.fault in FAULTS:
         yield from _targets(step.target, sizes)
 
 
 def _at_a_point(step: KillAtPoint, scenario: Scenario, parameters: Parameters) -> Iterator[str]:
     if step.target == "broker" and parameters.brokers < 2:
-        yield "needs another broker to take over: use two brokers or more"
+        yield "needs another broker to take over. Use two brokers or more"
     if step.target == "server" and scenario.zookeeper_servers > 1:
-        yield "kills the only ZooKeeper server: set zookeeper_servers = 1"
+        yield "kills the only ZooKeeper server. Set zookeeper_servers = 1"
 
 
 def _targets(target: str, sizes: _Sizes) -> Iterator[str]:

@@ -30,5 +30,5 @@ def add_step(step: type[OwnStep]) -> None:
     """Add a user's step to the table. Raises `ConfigurationError` if its name is taken."""
     name = name_of(step)
     if name in _STEPS:
-        raise ConfigurationError(f"there is a step {name!r} already: choose another name for {step.__name__}")
+        raise ConfigurationError(f"there is a step {name!r} already. Choose another name for {step.__name__}")
     _STEPS[name] = step

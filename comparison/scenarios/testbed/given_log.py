@@ -61,7 +61,7 @@ class GivenLog:
         if not before_ms - _APART_MS_MAX <= stat.mtime_ms <= after_ms + _APART_MS_MAX:
             raise ConfigurationError(
                 f"the clock of the ZooKeeper at {hosts} is {stat.mtime_ms - after_ms} ms ahead of this machine's, so "
-                "its log cannot be compared with the members' traces: leave out --zookeeper-log"
+                "its log cannot be compared with the members' traces. Leave out --zookeeper-log"
             )
         try:
             await until(
@@ -70,7 +70,7 @@ class GivenLog:
         except WaitTimeout:
             named = ", ".join(str(folder) for folder in self._folders)
             raise ConfigurationError(
-                f"--zookeeper-log {named} does not have what was just written to the ZooKeeper at {hosts}: give the "
+                f"--zookeeper-log {named} does not have what was just written to the ZooKeeper at {hosts}. Give the "
                 "dataLogDir (or dataDir) of that server, or of each server of the ensemble"
             ) from None
 

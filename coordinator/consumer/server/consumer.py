@@ -142,7 +142,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
         self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
     ) -> None:
         """Not supported: the coordinator of this design assigns topics by name. Raises `UserError`."""
-        raise UserError(f"{self._process} cannot subscribe to the pattern {pattern!r}: name the topics")
+        raise UserError(f"{self._process} cannot subscribe to the pattern {pattern!r}. Name the topics")
 
     async def unsubscribe(self) -> None:
         """See `GroupConsumer.unsubscribe`."""

@@ -152,7 +152,7 @@ class ServerConsumerConfig:
         values, warnings = resolve(SERVER_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE)
         for name in ("bootstrap.servers", "group.id", "zookeeper.connect"):
             if not values[name]:
-                raise ConfigurationError(f"{name} is required: set {name}=...")
+                raise ConfigurationError(f"{name} is required. Set {name}=...")
         fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
         session_timeout_ms = fields.pop("zookeeper_session_timeout_ms")
         connection_timeout_ms = fields.pop("zookeeper_connection_timeout_ms") or session_timeout_ms

@@ -44,7 +44,7 @@ class Listener:
             self._socket.close()
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 raise EnvironmentFault(
-                    f"cannot listen on {host}:{port}: {error.strerror}; choose another port (0: a free one)"
+                    f"cannot listen on {host}:{port}: {error.strerror}. Choose another port (0: a free one)"
                 ) from error
             raise
         self.port: int = self._socket.getsockname()[1]
@@ -59,7 +59,7 @@ class Listener:
             if error.errno != errno.EADDRINUSE:
                 raise
             raise EnvironmentFault(
-                f"cannot listen on port {self.port}: {error.strerror}; choose another port (0: a free one)"
+                f"cannot listen on port {self.port}: {error.strerror}. Choose another port (0: a free one)"
             ) from error
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 

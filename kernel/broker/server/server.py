@@ -75,7 +75,7 @@ class BrokerServer:
         turns: Turns | None = None,
     ) -> None:
         if host != "localhost" and not _is_loopback(host):
-            raise ConfigurationError(f"the broker listens on loopback addresses only, not on {host!r}: use 127.0.0.1")
+            raise ConfigurationError(f"the broker listens on loopback addresses only, not on {host!r}. Use 127.0.0.1")
         # Not the name: it may resolve to two addresses, and port 0 would then be two different ports.
         self.host = "127.0.0.1" if host == "localhost" else host
         self.port = port

@@ -31,7 +31,7 @@ _LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
 def _listener_problem(value: object) -> str | None:
     if value == "" or _LISTENER.fullmatch(str(value)):
         return None
-    return "only one listener, without encryption, is supported: write PLAINTEXT://127.0.0.1:9092"
+    return "only one listener, without encryption, is supported. Write PLAINTEXT://127.0.0.1:9092"
 
 
 def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX) -> Setting:

@@ -38,7 +38,7 @@ def engine() -> Any:
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
         raise EnvironmentFault(
-            f"no Docker engine answers ({error}): start one, or omit --zookeeper docker (the embedded server needs "
+            f"no Docker engine answers ({error}). Start one, or omit --zookeeper docker (the embedded server needs "
             "none)."
         ) from error
     return client
@@ -85,7 +85,7 @@ def libraries() -> tuple[ModuleType, ModuleType]:
         return importlib.import_module("docker"), importlib.import_module("testcontainers.core.container")
     except ImportError as error:
         raise EnvironmentFault(
-            "--zookeeper docker needs the package testcontainers: run 'pip install testcontainers'."
+            "--zookeeper docker needs the package testcontainers. Run 'pip install testcontainers'."
         ) from error
 
 

@@ -45,7 +45,7 @@ def test_member_of_the_server_design_registers_in_its_brokers_chroot(
 
 def test_brokers_registered_in_two_places_need_a_choice(started: Path) -> None:
     write_state(this_process("broker-9093", "127.0.0.1:9093", started, zookeeper="127.0.0.1:2181/other"))
-    with pytest.raises(ConfigurationError, match=r"2181/lab and 127\.0\.0\.1:2181/other: choose with --zookeeper"):
+    with pytest.raises(ConfigurationError, match=r"2181/lab and 127\.0\.0\.1:2181/other. Choose with --zookeeper"):
         zookeeper_of("server", None, None)
 
 

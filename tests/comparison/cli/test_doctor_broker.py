@@ -62,7 +62,7 @@ def test_broker_without_figures_is_named(run: Callable[[Coroutine[Any, Any, Any]
 
 def test_unreachable_broker_is_named_with_a_remedy() -> None:
     (port,) = free_ports(1)
-    with pytest.raises(EnvironmentFault, match=r"no broker answers at .*give a broker"):
+    with pytest.raises(EnvironmentFault, match=r"no broker answers at .*Give a broker"):
         loop_of(f"127.0.0.1:{port}", reset=False)
 
 
@@ -88,5 +88,5 @@ def test_command_shows_the_brokers_figures(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_reset_without_a_broker_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="--reset needs --broker"):
+    with pytest.raises(ConfigurationError, match="Add --broker HOST:PORT"):
         CliRunner().invoke(doctor.doctor, ["--reset"], catch_exceptions=False)

@@ -83,9 +83,9 @@ def test_help_and_readme_explain_every_exit_code(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["fly"], "No such command 'fly'"),
-        (["run"], "Missing argument 'SCENARIO...'"),
-        (["run", "crush"], "unknown scenario 'crush': did you mean 'crash'? Use one of herd, "),
+        (["fly"], "no such command 'fly'"),
+        (["run"], "missing argument 'SCENARIO...'"),
+        (["run", "crush"], "unknown scenario 'crush'. Did you mean 'crash'? Use one of herd, "),
         (["run", "crash", "--design", "raft"], "unknown design 'raft'"),
         (["run", "protocol-migration", "--design", "eager"], "protocol-migration is not applicable to eager: "),
         (["compare", "--smoke", "--all"], "--smoke, --all and scenarios exclude each other"),
@@ -95,8 +95,8 @@ def test_help_and_readme_explain_every_exit_code(capsys: pytest.CaptureFixture[s
         (["run", "crash", "--members", "many"], "'many' is not a valid integer"),
         (["run", "crash", "--time-limit", "0"], "--time-limit is 0: must be between 1 and 3600"),
         (["run", "crash", "--preset", "fast"], "'fast' is not one of"),
-        (["run", "crash", "-c", "sesion.timeout.ms=1"], "did you mean 'session.timeout.ms'"),
-        (["run", "crash", "-c", "session.timeout.ms"], "is not a setting: use key=value"),
+        (["run", "crash", "-c", "sesion.timeout.ms=1"], "Did you mean 'session.timeout.ms'"),
+        (["run", "crash", "-c", "session.timeout.ms"], "is not a setting. Use key=value"),
         (["run", "crash", "-c", "session.timeout.ms=soon"], "session.timeout.ms='soon'"),
         (["run", "crash", "-c", "partition.assignment.strategy=nonesuch"], "applies to none of the chosen designs"),
         (["run", "crash", "--seed", "-1"], "-1 is not in the range"),
@@ -106,28 +106,28 @@ def test_help_and_readme_explain_every_exit_code(capsys: pytest.CaptureFixture[s
         (["scenarios", "--as-file"], "--as-file needs --show NAME, and excludes --json"),
         (["run", "nowhere.toml"], "cannot read nowhere.toml: No such file or directory"),
         (["compare", "crash", "--smoke"], "--smoke, --all and scenarios exclude each other"),
-        (["analyze", "nowhere"], "is not a folder: give one that `run` or `compare` created"),
+        (["analyze", "nowhere"], "is not a folder. Give one that `run` or `compare` created"),
         (["analyze", "."], "no run in "),
-        (["broker"], "no ZooKeeper: start one with `rebalance-lab zookeeper start`"),
-        (["broker", "--zookeeper", "127.0.0.1:1", "--set", "brker.id=1"], "did you mean 'broker.id'"),
+        (["broker"], "no ZooKeeper. Start one with `rebalance-lab zookeeper start`"),
+        (["broker", "--zookeeper", "127.0.0.1:1", "--set", "brker.id=1"], "Did you mean 'broker.id'"),
         (["broker", "--zookeeper", "127.0.0.1:1", "--port", "70000"], "70000 is not in the range"),
-        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t"], "no ZooKeeper: start one"),
-        (["consume", "--design", "eager", "--group", "g", "--topic", "t"], "no broker: start one with"),
+        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t"], "no ZooKeeper. Start one"),
+        (["consume", "--design", "eager", "--group", "g", "--topic", "t"], "no broker. Start one with"),
         (["consume", "--design", "raft", "--group", "g", "--topic", "t"], "'raft' is not one of"),
-        (["consume", "--design", "eager", "--topic", "t"], "Missing option '--group'"),
+        (["consume", "--design", "eager", "--topic", "t"], "missing option '--group'"),
         (
             ["consume", "--design", "eager", "--group", "g", "--topic", "t:0", "--bootstrap-server", "127.0.0.1:1"],
-            "write TOPIC or TOPIC:STREAMS",
+            "Write TOPIC or TOPIC:STREAMS",
         ),
         (
             ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "here"],
             "--bootstrap-server 'here': 'here' is not HOST:PORT",
         ),
-        (["consume", "--design", "zookeeper", "--group", "g"], "choose topics in one way: --topic"),
+        (["consume", "--design", "zookeeper", "--group", "g"], "topics are to be chosen in one way. Give --topic"),
         (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--whitelist", "t"], "in one way"),
-        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--streams", "2"], "use --topic t:2"),
+        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--streams", "2"], "Use --topic t:2"),
         (["consume", "--design", "zookeeper", "--group", "g", "--blacklist", "t("], "t( is an invalid regex"),
-        (["consume", "--design", "eager", "--group", "g", "--blacklist", "t"], "use --whitelist '(?!(?:PATTERN)$).*'"),
+        (["consume", "--design", "eager", "--group", "g", "--blacklist", "t"], "Use --whitelist '(?!(?:PATTERN)$).*'"),
         (["consume", "--design", "eager", "--group", "g", "--whitelist", "t("], "t( is an invalid regex"),
         (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
     ],
@@ -224,7 +224,7 @@ def test_a_full_disk_is_reported_before_anything_is_started(tmp_path: Path) -> N
     assert "cannot write the run folder" in result.stderr
     assert "File too large" in result.stderr
     assert "Traceback" not in result.stderr
-    assert len([line for line in result.stderr.splitlines() if line.startswith("rebalance-lab: ")]) == 1
+    assert len([line for line in result.stderr.splitlines() if line.startswith("Error: ")]) == 1
 
 
 def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
@@ -319,6 +319,6 @@ def test_an_internal_error_is_one_line_with_its_traceback_in_a_file(tmp_path: Pa
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=30, check=False
     )
     assert result.returncode == Exit.INTERNAL
-    assert result.stderr.startswith("rebalance-lab: internal error: AttributeError")
+    assert result.stderr.startswith("Error: internal error: AttributeError")
     (kept,) = tmp_path.glob("rebalance-lab-*.txt")
     assert "Traceback" in kept.read_text()

@@ -35,6 +35,6 @@ def test_absurd_response_ends_a_command_with_one_line_that_names_broker_and_requ
         for bad, address, child in running:
             _, error = child.communicate(timeout=120)
             assert child.returncode in (254, 255), f"{bad.name}: {child.returncode} {error}"
-            assert error.startswith(f"rebalance-lab: {address} answered {bad.name} with nonsense: "), error
+            assert error.startswith(f"Error: {address} answered {bad.name} with nonsense: "), error
             assert "announces 2147483647 elements" in error
             assert error.count("\n") == 1, "no traceback"

@@ -29,7 +29,7 @@ def test_scenarios_that_cut_servers_are_skipped_with_a_message(capsys: pytest.Ca
 
 
 def test_no_runnable_scenario_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="leave out --zookeeper"):
+    with pytest.raises(ConfigurationError, match="Leave out --zookeeper"):
         possible_on(FOREIGN, ["split-brain"])
 
 
@@ -52,7 +52,7 @@ def test_a_log_is_refused_that_is_none_or_is_read_anyway(tmp_path: Path) -> None
 def test_an_external_zookeeper_with_other_session_limits_is_refused_with_the_session_to_use(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path, tick_ms=2000, min_session_ms=4000, max_session_ms=40_000) as server:
         address = server.connect_string
-        with pytest.raises(ConfigurationError, match=r"grants sessions of 4000 ms where 3000 .* use --session-timeout"):
+        with pytest.raises(ConfigurationError, match=r"grants sessions of 4000 ms where 3000 .* Use --session-timeout"):
             require_zookeeper(address, plan(["crash"], ["zookeeper"], {}))
         require_zookeeper(address, plan(["crash"], ["zookeeper"], {"session_timeout_ms": 4000}))
         require_zookeeper(address, plan(["crash"], ["eager"], {}))  # its members have no sessions there

@@ -48,7 +48,7 @@ def test_one_run_of_a_result_is_shown_alone(folder: Path, tmp_path: Path) -> Non
 
 
 def test_a_part_does_not_replace_the_report_of_the_whole(folder: Path) -> None:
-    with pytest.raises(UserError, match="say with -o where its page goes"):
+    with pytest.raises(UserError, match="Say with -o where its page goes"):
         reported(folder / "split-brain" / "eager")
 
 
@@ -58,7 +58,7 @@ def test_runs_of_several_results_are_on_one_page(folder: Path, tmp_path: Path) -
     analysed_inline(other)
     reported(folder / "split-brain" / "eager", other, "-o", tmp_path / "both.html")
     assert sorted(lanes(tmp_path / "both.html")) == ["split-brain-eager", "split-brain-zookeeper"]
-    with pytest.raises(UserError, match=r"split-brain in zookeeper is in .* and in .*: give one of them"):
+    with pytest.raises(UserError, match=r"split-brain in zookeeper is in .* and in .*. Give one of them"):
         reported(folder, other, "-o", tmp_path / "both.html")
 
 

@@ -10,6 +10,7 @@ from comparison.cli.main import main
 from comparison.exits import Exit
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.step_names import STEPS
+from tests.support.complaints import place_first
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,9 +44,9 @@ def test_every_complaint_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture
     wrong = tmp_path / "wrong.toml"
     wrong.write_text('name = "wrong"\nbudget = 3\n[[steps]]\nstep = "fork"\n')
     assert called("run", str(wrong)) == Exit.USAGE
-    first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith(f"rebalance-lab: {wrong}, line 2, column 1: unknown key 'budget': did you mean 'budget_s'?")
-    assert second.startswith(f"rebalance-lab: {wrong}, line 4, column 1: unknown step 'fork': did you mean 'form'?")
+    first, second = map(place_first, capsys.readouterr().err.splitlines())
+    assert first.startswith(f"{wrong}, line 2, column 1: unknown key 'budget'. Did you mean 'budget_s'?")
+    assert second.startswith(f"{wrong}, line 4, column 1: unknown step 'fork'. Did you mean 'form'?")
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +54,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
         text = f'name = "twin"\nbudget_s = {number}\n[[steps]]\nstep = "form"\n'
         (tmp_path / f"{number}.toml").write_text(text)
     assert called("run", str(tmp_path / "1.toml"), str(tmp_path / "2.toml"), "--dry-run") == Exit.USAGE
-    assert "both have the name 'twin': choose another one" in capsys.readouterr().err
+    assert "both have the name 'twin'. Choose another one" in capsys.readouterr().err
 
 
 def test_a_file_may_say_the_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +67,7 @@ def test_a_file_may_say_the_seed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert called("run", one, "--dry-run", "--seed", "7") == Exit.AS_EXPECTED
     assert "seed 7" in capsys.readouterr().err
     assert called("run", one, two, "--dry-run") == Exit.USAGE
-    assert "different seeds (5, 6): choose one by --seed" in capsys.readouterr().err
+    assert "different seeds (5, 6). Choose one by --seed" in capsys.readouterr().err
 
 
 def test_everything_that_a_file_can_have_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,9 +77,9 @@ def test_results_go_to_the_only_folder(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["2026-*"], "with 2 folders, say with --output"),
-        (["2027", "hdfs://h/r"], "with 1 folder and 1 URI, say with --output"),
-        (["s3a://b/r"], "with 1 URI, say with --output"),
+        (["2026-*"], r"2 folders\). Say with --output"),
+        (["2027", "hdfs://h/r"], r"1 folder and 1 URI\). Say with --output"),
+        (["s3a://b/r"], r"1 URI\). Say with --output"),
     ],
 )
 def test_without_an_only_folder_output_is_asked_for(runs: Path, given: list[str], message: str) -> None:
@@ -99,5 +99,5 @@ def test_output_to_a_store_is_refused(runs: Path) -> None:
 
 
 def test_output_that_cannot_be_written_is_refused(runs: Path) -> None:
-    with pytest.raises(EnvironmentFault, match="choose another --output"):
+    with pytest.raises(EnvironmentFault, match="Choose another --output"):
         output_folder("2026-file/x", sources_of(["2027"]))

@@ -53,14 +53,14 @@ def test_master_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> No
     (port,) = free_ports(1)
     code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{port}")
     assert code == Exit.USAGE
-    assert f"no Spark master at spark://127.0.0.1:{port} (127.0.0.1:{port}: Connection refused): start it" in line
+    assert f"no Spark master at spark://127.0.0.1:{port} (127.0.0.1:{port}: Connection refused). Start it" in line
 
 
 def test_listener_that_is_no_master_is_named_with_the_remedy(tmp_path: Path, silent_port: int) -> None:
     code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{silent_port}")
     assert code == Exit.USAGE
     assert f"spark://127.0.0.1:{silent_port} is no Spark master, or not of version 4.3.0" in line
-    assert line.endswith("correct --master")
+    assert line.endswith("Correct --master.")
 
 
 def test_setting_that_spark_itself_finds_wrong_is_named(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_setting_that_spark_itself_finds_wrong_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--master", "k8s://https://h:1"), "is not supported: use local[*]"),
-        (("--memory", "1"), "memory is '1': give a number with a unit"),
+        (("--master", "k8s://https://h:1"), "is not supported. Use local[*]"),
+        (("--memory", "1"), "--memory '1' is not a size. Give a number with a unit"),
         (("--spark-conf", "spark.master=local"), "spark.master cannot be set: use --master"),
-        (("--spark-conf", "spark"), "'spark' is not a setting: use key=value"),
+        (("--spark-conf", "spark"), "'spark' is not a setting. Use key=value"),
     ],
 )
 def test_option_that_cannot_work_is_refused(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
@@ -89,5 +89,5 @@ def test_run_refuses_a_wrong_setting_before_it_starts_anything(tmp_path: Path) -
     command = [sys.executable, "-m", "comparison.cli.main", "run", "join", "--spark-conf", "spark.remote=x"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SOON_S, check=False)
     assert done.returncode == Exit.USAGE
-    assert done.stderr == "rebalance-lab: spark.remote cannot be set: Spark Connect is not supported\n"
+    assert done.stderr == "Error: spark.remote cannot be set: Spark Connect is not supported.\n"
     assert not list(tmp_path.iterdir())

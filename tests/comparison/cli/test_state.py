@@ -96,5 +96,5 @@ def test_an_unreadable_state_is_ignored() -> None:
 def test_a_state_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(EnvironmentFault, match="set REBALANCE_LAB_STATE to a folder of your own"):
+    with pytest.raises(EnvironmentFault, match="Set REBALANCE_LAB_STATE to a folder of your own"):
         write_state(this_process("zookeeper", "", tmp_path))

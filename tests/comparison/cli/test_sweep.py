@@ -43,7 +43,7 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path, capsys: pyte
         "join/eager/members-4/seed-1: about 10 s",
         "join/eager/members-16/seed-1: about 10 s",
         "split-brain · eager · members 16: left out: split-brain in eager: the member to be cut off must own a "
-        "partition, but 16 members share 12 partitions: use --partitions 16 or more, or fewer members",
+        "partition, but 16 members share 12 partitions. Use --partitions 16 or more, or fewer members",
     ]
     assert "left out: split-brain · eager · members 16" in said.err
     assert "3 runs of 3 combinations with seed 1, about 75 s, in runs/sweep-split-brain-join-" in said.err
@@ -81,7 +81,7 @@ def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "the grid has no scenario: add --grid scenario=join"),
+        ((), "the grid has no scenario. Add --grid scenario=join"),
         (("--grid", "scenario=joyn"), "unknown scenario 'joyn'"),
         (("--grid", "scenario=join", "--seeds", "0"), "seeds is 0: must be a whole number between 1 and 200"),
         (("--grid", "scenario=join", "--metric", "lag"), "unknown metric 'lag'"),

@@ -57,23 +57,23 @@ def test_suffix_says_the_form(runs: Path, tmp_path: Path) -> None:
 def test_unknown_form_is_refused_with_the_known_ones(runs: Path) -> None:
     with pytest.raises(click.UsageError, match="'csv' is not one of 'perfetto', 'jsonl', 'parquet'"):
         written(runs, "--to", "csv")
-    with pytest.raises(UserError, match=r"--to perfetto, jsonl, parquet, or with a file: -o x\.pftrace"):
+    with pytest.raises(UserError, match=r"--to perfetto, jsonl, parquet, or a file: -o x\.pftrace"):
         written(runs, "-o", "x.csv")
 
 
 def test_folder_without_a_run_or_with_several_is_refused(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="nowhere is not a folder: give the folder of a run"):
+    with pytest.raises(UserError, match=r"nowhere is not a folder. Give the folder of a run"):
         written(tmp_path / "nowhere", "--to", "jsonl")
-    with pytest.raises(UserError, match=r"no trace \(\*\.jsonl\) in .*empty: give the folder of a run"):
+    with pytest.raises(UserError, match=r"no trace \(\*\.jsonl\) in .*empty. Give the folder of a run"):
         written(tmp_path / "empty", "--to", "jsonl")
-    with pytest.raises(UserError, match=r"2 runs in .*: give one of them: .*eager, .*zookeeper$"):
+    with pytest.raises(UserError, match=r"2 runs in .*. Give one of them: .*eager, .*zookeeper$"):
         written(runs, "--to", "jsonl")
 
 
 def test_file_that_cannot_be_written_is_named_and_an_old_one_stays(runs: Path, tmp_path: Path) -> None:
     run = runs / "split-brain" / "eager"
-    with pytest.raises(UserError, match=r"cannot write /nowhere/x\.jsonl: .*choose another with --output"):
+    with pytest.raises(UserError, match=r"cannot write /nowhere/x\.jsonl: .*Choose another with --output"):
         written(run, "-o", "/nowhere/x.jsonl")
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(UserError, match="cannot write"):

@@ -111,7 +111,7 @@ def test_unknown_group_and_absent_servers_are_errors(terminals: Terminals, unuse
     unknown = terminals.run("watch", "--group", "nobody", "--once")
     elsewhere = terminals.run("watch", "--group", "nobody", "--once", "--group-state", "--state", "elsewhere")
     assert elsewhere.returncode == Exit.USAGE
-    assert "no ZooKeeper: start one" in elsewhere.stderr
+    assert "no ZooKeeper. Start one" in elsewhere.stderr
     assert (unknown.returncode, unknown.stdout) == (Exit.NOT_AS_EXPECTED, "no such group\n")
     silent = terminals.run("watch", "--group", "g", "--once", "--bootstrap-server", f"127.0.0.1:{unused_port}")
     assert silent.returncode == Exit.INTERNAL

@@ -147,7 +147,7 @@ def test_every_lock_file_is_readable_and_has_kafka_and_no_address(version):
 
 
 def test_unknown_version_is_reported_with_the_known_ones():
-    with pytest.raises(OriginalsUnavailable, match=re.escape("Kafka 2.8.0: use one of 0.8.2.2, 1.1.1")):
+    with pytest.raises(OriginalsUnavailable, match=re.escape("Kafka 2.8.0. Use one of 0.8.2.2, 1.1.1")):
         jars.locked_jars("2.8.0")
 
 

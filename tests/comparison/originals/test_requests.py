@@ -13,7 +13,7 @@ from kernel.errors import UserError
 
 def test_a_version_without_the_consumer_is_refused_with_the_versions_that_have_it(tmp_path):
     with pytest.raises(
-        UserError, match=re.escape("Kafka 3.9.1 has no consumer with groups in ZooKeeper: use one of 0.8")
+        UserError, match=re.escape("Kafka 3.9.1 has no consumer with groups in ZooKeeper. Use one of 0.8")
     ):
         OriginalHost("3.9.1", tmp_path)
 
@@ -27,7 +27,7 @@ def test_a_listener_is_refused_for_a_version_without_listeners(tmp_path):
 @pytest.mark.parametrize(
     ("version", "zookeeper", "said"),
     [
-        ("2.8.0", "127.0.0.1:1", "no broker 2.8.0: use one of 0.8.2.2, 1.1.1, 3.9.1, 4.1.1"),
+        ("2.8.0", "127.0.0.1:1", "no broker 2.8.0. Use one of 0.8.2.2, 1.1.1, 3.9.1, 4.1.1"),
         ("1.1.1", None, "1.1.1 takes a ZooKeeper"),
         ("4.1.1", "127.0.0.1:1", "4.1.1 takes no ZooKeeper"),
     ],

@@ -201,7 +201,7 @@ def test_tables_say_which_run_a_row_is_of(spark: SparkSession, tmp_path: Path) -
 
 
 def test_analysis_without_traces_fails_and_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NothingToAnalyse, match="give the folder of a run"):
+    with pytest.raises(NothingToAnalyse, match="Give the folder of a run"):
         analyze(spark, [tmp_path])
 
 

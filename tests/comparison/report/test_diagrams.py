@@ -145,7 +145,7 @@ def test_a_picture_names_scenario_and_design_and_has_the_seconds_of_the_run_on_i
 
 @pytest.mark.parametrize("suffix", ["png", "PNG", "pdf"])
 def test_a_picture_that_is_not_drawn_is_refused_with_a_remedy(tmp_path, suffix):
-    with pytest.raises(UserError, match=r"is not drawn: use -o .*x\.svg, open it in a browser"):
+    with pytest.raises(UserError, match=r"is not drawn. Use -o .*x\.svg, open it in a browser"):
         drawn("-o", str(tmp_path / f"x.{suffix}"))
     assert not list(tmp_path.iterdir())
 
@@ -181,17 +181,17 @@ def test_a_files_suffix_selects_the_format(tmp_path, name, form):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--rebalance", "3"], "they have 1 to 2"),
-        (["--rebalance", "0"], "they have 1 to 2"),
-        (["--member", "m9"], "only m1, m2, m3"),
+        (["--rebalance", "3"], "Give one from 1 to 2"),
+        (["--rebalance", "0"], "Give one from 1 to 2"),
+        (["--member", "m9"], "unknown member 'm9'. Use one of m1, m2, m3"),
         (["--member", "m1"], "m1 has no rebalance in this window, only m2, m3"),
         (["--rebalance", "1", "--from", "2"], "--rebalance and --from/--to exclude each other"),
-        (["--from", "100"], "the traces last from 0 to"),
-        (["--from", "3", "--to", "2"], "the traces last from 0 to"),
+        (["--from", "100"], "They last from 0 to"),
+        (["--from", "3", "--to", "2"], "They last from 0 to"),
         (["--from", "3", "--to", "4"], "no member rebalances in this window"),
-        (["--show", "steps", "--format", "svg"], "--show steps has no format svg: use markdown"),
-        (["--show", "sequence", "--format", "svg"], "has no format svg: use mermaid or markdown"),
-        (["-o", "/nowhere/at/all"], "choose another with --output"),
+        (["--show", "steps", "--format", "svg"], "--show steps has no format svg. Use markdown"),
+        (["--show", "sequence", "--format", "svg"], "has no format svg. Use mermaid or markdown"),
+        (["-o", "/nowhere/at/all"], "Choose another with --output"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_with_a_reason(arguments, complaint):

@@ -22,11 +22,11 @@ IMPORTS = "from dataclasses import dataclass\nfrom comparison.scenarios.extendin
     [
         (
             '@own_fault(Fault(name="kill", does="", heals="", targets=()))\nclass Mine(Performer):\n    pass\n',
-            "there is a fault 'kill' already: choose another name",
+            "there is a fault 'kill' already. Choose another name",
         ),
         (
             "@own_step\n@dataclass(frozen=True, slots=True)\nclass KillOwner(OwnStep):\n    pass\n",
-            "there is a step 'kill-owner' already: choose another name for KillOwner",
+            "there is a step 'kill-owner' already. Choose another name for KillOwner",
         ),
         (
             "@own_step\nclass Mine:\n    pass\n",

@@ -165,9 +165,9 @@ def test_settings_become_numbers_where_they_are(value: Any, number: Any) -> None
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("converge", "did you mean 'converge_ms'"),
-        ("join.notification", "did you mean 'join.notifications'"),
-        ("join.lost", "use converge_ms, takeover_ms"),
+        ("converge", "Did you mean 'converge_ms'"),
+        ("join.notification", "Did you mean 'join.notifications'"),
+        ("join.lost", "Use one of join.converge_ms, join.takeover_ms"),
         (".moved", "unknown metric '.moved'"),
     ],
 )

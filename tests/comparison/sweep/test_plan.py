@@ -88,7 +88,7 @@ def test_combination_that_cannot_work_is_left_out_with_the_reason_of_run() -> No
     assert [run.cell.at["members"] for run in plan.runs] == [4]
     ((title, reason),) = plan.left_out
     assert title == "split-brain · eager · members 16"
-    assert "16 members share 12 partitions: use --partitions 16" in reason
+    assert "16 members share 12 partitions. Use --partitions 16" in reason
 
 
 def test_scenario_that_a_design_does_not_have_is_left_out_once() -> None:
@@ -111,7 +111,7 @@ def test_grid_without_any_possible_combination_is_refused_with_the_first_reason(
 
 
 def test_grid_of_too_many_runs_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="the grid has 80000 runs: make at most 20000"):
+    with pytest.raises(ConfigurationError, match=r"the grid has 80000 runs. Make at most 20000"):
         sweep("scenario=join", "members=1..200", seeds=200)
 
 

@@ -12,6 +12,7 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import kept_as, read_plan, read_scenarios, sweep_folder
 from comparison.sweep.state import RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from tests.support.complaints import place_first
 from tests.support.scenario_files import text_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def test_what_is_wrong_with_a_scenario_is_reported_with_its_own_lines(tmp_path: 
     (tmp_path / "grid.toml").write_text('[grid]\nscenario = "mine.toml"\n')
     with pytest.raises(SeveralErrors) as caught:
         read_grid(tmp_path / "grid.toml")
-    assert caught.value.texts[0].startswith(f"{tmp_path}/mine.toml, line 4, column 1: form: unknown parameter 'fork'")
+    assert place_first(caught.value.texts[0]).startswith(
+        f"{tmp_path}/mine.toml, line 4, column 1: form: unknown parameter 'fork'"
+    )
 
 
 def test_a_scenario_alone_is_a_sweep(tmp_path: Path) -> None:
@@ -65,5 +68,5 @@ def test_a_scenario_that_has_been_changed_is_another_sweep(tmp_path: Path) -> No
     ):
         pass
     (tmp_path / "s" / kept_as("changed")).write_text(text_of("changed") + "# another\n")
-    with pytest.raises(EnvironmentFault, match="has been changed: choose another folder"):
+    with pytest.raises(EnvironmentFault, match=r"has been changed. Choose another folder"):
         read_scenarios(tmp_path / "s", read_plan(tmp_path / "s"))

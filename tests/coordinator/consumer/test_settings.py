@@ -67,11 +67,11 @@ def test_instance_id_makes_a_static_member() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"bootstrap.servers": "nowhere"}, "write host:port"),
-        ({"bootstrap.servers": "a:0"}, "write host:port"),
+        ({"bootstrap.servers": "nowhere"}, "Write host:port"),
+        ({"bootstrap.servers": "a:0"}, "Write host:port"),
         ({"bootstrap.servers": ""}, "must not be empty"),
         ({"group.id": ""}, "must not be empty"),
-        ({"partition.assignment.strategy": "afei"}, "choose from range, roundrobin"),
+        ({"partition.assignment.strategy": "afei"}, "Choose from range, roundrobin"),
         ({"partition.assignment.strategy": ","}, "at least one"),
         ({"partition.assignment.strategy": "delayed,range"}, "cannot be combined with other strategies"),
         ({"group.instance.id": ""}, "must have 1 to 249"),
@@ -80,7 +80,7 @@ def test_instance_id_makes_a_static_member() -> None:
         ({"heartbeat.interval.ms": "3000", "session.timeout.ms": "3000"}, "must be below"),
         ({"enable.auto.commit": "perhaps"}, "true or false"),
         ({"session.timeout.ms": "0"}, "between 1 and"),
-        ({"session.timeout": "1"}, r"did you mean 'session\.timeout\.ms'"),
+        ({"session.timeout": "1"}, r"Did you mean 'session\.timeout\.ms'"),
         ({"auto.offset.reset": "smallest"}, "earliest, latest, none"),
         ({"sticky.exact.partitions.max": "-1"}, "between 0 and"),
         ({"sticky.exact.partitions.max": "many"}, "sticky.exact.partitions.max"),

@@ -94,7 +94,7 @@ def test_random_gives_each_partition_to_a_subscriber_and_draws_again_in_the_next
 
 def test_error_of_an_unknown_strategy_names_the_known_ones(install):
     install("lazy_assignor", "", {"lazy": "lazy_assignor:assign", "range": "lazy_assignor:assign"})
-    with pytest.raises(ConfigurationError, match=r"choose from range, roundrobin, sticky, cooperative-sticky, .*lazy"):
+    with pytest.raises(ConfigurationError, match=r"Choose from range, roundrobin, sticky, cooperative-sticky, .*lazy"):
         assignor_name("afei")
 
 
@@ -107,7 +107,7 @@ def test_name_offered_by_two_packages_is_refused(install):
     source = "def assign(sizes, group):\n    return {}\n"
     install("one_of_two", source, {"both": "one_of_two:assign"})
     install("two_of_two", source, {"both": "two_of_two:assign"})
-    with pytest.raises(ConfigurationError, match=r"more than once: uninstall .* one_of_two:assign, two_of_two:assign"):
+    with pytest.raises(ConfigurationError, match=r"more than once. Uninstall .* one_of_two:assign, two_of_two:assign"):
         assignor("both")
 
 

@@ -200,5 +200,5 @@ def test_thread_range_sorts_threads_as_strings_and_partitions_as_numbers():
 def test_strategy_is_known_by_its_name_and_by_its_java_class():
     assert assignor_name("range") == "range"
     assert assignor_name("org.apache.kafka.clients.consumer.RoundRobinAssignor") == "roundrobin"
-    with pytest.raises(ConfigurationError, match="choose from range, roundrobin"):
+    with pytest.raises(ConfigurationError, match="Choose from range, roundrobin"):
         assignor_name("afei")

@@ -35,7 +35,7 @@ def test_target_is_understood(text, target):
     [
         ("", "is not HOST:PORT"),
         ("Embedded", "has no port"),
-        ("zk1", "has no port .*2181"),
+        ("zk1", "has no port.*2181"),
         ("zk1:", "is not HOST:PORT"),
         ("zk1:port", "is not HOST:PORT"),
         ("zk1:0", "0 is not a port"),
@@ -61,7 +61,7 @@ def test_a_running_zookeeper_is_used_as_it_is_and_not_stopped(zookeeper, tmp_pat
 
 def test_stopped_zookeeper_is_reported_before_anything_else_happens(tmp_path, unused_port):
     with (
-        pytest.raises(Unavailable, match=f"no ZooKeeper serves at 127.0.0.1:{unused_port}: is it running"),
+        pytest.raises(Unavailable, match=f"no ZooKeeper serves at 127.0.0.1:{unused_port}. Is it running"),
         open_zookeeper(f"127.0.0.1:{unused_port}", tmp_path),
     ):
         pass

@@ -41,10 +41,10 @@ def test_settings_that_would_break_the_analysis_are_refused_with_what_to_do(name
     [
         ({"conf": {"eventLog": "1"}}, "must begin with 'spark.'"),
         ({"conf": {"spark.sql.shuffle.partitions": "many"}}, "is 'many': must be between 1 and"),
-        ({"driver_host": "nohost.invalid"}, "--driver-host is nohost.invalid: .*give an address of this machine"),
+        ({"driver_host": "nohost.invalid"}, "--driver-host is nohost.invalid: .*Give an address of this machine"),
         ({"bind_address": "192.0.2.1"}, "cannot listen on 192.0.2.1: "),
-        ({"environment": "missing.tar.gz"}, "there is no such file"),
-        ({"environment": "folder"}, "give a packed environment"),
+        ({"environment": "missing.tar.gz"}, "there is no file missing.tar.gz"),
+        ({"environment": "folder"}, "is not a packed environment"),
     ],
 )
 def test_options_that_cannot_work_are_refused(given: dict[str, Any], complaint: str) -> None:
@@ -102,7 +102,7 @@ def test_supported_masters_are_understood(url: str, kind: MasterKind, cores: int
     "url", ["", "foo://bar", "k8s://https://h:1", "mesos://h:1", "local[x]", "local[0]", "sprk://h:1"]
 )
 def test_other_masters_are_refused_with_those_that_are_supported(url: str) -> None:
-    with pytest.raises(EnvironmentFault, match=r"is not supported: use local\[\*\].*spark://HOST:PORT"):
+    with pytest.raises(EnvironmentFault, match=r"is not supported. Use local\[\*\].*spark://HOST:PORT"):
         parse_master(url)
 
 
@@ -110,14 +110,14 @@ def test_other_masters_are_refused_with_those_that_are_supported(url: str) -> No
     "url", ["spark://", "spark://h", "spark://h:0", "spark://h:99999", "spark://h:1,", "spark://h:1/x"]
 )
 def test_malformed_addresses_are_refused(url: str) -> None:
-    with pytest.raises(EnvironmentFault, match="is malformed: use spark://HOST:PORT"):
+    with pytest.raises(EnvironmentFault, match=r"is malformed. Use spark://HOST:PORT"):
         parse_master(url)
 
 
 def test_yarn_needs_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(EnvironmentFault, match="set HADOOP_CONF_DIR"):
+    with pytest.raises(EnvironmentFault, match="Set HADOOP_CONF_DIR"):
         parse_master("yarn")
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
     assert parse_master("yarn").kind is MasterKind.YARN

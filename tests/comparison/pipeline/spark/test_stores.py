@@ -75,10 +75,10 @@ def test_only_what_is_new_in_the_store_is_copied(spark: SparkSession, tmp_path: 
     [
         (
             "s3a://bucket/runs",
-            "is missing; add --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.",
+            "is missing. Add --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.",
         ),
         ("abfss://c@a.dfs.core.windows.net/runs", "spark.jars.packages=org.apache.hadoop:hadoop-azure:3."),
-        ("nowhere://host/runs", "Spark has no connector for nowhere://; add --spark-conf spark.jars.packages="),
+        ("nowhere://host/runs", "Spark has no connector for nowhere://. Add --spark-conf spark.jars.packages="),
     ],
 )
 def test_store_without_a_connector_is_refused_with_the_remedy(

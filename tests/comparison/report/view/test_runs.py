@@ -137,7 +137,7 @@ def test_restarted_member_keeps_its_place(name: str, place: str) -> None:
 def test_missing_table_asks_for_another_analysis(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "old")
     shutil.rmtree(tmp_path / "old" / "tables" / "commits")
-    with pytest.raises(TablesMissing, match="commits is missing: analyse the run again"):
+    with pytest.raises(TablesMissing, match=r"commits is missing. Analyse the run again"):
         read_tables(tmp_path / "old")
 
 

@@ -213,12 +213,12 @@ def test_a_single_run_is_in_the_folder_of_its_design() -> None:
 
 
 def test_an_unknown_scenario_is_refused_with_the_known_names() -> None:
-    with pytest.raises(ConfigurationError, match=r"unknown scenario 'crush': did you mean 'crash'\? Use one of herd, "):
+    with pytest.raises(ConfigurationError, match=r"unknown scenario 'crush'. Did you mean 'crash'\? Use one of herd, "):
         scenario_named("crush")
 
 
 def test_an_unknown_design_is_refused_with_the_known_names() -> None:
-    with pytest.raises(ConfigurationError, match="unknown design 'raft': use zookeeper, "):
+    with pytest.raises(ConfigurationError, match=r"unknown design 'raft'. Use one of zookeeper, "):
         designs_named(("eager", "raft"))
 
 
@@ -290,11 +290,11 @@ def test_a_setting_cannot_change_what_defines_a_design() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"sesion.timeout.ms": "1"}, "unknown setting 'sesion.timeout.ms'; did you mean 'session.timeout.ms'"),
+        ({"sesion.timeout.ms": "1"}, "unknown setting 'sesion.timeout.ms'. Did you mean 'session.timeout.ms'"),
         ({"session.timeout.ms": "soon"}, "session.timeout.ms='soon'"),
         ({"group.id": "mine"}, "group.id is set by the run itself"),
         ({"group.instance.id": "mine"}, "group.instance.id is set by the run itself"),
-        ({"offsets.storage": "kafka"}, "leave offsets.storage out"),
+        ({"offsets.storage": "kafka"}, "Leave offsets.storage out"),
         ({"auto.offset.reset": "latest"}, "a run counts every record"),
     ],
 )

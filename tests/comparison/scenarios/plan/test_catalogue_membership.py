@@ -63,7 +63,7 @@ def test_name_can_be_duplicated_only_where_members_have_one() -> None:
         if design == "static":
             require_feasible(case)
         else:
-            with pytest.raises(ConfigurationError, match="choose static"):
+            with pytest.raises(ConfigurationError, match="Choose static"):
                 require_feasible(case)
 
 

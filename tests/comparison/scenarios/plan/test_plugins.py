@@ -10,6 +10,7 @@ import pytest
 from comparison.scenarios.plan.plugins import ENTRY_POINTS, load, load_installed, loaded
 from comparison.scenarios.plan.scenario_file import parse_scenario
 from kernel.errors import ConfigurationError, SeveralErrors
+from tests.support.complaints import place_first
 from tests.support.installed import installed
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def test_a_scenario_says_where_it_names_a_plugin_that_fails(tmp_path: Path) -> N
     text = 'name = "mine"\nplugins = [\n  "mine.py",\n  "no_module_of_that_name",\n]\n[[steps]]\nstep = "form"\n'
     with pytest.raises(SeveralErrors) as caught:
         parse_scenario(text, str(tmp_path / "my.toml"), lambda _, __: "")
-    first, second = caught.value.texts
+    first, second = map(place_first, caught.value.texts)
     assert "my.toml, line 3, column 3: the plugin" in first
     assert "ModuleNotFoundError: No module named 'nothing_of_that_name'" in first
     assert "line 4, column 3: the plugin no_module_of_that_name cannot be loaded: ModuleNotFoundError" in second

@@ -26,5 +26,8 @@ def test_every_phase_but_the_wait_after_a_failed_attempt_is_a_point_in_zookeeper
 
 def test_unknown_point_is_refused_with_those_of_the_design() -> None:
     assert point_named(EAGER, "decide").value == "decide"
-    with pytest.raises(ConfigurationError, match=r"a rebalance in eager has no point 'release': use one of stop, join"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"a rebalance in eager has no point 'release'. Did you mean 'resume'\? Use one of",
+    ):
         point_named(EAGER, "release")

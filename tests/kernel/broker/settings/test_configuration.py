@@ -34,7 +34,7 @@ def test_setting_that_only_kafka_has_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("group.initial.rebalence.delay.ms", "0", "did you mean 'group.initial.rebalance.delay.ms'"),
+        ("group.initial.rebalence.delay.ms", "0", "Did you mean 'group.initial.rebalance.delay.ms'"),
         ("group.max.size", "0", "between 1 and"),
         ("group.max.size", "many", "group.max.size='many'"),
         ("auto.create.topics.enable", "yes", "true or false"),

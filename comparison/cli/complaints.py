@@ -1,0 +1,61 @@
+"""The one shape of an error at the command line: `Error: what was wrong (where). What to do.`
+
+Our own errors say all of it (`kernel.suggestions`). Click's are about one command, whose help says what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from comparison.printable import printable
+from kernel.suggestions import did_you_mean, whole_sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PREFIX = "Error: "
+#: How click's `Choice` complains: a value in quotes, and all the choices.
+_NOT_ONE_OF = re.compile(r"""(?P<quote>['"])(?P<value>[^'"]*)(?P=quote) is not one of (?P<choices>.*)""", re.DOTALL)
+
+
+def error_line(complaint: str) -> str:
+    """A complaint as the line that a command prints."""
+    return f"{PREFIX}{printable(whole_sentences(complaint))}"
+
+
+def usage_complaint(error: click.ClickException) -> str:
+    """What click complains of, in our words where there is something to suggest."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return error.format_message()
+    return f"{whole_sentences(_lowered(_said(error, context)))} See `{context.command_path} --help`"
+
+
+def _said(error: click.ClickException, context: click.Context) -> str:
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        assert isinstance(context.command, click.Group)
+        return _unknown("command", error.command_name, context.command.list_commands(context))
+    if isinstance(error, click.NoSuchOption):
+        return _unknown("option", error.option_name, options_of(context.command))
+    said = error.format_message()
+    if isinstance(error, click.BadParameter) and (found := _NOT_ONE_OF.search(said)):
+        return said.removesuffix(".") + did_you_mean(found["value"], re.findall(r"'(.*?)'", found["choices"]))
+    return said
+
+
+def options_of(command: click.Command) -> list[str]:
+    """Every spelling of a command's options."""
+    long = [option for each in command.params for option in (*each.opts, *each.secondary_opts)]
+    return [*(option for option in long if option.startswith("--")), "--help"]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    return f"no such {what} {name!r}{did_you_mean(name, known)}"
+
+
+def _lowered(text: str) -> str:
+    """Click begins with a capital letter, which our complaints do not."""
+    return text[:1].lower() + text[1:]

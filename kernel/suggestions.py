@@ -1,0 +1,52 @@
+"""The words of complaints: what was wrong, where, and what to do, each in its place.
+
+A complaint is one or more sentences. The first says what was wrong and, in parentheses, where; the others say what to
+do. It has no full stop at its end, so that it can go on; the command line adds one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: The end of a sentence before another one: not a stop within `session.timeout.ms` or `my.toml`.
+_END = re.compile(r"[.?] (?=[A-Z`])")
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like this one, whatever its case; '' if none is."""
+    by_lowered = {each.lower(): each for each in reversed(list(known))}
+    close = difflib.get_close_matches(name.lower(), by_lowered, n=1)
+    return by_lowered[close[0]] if close else ""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The question that follows a complaint about an unknown name; '' if nothing known is like it."""
+    found = closest(name, known)
+    return f". Did you mean {found!r}?" if found else ""
+
+
+def unknown(what: str, name: str, known: Iterable[str], *, hint: str = "") -> str:
+    """The complaint about an unknown name: the one that may be meant, and all that there are, or a `hint` instead."""
+    names = list(known)
+    asked = did_you_mean(name, names)
+    return f"unknown {what} {name!r}{asked or '.'} {hint or 'Use one of ' + ', '.join(names)}"
+
+
+def placed(complaint: str, where: str) -> str:
+    """The complaint with the place that it is about, such as a file and its line."""
+    if not where:
+        return complaint
+    end = _END.search(complaint)
+    at = end.start() if end else len(complaint)
+    return f"{complaint[:at]} ({where}){complaint[at:]}"
+
+
+def whole_sentences(complaint: str) -> str:
+    """The complaint in one line, with its full stop."""
+    text = " ".join(complaint.split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."

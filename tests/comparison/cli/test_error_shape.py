@@ -1,0 +1,214 @@
+"""Every error has one shape, `Error: what was wrong (where). What to do.`, and names what may be meant."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.cli.main import COMMANDS, main
+from comparison.cli.state import STATE_VARIABLE
+from comparison.exits import Exit
+from kernel.suggestions import closest, did_you_mean, placed, unknown, whole_sentences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCENARIO = """name = "mine"
+[[steps]]
+step = "form"
+"""
+#: What is wrong with a user's files, by the name that the command gives.
+FILES = {
+    "key.toml": f"symptm = 'x'\n{SCENARIO}",
+    "step.toml": SCENARIO.replace("form", "from"),
+    "setting.toml": f'{SCENARIO}[settings]\n"sesion.timeout.ms" = 1\n',
+    "fault.toml": f'{SCENARIO}[[steps]]\nstep = "inject"\nfault = "frezee"\ntarget = "owner"\n',
+    "check.toml": f'{SCENARIO}[expectations]\nchecks = ["setles"]\n',
+    "several.toml": SCENARIO.replace("form", "from") + '[[steps]]\nstep = "stedy"\n',
+    "text.toml": "name = mine",
+    "grid.toml": "[grid]\nscenario = 'join'\nmember = 3\n",
+    "grid-key.toml": "seds = 3\n[grid]\nscenario = 'join'\n",
+    "preset.toml": f'{SCENARIO}[defaults]\npreset = "equal-timer"\n',
+}
+#: How a remedy begins, or a rule that says what is possible.
+REMEDY = re.compile(r"[.?] [A-Z`].*[.?]$|: must (be|not) |exclude[s]? |cannot be combined|\?$")
+
+#: What a command says before it fails.
+NOTE = re.compile(r"warning: |seed \d+$|\d+ runs, about ")
+
+#: Commands with a name that does not exist, and the one that is meant.
+MEANT = [
+    (["comapre"], "compare"),
+    (["topic", "creat", "x"], "create"),
+    (["zookeeper", "stats"], "status"),
+    (["run", "crash", "--membrs", "3"], "--members"),
+    (["topic", "create", "x", "--partition", "3"], "--partitions"),
+    (["run", "crsh"], "crash"),
+    (["compare", "hred"], "herd"),
+    (["scenarios", "--show", "split-brian"], "split-brain"),
+    (["sweep", "--grid", "scenario=jion"], "join"),
+    (["sweep", "--grid", "scenario=join", "--grid", "membrs=3"], "members"),
+    (["sweep", "--grid", "scenario=join", "--metric", "converge"], "converge_ms"),
+    (["sweep", "--grid", "scenario=join", "--metric", "join.round"], "join.rounds"),
+    (["run", "crash", "--design", "egaer"], "eager"),
+    (["consume", "--design", "coperative", "--group", "g", "--topic", "t"], "cooperative"),
+    (["playground", "--design", "zookeper"], "zookeeper"),
+    (["fuzz", "--design", "servr"], "server"),
+    (["run", "crash", "--preset", "equal-timer"], "equal-timers"),
+    (["run", "crash", "--format", "jsn"], "json"),
+    (["run", "crash", "--log-level", "DEBGU"], "debug"),
+    (["run", "crash", "-c", "sesion.timeout.ms=1"], "session.timeout.ms"),
+    (["broker", "--zookeeper", "127.0.0.1:1", "--set", "brker.id=1"], "broker.id"),
+    (["run", "crash", "--design", "zookeeper", "-c", "offsets.storage=zookeper"], "zookeeper"),
+    (["run", "crash", "--design", "eager", "-c", "partition.assignment.strategy=rnge"], "range"),
+    (["run", "key.toml"], "symptom"),
+    (["run", "step.toml"], "form"),
+    (["run", "setting.toml"], "session.timeout.ms"),
+    (["run", "fault.toml"], "freeze"),
+    (["run", "check.toml"], "settles"),
+    (["run", "preset.toml"], "equal-timers"),
+    (["run", "stpe.toml"], "step.toml"),
+    (["sweep", "grid.toml"], "members"),
+    (["sweep", "grid-key.toml"], "seeds"),
+    (["analyze", "runs/lates"], "runs/latest"),
+    (["report", "runs/latest/crsh"], "runs/latest/crash"),
+    (["diagram", "runs/latst/crash/eager"], "runs/latest"),
+    (["describe", "runs/latest/crash/egaer"], "runs/latest/crash/eager"),
+    (["trace", "runs/latest/crash/egaer", "--to", "jsonl"], "runs/latest/crash/eager"),
+]
+#: Other mistakes.
+WRONG = [
+    ["fly"],
+    ["run"],
+    ["run", "text.toml"],
+    ["run", "several.toml"],
+    ["run", "nowhere.toml"],
+    ["run", "crash", "--members", "0"],
+    ["run", "crash", "--members", "many"],
+    ["run", "crash", "--seed", "-1"],
+    ["run", "crash", "-c", "session.timeout.ms"],
+    ["run", "crash", "-c", "session.timeout.ms=soon"],
+    ["run", "crash", "-c", "zebra=1"],
+    ["run", "crash", "--zookeeper", "somewhere"],
+    ["run", "crash", "--zookeeper", "127.0.0.1:99999"],
+    ["run", "protocol-migration", "--design", "eager"],
+    ["run", "crash", "--members", "1"],
+    ["run", "crash", "--memory", "1"],
+    ["run", "crash", "--zookeeper-log", "runs"],
+    ["compare", "--smoke", "--all"],
+    ["scenarios", "--as-file"],
+    ["sweep"],
+    ["sweep", "--grid", "members"],
+    ["sweep", "--grid", "scenario=join", "--grid", "scenario=crash"],
+    ["sweep", "runs"],
+    ["analyze", "."],
+    ["analyze", "nothing-*"],
+    ["report", "runs"],
+    ["diagram", "runs/latest"],
+    ["trace", "runs/latest", "--to", "jsonl"],
+    ["trace", "runs/latest/crash/eager"],
+    ["describe", "key.toml"],
+    ["broker"],
+    ["broker", "--port", "x"],
+    ["watch", "--group", "g"],
+    ["produce", "--topic", "t"],
+    ["produce", "--topic", "t", "--bootstrap-server", "here"],
+    ["consume", "--design", "eager", "--topic", "t"],
+    ["consume", "--design", "eager", "--group", "g"],
+    ["consume", "--design", "eager", "--group", "g", "--topic", "t:0"],
+    ["consume", "--design", "eager", "--group", "g", "--whitelist", "t("],
+    ["topic", "list"],
+    ["doctor", "--reset"],
+    ["doctor", "--broker", "here"],
+]
+SERVERS = [
+    ["produce", "--topic", "t", "--bootstrap-server", "127.0.0.1:1"],
+    ["topic", "list", "--bootstrap-server", "127.0.0.1:1"],
+    ["watch", "--group", "g", "--once", "--bootstrap-server", "127.0.0.1:1"],
+    ["run", "crash", "--zookeeper", "127.0.0.1:1"],
+]
+
+
+@pytest.fixture(autouse=True)
+def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "runs" / "one" / "crash" / "eager" / "trace").mkdir(parents=True)
+    (tmp_path / "runs" / "latest").symlink_to("one")
+
+
+def complaints(arguments: list[str], code: Exit, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines of a command that fails, each checked."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    output = capsys.readouterr()
+    assert ended.value.code == code, output.err
+    assert output.out == ""
+    assert "Traceback" not in output.err
+    lines = [line for line in output.err.splitlines() if not NOTE.match(line)]
+    assert lines
+    for line in lines:
+        assert line.startswith("Error: "), line
+        assert not line.startswith("Error: Error"), line
+        assert line.endswith((".", "?")), line
+        assert not line.endswith(".."), line
+        assert REMEDY.search(line), line
+    return lines
+
+
+@pytest.mark.parametrize(("arguments", "meant"), MEANT, ids=[" ".join(arguments) for arguments, _ in MEANT])
+def test_an_unknown_name_is_answered_with_the_one_that_may_be_meant(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = complaints(arguments, Exit.USAGE, capsys)
+    assert re.search(rf". Did you mean '[^']*{re.escape(meant)}'\?", line), line
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_every_error_says_what_was_wrong_and_what_to_do(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = complaints(arguments, Exit.USAGE, capsys)
+    assert len(lines) == 1 + ("several.toml" in arguments)
+
+
+@pytest.mark.parametrize("arguments", SERVERS, ids=" ".join)
+def test_error_of_a_server_has_the_same_shape(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = complaints(arguments, Exit.INTERNAL, capsys)
+    assert "127.0.0.1:1" in line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_an_unknown_option_in_the_same_shape(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = complaints([command, "--hlep"], Exit.USAGE, capsys)
+    assert line == (f"Error: no such option '--hlep'. Did you mean '--help'? See `rebalance-lab {command} --help`.")
+
+
+def test_place_goes_to_the_end_of_what_was_wrong() -> None:
+    assert placed("unknown key 'a'. Did you mean 'b'? Use one of b, c", "my.toml, line 3") == (
+        "unknown key 'a' (my.toml, line 3). Did you mean 'b'? Use one of b, c"
+    )
+    assert placed("session.timeout.ms='x': must be a whole number", "my.toml") == (
+        "session.timeout.ms='x': must be a whole number (my.toml)"
+    )
+    assert placed("nothing", "") == "nothing"
+
+
+def test_names_are_compared_without_their_case() -> None:
+    assert closest("CRSH", ["herd", "crash"]) == "crash"
+    assert closest("debgu", ["INFO", "DEBUG"]) == "DEBUG"
+    assert did_you_mean("zebra", ["herd"]) == ""
+    assert unknown("thing", "zebra", ["herd"]) == "unknown thing 'zebra'. Use one of herd"
+
+
+def test_a_complaint_of_several_lines_becomes_one_sentence() -> None:
+    assert whole_sentences("a\n  b") == "a b."
+    assert whole_sentences("is it running?") == "is it running?"
