@@ -2,9 +2,10 @@
 
 Every subject continues from its own answers: `leave` and `join` start from its own fresh assignment of 2000 members
 (2001 after the join). A subject that ran out of time for a fresh assignment starts from ours, and the table says so.
-Two forms of ours are measured:
+Three forms of ours are measured:
 
     core   integer arrays in and out: previous owners, subscriptions, new owners
+    target the same for the coordinator's `uniform` (KIP-848)
     wire   subscription bytes of all members in, assignment bytes of all members out: a leader's whole work
 
 Of Kafka's client assignors, assign() is measured alone, on existing objects (it includes the eager assignor's decoding
@@ -58,7 +59,7 @@ class Subject:
     name: str
     peer: str
     strategy: str
-    form: str = "assign"  #: core, wire or assign
+    form: str = "assign"  #: core, target, wire or assign
     in_user_data: bool = False  #: how members report what they owned
     withholds: bool = False  #: cooperative
     is_fair: bool = True  #: promises fairness, and the fewest moves with equal subscriptions
@@ -81,11 +82,13 @@ WIRE_EXACT = Subject(
     sizes=("smoke", "10k"),
     kinds=UNEQUAL,
 )
+TARGET = Subject("ours, uniform", OURS, "uniform", "target")
 KAFKA_STICKY = Subject("Kafka sticky", KAFKA, "sticky", in_user_data=True)
 KAFKA_COOPERATIVE = Subject("Kafka cooperative", KAFKA, "cooperative-sticky", withholds=True)
 KAFKA_UNIFORM = Subject("KIP-848 uniform", KAFKA, "uniform")
 SUBJECTS = (
     CORE,
+    TARGET,
     WIRE,
     WIRE_COOPERATIVE,
     WIRE_EXACT,
@@ -106,6 +109,7 @@ class Options:
     sizes: Sequence[str] = ("10k", "100k", "1M")
     kinds: Sequence[str] = tuple(assign_cases.KINDS)
     peers: Sequence[str] = PEERS
+    strategies: Sequence[str] = ()  #: all, if empty
     limit_s: float = FULL_LIMIT_S
     clock: str = "cpu"
     heap_mb: int = 6144
@@ -125,7 +129,7 @@ class Figure:
     subject: Subject
     case: Case
     step: str
-    seconds: dict[str, list[list[float]]] = field(default_factory=dict)  #: by form: core, wire, assign
+    seconds: dict[str, list[list[float]]] = field(default_factory=dict)  #: by form: core, target, wire, assign
     memory_mb: float = float("nan")
     over: bool = False
     note: str = ""  #: why there are no figures, or what is special about them
@@ -190,7 +194,9 @@ class AssignorBench:
 
     def _subjects(self, case: Case) -> list[Subject]:
         wanted = {OURS, *self._options.peers} - ({KAFKA} if self._java is None else set())
-        return [s for s in SUBJECTS if s.peer in wanted and case.size in s.sizes and case.kind in s.kinds]
+        subjects = [s for s in SUBJECTS if s.peer in wanted and case.size in s.sizes and case.kind in s.kinds]
+        strategies = self._options.strategies
+        return [subject for subject in subjects if not strategies or subject.strategy in strategies]
 
     def _measure_step(self, figure: Figure, before: NDArray[np.int32]) -> None:
         subject, case, step = figure.subject, figure.case, figure.step
@@ -257,8 +263,8 @@ class AssignorBench:
     ) -> tuple[assign_hosts.Call, Answer | None]:
         group, answer = self._folder / "group", self._folder / "answer"
         answer.unlink(missing_ok=True)
-        if subject.form == "core":
-            return self._call_core(case, step, before, repeats)
+        if subject.form in ("core", "target"):
+            return self._call_on_arrays(subject, case, step, before, repeats)
         case.write(group, step, before, in_user_data=subject.in_user_data)
         if subject.peer == KAFKA:
             assert self._java is not None
@@ -276,8 +282,13 @@ class AssignorBench:
             call = assign_hosts.call_python(request, self._options.limit, self._folder, memory_mb=memory_mb)
         return call, assign_cases.read_answer(case, answer) if call.runs else None
 
-    def _call_core(
-        self, case: Case, step: str, before: NDArray[np.int32], repeats: Sequence[tuple[int, float]]
+    def _call_on_arrays(
+        self,
+        subject: Subject,
+        case: Case,
+        step: str,
+        before: NDArray[np.int32],
+        repeats: Sequence[tuple[int, float]],
     ) -> tuple[assign_hosts.Call, Answer | None]:
         present = case.present(step)
         place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last entry is NOBODY's
@@ -285,7 +296,7 @@ class AssignorBench:
         arrays, answer = self._folder / "arrays.npz", self._folder / "answer.npy"
         np.savez(arrays, owner=place[before], subscribed=case.subscribed[present])
         request = {
-            "subject": "core",
+            "subject": subject.form,
             "equal": case.is_equal,
             "arrays": str(arrays),
             "answer": str(answer),

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 
@@ -101,6 +102,25 @@ def core(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], No
     return call, lambda owner: np.save(request["answer"], back[owner])
 
 
+def target(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """The coordinator's `uniform`; topics keep their order, since drawn ids would only permute them."""
+    from kernel.assignors.hash_order import texts_in_hash_order
+    from kernel.assignors.target.group import TargetGroup, TopicGrid
+    from kernel.assignors.target.registry import TARGET_ASSIGNORS
+
+    given = np.load(request["arrays"])
+    grid = TopicGrid.of([(UUID(int=at + 1), size) for at, size in enumerate(request["sizes"].values())])
+    members = texts_in_hash_order(request["members"])
+    place = {member: at for at, member in enumerate(request["members"])}
+    order = np.array([place[member] for member in members])
+    in_hash_order = np.append(np.argsort(order), NOBODY).astype(np.int32)
+    subscribed = None if request["equal"] else given["subscribed"][order]
+    group = TargetGroup(tuple(members), (None,) * len(members), grid, subscribed, in_hash_order[given["owner"]])
+    assert [topic.int for topic in grid.ids] == list(range(1, len(grid.ids) + 1)), "topics are not in the given order"
+    back = np.append(order, NOBODY).astype(np.int32)
+    return lambda: TARGET_ASSIGNORS["uniform"](group), lambda owner: np.save(request["answer"], back[owner])
+
+
 def kafka_python(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
     """kafka-python's assignor as its leader calls it: decoded subscriptions in, assignment objects out."""
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
@@ -126,7 +146,7 @@ def kafka_python(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[
     return lambda: assignor.assign(cluster, subscribed), write
 
 
-SUBJECTS = {"wire": wire, "core": core, "kafka-python": kafka_python}
+SUBJECTS = {"wire": wire, "core": core, "target": target, "kafka-python": kafka_python}
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from bench.assign import (
     KAFKA_COOPERATIVE,
     KAFKA_STICKY,
     KAFKA_UNIFORM,
+    TARGET,
     WIRE,
     WIRE_COOPERATIVE,
     WIRE_EXACT,
@@ -46,7 +47,7 @@ RATIOS = (
     (WIRE_COOPERATIVE, "wire", KAFKA_COOPERATIVE, "assign"),
     (WIRE_COOPERATIVE, "wire", KAFKA_COOPERATIVE, "wire"),
     (WIRE_EXACT, "wire", KAFKA_STICKY, "wire"),
-    (CORE, "core", KAFKA_UNIFORM, "assign"),
+    (TARGET, "target", KAFKA_UNIFORM, "assign"),
     (WIRE, "wire", KAFKA_UNIFORM, "assign"),
 )
 
@@ -69,6 +70,12 @@ COMMAND_LINE: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["none", *assign.PEERS]),
         multiple=True,
         help="Assignors: peer to compare with (repeatable).",
+    ),
+    click.option(
+        "--strategy",
+        type=click.Choice(sorted({subject.strategy for subject in assign.SUBJECTS})),
+        multiple=True,
+        help="Assignors: strategy (repeatable).",
     ),
     click.option(
         "--limit-s", type=click.FloatRange(min=0, min_open=True), help="Assignors: time limit of a call, in seconds."
@@ -94,6 +101,7 @@ def options_of(given: dict[str, Any], *, smoke: bool) -> Options:
     changes |= {"sizes": given["size"]} if given["size"] and not smoke else {}
     changes |= {"kinds": given["kind"]} if given["kind"] else {}
     changes |= {"peers": given["peer"]} if given["peer"] else {}
+    changes |= {"strategies": given["strategy"]} if given["strategy"] else {}
     changes |= {name: given[name] for name in ("limit_s", "heap_mb") if given[name] is not None}
     return dataclasses.replace(chosen, **changes)
 
