@@ -10,17 +10,21 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.member_settings import MEMBER_SETTINGS
 from coordinator.consumer.consumer import CoordinatorConsumer
 from coordinator.consumer.server.consumer import ServerConsumer
-from coordinator.consumer.server.settings import KNOWN_ELSEWHERE, SERVER_CONSUMER_SETTINGS, ServerConsumerConfig
-from coordinator.consumer.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS, CoordinatorConsumerConfig
+from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE
+from coordinator.consumer.server.settings import ServerConsumerConfig
+from coordinator.consumer.setting_table import KAFKA_CONSUMER_SETTINGS
+from coordinator.consumer.settings import CoordinatorConsumerConfig
 from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from zkconsumer.consumer import ZooKeeperConsumer
-from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTINGS, ZkConsumerConfig
+from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
+from zkconsumer.settings import ZkConsumerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.settings import Setting
@@ -51,6 +55,8 @@ class ConsumerFactory:
     """Builds a design's consumers."""
 
     consumer: Callable[[ConsumerRequest, Tracer], GroupConsumer]
+    #: Its configuration, with warnings of settings that are allowed but probably not meant.
+    config: Callable[[ConsumerRequest], tuple[object, list[str]]]
     settings: Mapping[str, Setting]
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
     #: Settings that make the design what it is: `-c` does not change them.
@@ -59,11 +65,20 @@ class ConsumerFactory:
     session_setting: str = "session.timeout.ms"
 
 
-def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    given = {**request.settings, "zookeeper.connect": request.zookeeper, "group.id": request.group}
-    config, warnings = ZkConsumerConfig.from_settings(given)
+def _warn(request: ConsumerRequest, warnings: Iterable[str]) -> None:
     for warning in warnings:
         log.warning("%s: %s", request.process, warning)
+
+
+def _zookeeper_config(request: ConsumerRequest) -> tuple[ZkConsumerConfig, list[str]]:
+    return ZkConsumerConfig.from_settings(
+        {**request.settings, "zookeeper.connect": request.zookeeper, "group.id": request.group}
+    )
+
+
+def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    config, warnings = _zookeeper_config(request)
+    _warn(request, warnings)
     return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate)
 
 
@@ -75,7 +90,7 @@ async def subscribe_by_pattern(
     await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
-def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+def _server_config(request: ConsumerRequest) -> tuple[ServerConsumerConfig, list[str]]:
     given = {
         "client.id": request.client_id,
         **request.settings,
@@ -83,21 +98,29 @@ def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
         "bootstrap.servers": request.bootstrap,
         "group.id": request.group,
     }
-    config, warnings = ServerConsumerConfig.from_settings(given)
-    for warning in warnings:
-        log.warning("%s: %s", request.process, warning)
+    return ServerConsumerConfig.from_settings(given)
+
+
+def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    config, warnings = _server_config(request)
+    _warn(request, warnings)
     return ServerConsumer(config, tracer=tracer, process=request.process)
 
 
-def _classic(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    """A member of the classic protocol; its settings make the design."""
+def _classic_config(request: ConsumerRequest) -> tuple[CoordinatorConsumerConfig, list[str]]:
     given = {
         "client.id": request.client_id,
         **request.settings,
         "bootstrap.servers": request.bootstrap,
         "group.id": request.group,
     }
-    config, _ = CoordinatorConsumerConfig.from_settings(given)
+    return CoordinatorConsumerConfig.from_settings(given)
+
+
+def _classic(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    """A member of the classic protocol; its settings make the design."""
+    config, warnings = _classic_config(request)
+    _warn(request, warnings)
     return CoordinatorConsumer(config, tracer=tracer, process=request.process)
 
 
@@ -126,36 +149,42 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
     {
         ZOOKEEPER: ConsumerFactory(
             consumer=_zookeeper,
-            settings=ZK_CONSUMER_SETTINGS,
+            config=_zookeeper_config,
+            settings=MEMBER_SETTINGS[ZOOKEEPER],
             known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
             session_setting="zookeeper.session.timeout.ms",
         ),
         SERVER: ConsumerFactory(
             consumer=_server,
-            settings=SERVER_CONSUMER_SETTINGS,
+            config=_server_config,
+            settings=MEMBER_SETTINGS[SERVER],
             known_elsewhere=KNOWN_ELSEWHERE,
             made_by=_STRATEGY,
             session_setting="zookeeper.session.timeout.ms",
         ),
         EAGER: ConsumerFactory(
             consumer=_classic,
-            settings=CONSUMER_SETTINGS,
+            config=_classic_config,
+            settings=MEMBER_SETTINGS[EAGER],
             known_elsewhere=KAFKA_CONSUMER_SETTINGS,
         ),
         STATIC: ConsumerFactory(
             consumer=_static,
-            settings=CONSUMER_SETTINGS,
+            config=_classic_config,
+            settings=MEMBER_SETTINGS[STATIC],
             known_elsewhere=KAFKA_CONSUMER_SETTINGS,
         ),
         COOPERATIVE: ConsumerFactory(
             consumer=_incremental("cooperative-sticky"),
-            settings=CONSUMER_SETTINGS,
+            config=_classic_config,
+            settings=MEMBER_SETTINGS[COOPERATIVE],
             known_elsewhere=KAFKA_CONSUMER_SETTINGS,
             made_by=_STRATEGY,
         ),
         DELAYED: ConsumerFactory(
             consumer=_incremental("delayed"),
-            settings=CONSUMER_SETTINGS,
+            config=_classic_config,
+            settings=MEMBER_SETTINGS[DELAYED],
             known_elsewhere=KAFKA_CONSUMER_SETTINGS,
             made_by=_STRATEGY,
         ),

@@ -1,5 +1,9 @@
 """Settings by Kafka's names: tables of implemented settings, and a common parser of `key=value`.
 
+A row of a table is all there is to know about a setting: the parsers read it, and so do `rebalance-lab settings` and
+docs/settings.md. The tables are in `zkconsumer.settings`, `coordinator.consumer.setting_table`,
+`coordinator.consumer.server.setting_table` and `kernel.broker.settings.setting_table`.
+
 `resolve` handles a broker's `--set` and a scenario's `-c` alike. It parses and checks the settings of the table, warns
 of those that Kafka has but we do not implement, and raises `ConfigurationError` with the closest name for any other.
 """
@@ -15,16 +19,63 @@ from kernel.suggestions import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+INT_MAX = 2**31 - 1
+#: The last word of a name -> what its number counts.
+_UNITS = {
+    "ms": "ms",
+    "minutes": "minutes",
+    "hours": "hours",
+    "bytes": "bytes",
+    "records": "records",
+    "partitions": "partitions",
+    "chunks": "chunks",
+    "retries": "tries",
+    "fetchers": "fetchers",
+    "factor": "replicas",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting: Kafka's name, a parser, the default, and a line for the help text."""
+    """A setting: Kafka's name, a parser, the default, and what a user should know about it."""
 
     name: str
     parse: Callable[[str], object]
     default: object
     doc: str
     valid: Callable[[object], str | None] = field(default=lambda _: None)  #: returns an error message, or None
+    form: str = ""  #: how its values are written, where parser and check do not say it
+    #: Kafka's default by the release that brought it, the oldest first; empty: not one of Kafka's settings.
+    kafka: Mapping[str, object] = field(default_factory=dict)
+    until: str = ""  #: the last release of Kafka that has it; '' if the newest one does
+    differs: str = ""  #: why our default is not Kafka's last one
+    advice: str = ""  #: what to choose, and what it costs
+    see: tuple[str, ...] = ()  #: names of settings that belong to it
+    source: str = ""  #: KIPs, issues and files, beyond the table's own source
+    shown_by: str = ""  #: a command, without `rebalance-lab`, in which it shows its effect
+
+    @property
+    def unit(self) -> str:
+        """What its number counts; '' for words and plain numbers."""
+        return "" if self.parse is boolean else _UNITS.get(self.name.rpartition(".")[2], "")
+
+    @property
+    def allowed(self) -> str:
+        """Its values, in words."""
+        if self.form:
+            return self.form
+        if isinstance(self.valid, Range | Words):
+            return str(self.valid)
+        return "true or false" if self.parse is boolean else "a text"
+
+
+def written(value: object) -> str:
+    """A value as a user writes it."""
+    if value is None or value in ("", ()):
+        return "unset"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def boolean(text: str) -> bool:
@@ -35,25 +86,44 @@ def boolean(text: str) -> bool:
     return lowered == "true"
 
 
-def in_range(low: int, high: int) -> Callable[[object], str | None]:
+@dataclass(frozen=True, slots=True)
+class Range:
     """A check that an integer is in a range."""
 
-    def check(value: object) -> str | None:
+    low: int
+    high: int
+
+    def __call__(self, value: object) -> str | None:
         assert isinstance(value, int)
-        return None if low <= value <= high else f"must be between {low} and {high}"
+        return None if self.low <= value <= self.high else f"must be between {self.low} and {self.high}"
 
-    return check
+    def __str__(self) -> str:
+        return f"{self.low} or more" if self.high == INT_MAX else f"{self.low} to {self.high}"
 
 
-def one_of(*words: str) -> Callable[[object], str | None]:
+@dataclass(frozen=True, slots=True)
+class Words:
     """A check that a value is one of the given words."""
 
-    def check(value: object) -> str | None:
-        if value in words:
-            return None
-        return f"must be one of {', '.join(words)}{did_you_mean(str(value), words)}"
+    words: tuple[str, ...]
 
-    return check
+    def __call__(self, value: object) -> str | None:
+        if value in self.words:
+            return None
+        return f"must be one of {', '.join(self.words)}{did_you_mean(str(value), self.words)}"
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+
+def in_range(low: int, high: int = INT_MAX) -> Range:
+    """A check that an integer is in a range."""
+    return Range(low, high)
+
+
+def one_of(*words: str) -> Words:
+    """A check that a value is one of the given words."""
+    return Words(words)
 
 
 def split_pairs(pairs: Iterable[str]) -> dict[str, str]:

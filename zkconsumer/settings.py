@@ -1,6 +1,7 @@
-"""The settings of the 0.8.2 consumer, with Kafka's names and defaults (ConsumerConfig.scala, 0.8.2.1).
+"""The settings of the 0.8.2 consumer as values, with Kafka's names and defaults (ConsumerConfig.scala, 0.8.2.1).
 
-A setting of 0.8 that has no effect here causes a warning. Three kinds of settings are not Kafka's:
+`zkconsumer.kafka_settings` has those of Kafka; a setting of 0.8 that has no effect here causes a warning. Three kinds
+of settings are not Kafka's (`zkconsumer.own_settings`):
 
 - `kafka.release` and what it sets choose between the behaviours of Kafka 0.8.2 and 1.1;
 - each `fix.*` removes one historical weakness; all are off by default, and `docs/zookeeper-consumer.md` says which
@@ -10,223 +11,23 @@ A setting of 0.8 that has no effect here causes a warning. Three kinds of settin
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, boolean, in_range, one_of, resolve
+from kernel.settings import resolve
+from kernel.timer_advice import timer_advice
+from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS, KAFKA_SETTINGS
+from zkconsumer.own_settings import DEFAULTS_OF_1_1, OWN_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_INT_MAX = 2**31 - 1
-#: The characters that Kafka allows in a group id, a znode's name, and in a client id (ConsumerConfig.validateChars).
-_LEGAL_ID = re.compile(r"[a-zA-Z0-9._-]+\Z")
+    from kernel.settings import Setting
 
-
-def _required(value: object) -> str | None:
-    return None if value else "must not be empty"
-
-
-def _legal_characters(value: object) -> str | None:
-    return None if _LEGAL_ID.match(str(value)) else "may contain only letters, digits, '.', '_' and '-'"
-
-
-def _znode_name(value: object) -> str | None:
-    return "must not be a relative path" if value in (".", "..") else _legal_characters(value)
-
-
-def _integer(name: str, default: int | None, low: int, doc: str) -> Setting:
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, _INT_MAX))
-
-
-def _fix(name: str, doc: str) -> Setting:
-    return Setting(name=f"fix.{name}", parse=boolean, default=False, doc=doc)
-
-
-def _word(name: str, words: tuple[str, ...], doc: str) -> Setting:
-    """One of some words; the first is the default."""
-    return Setting(name=name, parse=str, default=words[0], doc=doc, valid=one_of(*words))
-
-
-_ALL = (
-    Setting(name="zookeeper.connect", parse=str, default="", doc="host:port,...[/chroot]", valid=_required),
-    Setting(name="group.id", parse=str, default="", doc="the group", valid=_znode_name),
-    Setting(
-        name="consumer.id",
-        parse=str,
-        default=None,
-        doc="fixed second half of the consumer id; generated when unset",
-        valid=_znode_name,
-    ),
-    _integer("zookeeper.session.timeout.ms", 6000, 1, "how long ZooKeeper waits for a silent member"),
-    _integer(
-        "zookeeper.connection.timeout.ms", None, 1, "timeout of the first connection; default: the session timeout"
-    ),
-    _integer("zookeeper.sync.time.ms", 2000, 0, "how far a follower may lag; used only as the default of the backoff"),
-    _integer("rebalance.backoff.ms", None, 0, "wait after each failed attempt; default: zookeeper.sync.time.ms"),
-    _integer("rebalance.max.retries", 4, 1, "attempts of a rebalance in all"),
-    Setting(
-        name="partition.assignment.strategy",
-        parse=str,
-        default="range",
-        doc="`roundrobin`; any other value means range over threads, without an error, as in Kafka",
-    ),
-    Setting(
-        name="auto.commit.enable", parse=boolean, default=True, doc="commit by timer, in R4 of a rebalance and on close"
-    ),
-    _integer("auto.commit.interval.ms", 60_000, 1, "time between two commits by the timer"),
-    Setting(
-        name="auto.offset.reset",
-        parse=str,
-        default="largest",
-        doc="where a partition without a usable offset starts: smallest or largest",
-        valid=one_of("smallest", "largest"),
-    ),
-    Setting(
-        name="offsets.storage",
-        parse=str.lower,
-        default="zookeeper",
-        doc="where committed offsets are kept: zookeeper or kafka",
-        valid=one_of("zookeeper", "kafka"),
-    ),
-    Setting(
-        name="dual.commit.enabled",
-        parse=boolean,
-        default=None,
-        doc="with offsets.storage=kafka: start from the larger stored offset, commit to both; default there: true",
-    ),
-    _integer(
-        "offsets.commit.max.retries",
-        5,
-        0,
-        "retries of a commit to Kafka while closing; fetching offsets is retried forever",
-    ),
-    _integer("offsets.channel.backoff.ms", 1000, 0, "wait before a retry of offsets in Kafka"),
-    _integer(
-        "offsets.channel.socket.timeout.ms", 10_000, 1, "timeout of requests to the broker that keeps the offsets"
-    ),
-    _integer("consumer.timeout.ms", -1, -1, "an iterator that gets no message for this long raises; -1: never"),
-    Setting(
-        name="exclude.internal.topics",
-        parse=boolean,
-        default=True,
-        doc="a pattern never matches __consumer_offsets",
-    ),
-    _integer(
-        "queued.max.message.chunks",
-        2,
-        1,
-        "fetched chunks queued for a stream; its fetcher waits while the queue is full",
-    ),
-    _integer("fetch.message.max.bytes", 1_048_576, 1, "maximum bytes of one partition in one fetch"),
-    _integer("fetch.min.bytes", 1, 0, "a fetch waits until there are this many bytes"),
-    _integer("fetch.wait.max.ms", 100, 0, "but no longer than this"),
-    _integer("num.consumer.fetchers", 1, 1, "fetchers per broker"),
-    _integer("refresh.leader.backoff.ms", 200, 0, "wait between two searches for leaders"),
-    _integer("socket.timeout.ms", 30_000, 1, "timeout of requests to brokers"),
-    _integer("socket.receive.buffer.bytes", 65_536, 1, "receive buffer requested for connections to brokers"),
-    Setting(
-        name="client.id",
-        parse=str,
-        default=None,
-        doc="name sent to brokers; default: group.id",
-        valid=_legal_characters,
-    ),
-    # Where 0.8.2 and 1.1 differ:
-    _word(
-        "kafka.release",
-        ("0.8.2", "1.1"),
-        "the consumer to behave as: 0.8.2, or 1.1 in everything that differs, also as default of the next four",
-    ),
-    Setting(
-        name="rebalance.retries.while.closing",
-        parse=boolean,
-        default=True,
-        doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running attempt (1.1)",
-    ),
-    _word(
-        "roundrobin.release",
-        ("0.8.2", "1.1"),
-        "round robin of 0.8.2 (equal subscriptions only) or of 1.1 (any; another order of partitions)",
-    ),
-    Setting(
-        name="rebalance.listener.in.attempt",
-        parse=boolean,
-        default=False,
-        doc="call the listener as 1.1 does, before the release and before the start; if it raises, the attempt fails",
-    ),
-    _word(
-        "registration.conflict",
-        ("wait", "fail"),
-        "if another session holds our id: wait for its end, retrying every session timeout (0.8.2), or fail (1.1)",
-    ),
-    # Where a modern client would differ:
-    _word(
-        "rebalance.reads",
-        ("one-by-one", "together"),
-        "how a rebalance sends the reads of a step: one-by-one, each after the answer to the last (original), "
-        "or together",
-    ),
-    _word(
-        "zookeeper.reconnect",
-        ("java", "soon"),
-        "wait before connecting to ZooKeeper again: java (0.1 to 1.1 s at random, with one server 1.1 to 2.1 s, as "
-        "the Java client of the original) or soon (at most 0.1 s, as kazoo)",
-    ),
-    _word(
-        "watch.reads",
-        ("zkclient", "one"),
-        "how to set a watch: zkclient (exists, then data or children, as the original) or one (a single read)",
-    ),
-    # Weaknesses removed on request:
-    _fix("claim.before.offsets", "read offsets after the claim, so that no other member can commit in between"),
-    _fix("checked.release", "delete an owner node only if this session created it and it names our thread"),
-    _fix("checked.claim", "a node with our thread id counts as ours only if this session created it"),
-    _word(
-        "fix.commit.fence",
-        ("none", "session", "epoch"),
-        "fence for commits to ZooKeeper: none; session: that of the claim; epoch: a node that each owner bumps",
-    ),
-    _fix("stop.on.disconnect", "while ZooKeeper is not reachable, fetch nothing and keep queues empty"),
-    _fix("sync.before.reads", "sync() before reading brokers and group, so that no follower is stale"),
-    _fix(
-        "retry.when.free", "after the last failed attempt, check every backoff whether our part is free, and try again"
-    ),
-    _integer(
-        "fix.quiet.ms", 0, 0, "wait until the group has been quiet for this long before a rebalance (damps the herd)"
-    ),
-    _fix(
-        "skip.unreadable.members", "leave out a member whose znode cannot be read, instead of failing every rebalance"
-    ),
-    _integer("seed", 0, 0, "seed of the random order in which brokers are tried"),
-)
-
-ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
-
-#: What `kafka.release=1.1` changes of other settings' defaults; the rest of the differences has no setting of its own.
-DEFAULTS_OF_1_1: Mapping[str, object] = MappingProxyType(
-    {
-        "rebalance.retries.while.closing": False,
-        "roundrobin.release": "1.1",
-        "rebalance.listener.in.attempt": True,
-        "registration.conflict": "fail",
-    }
-)
-
-#: Settings of the old consumer (0.8 to 1.1) that have no effect here.
-KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
-    {
-        "autooffset.reset",
-        "fetch.size",
-        "mirror.consumer.numthreads",
-        "mirror.topics.blacklist",
-        "mirror.topics.whitelist",
-        "rebalance.retries.max",
-        "socket.buffersize",
-    }
+ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {setting.name: setting for setting in (*KAFKA_SETTINGS, *OWN_SETTINGS)}
 )
 
 
@@ -359,14 +160,13 @@ def _refuse_contradictions(config: ZkConsumerConfig) -> None:
 
 def _doubtful(config: ZkConsumerConfig, given: Mapping[str, str]) -> list[str]:
     """Warnings for settings that are legal but probably unintended."""
-    warnings = []
-    attempts_ms = config.rebalance_max_retries * config.rebalance_backoff_ms
-    if attempts_ms <= config.session_timeout_ms:
-        warnings.append(
-            f"rebalance.max.retries x rebalance.backoff.ms is {attempts_ms} ms, not more than "
-            f"zookeeper.session.timeout.ms={config.session_timeout_ms}: a rebalance gives up while a dead member "
-            "still owns its partitions"
-        )
+    warnings = timer_advice(
+        {
+            "zookeeper.session.timeout.ms": config.session_timeout_ms,
+            "rebalance.max.retries": config.rebalance_max_retries,
+            "rebalance.backoff.ms": config.rebalance_backoff_ms,
+        }
+    )
     if "dual.commit.enabled" in given and config.offsets_storage == "zookeeper":
         warnings.append("dual.commit.enabled has no effect without offsets.storage=kafka")
     if config.fixes.stop_on_disconnect and config.fixes.commit_fence == "none" and "zookeeper" in config.offsets_from:

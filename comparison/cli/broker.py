@@ -20,7 +20,8 @@ from comparison.exits import Exit
 from comparison.scenarios.plan.configuration import for_part
 from comparison.scenarios.processes.broker_composition import broker_of
 from kernel.broker.loop import measured_loop
-from kernel.broker.settings.configuration import BROKER_SETTINGS, BrokerConfig
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.errors import EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role

@@ -32,6 +32,7 @@ from comparison.scenarios.plan.catalogue import (
     scenario_named,
 )
 from comparison.scenarios.plan.configuration import check
+from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.plugins import load_installed
 from comparison.scenarios.plan.presets import PRESETS
@@ -259,6 +260,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     warnings += overriding(designs, options["session_timeout_ms"], settings)
     for scenario in map(scenario_named, names):
         warnings += check_scenario(scenario, designs, {**options, "settings": settings})
+    warnings += doubts(((each.scenario, each.design, each.parameters) for each in planned), settings)
     warnings += not_judged_on(zookeeper, names, designs)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)

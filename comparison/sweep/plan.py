@@ -20,7 +20,7 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.run.experiments import Planned, left_out, plan
 from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, SESSION_TIMEOUT, complete
-from kernel.broker.settings.configuration import BROKER_SETTINGS
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import SERVER
 from kernel.errors import ConfigurationError
 

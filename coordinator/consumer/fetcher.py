@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.consumer.record_runs import runs
+from coordinator.consumer.setting_table import READ_COMMITTED
 from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.values import Batch, Record, TopicPartition
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 PREFETCH_RECORDS = 1000
-
-#: isolation.level: READ_COMMITTED returns records of a transaction after its commit (KIP-98).
-READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
 
 _TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import ConfigurationError
-from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTINGS, Fixes, ZkConsumerConfig
+from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
+from zkconsumer.settings import ZK_CONSUMER_SETTINGS, Fixes, ZkConsumerConfig
 
 REQUIRED = {"zookeeper.connect": "h:1", "group.id": "g"}
 

@@ -7,17 +7,17 @@ own settings are for whatever design it is run in: only a value that no chosen d
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.configuration import STRATEGY, check, complaint_about, start_of_reading
 from comparison.scenarios.plan.presets import SESSION_TIMERS
-from coordinator.consumer.settings import CONSUMER_SETTINGS
+from comparison.scenarios.plan.setting_rows import DELAY, USED_BY
+from coordinator.consumer.setting_table import CONSUMER_SETTINGS
 from kernel.assignors.registry import COOPERATIVE
-from kernel.broker.settings.configuration import BROKER_SETTINGS
-from kernel.designs import CLASSIC, COORDINATED, DELAYED, SERVER, ZOOKEEPER
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
+from kernel.designs import SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, boolean
 
@@ -31,21 +31,7 @@ _OLD_STRATEGIES = ("range", "roundrobin")
 _UNUSED = "does not use it"
 
 
-#: The strategy that waits before it reassigns; eager and static members can be given it too.
-_DELAY, _DELAYED_STRATEGY = "scheduled.rebalance.max.delay.ms", "delayed"
-#: Settings that the parts of every run have, and that only these designs use.
-_USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        _DELAY: (DELAYED,),
-        **{name: (SERVER,) for name in BROKER_SETTINGS if name.startswith("group.server.")},
-        **{
-            name: CLASSIC
-            for name in BROKER_SETTINGS
-            if name.startswith("group.") and not name.startswith("group.server.")
-        },
-        **{name: COORDINATED for name in BROKER_SETTINGS if name.startswith(("offsets.", "offset."))},
-    }
-)
+_DELAYED_STRATEGY = "delayed"
 
 
 def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
@@ -56,7 +42,7 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
     """
     warnings = []
     for name, value in given.items():
-        if not _is_of_members(name) and name not in _USED_BY:
+        if not _is_of_members(name) and name not in USED_BY:
             continue  # a setting of every broker, or of no part: `configuration.check` warns of those
         lacking = _lacking(designs, name, value, given)
         taking = [design for design in designs if design not in lacking]
@@ -66,7 +52,7 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
         if taking:
             hint = "; --session-timeout sets it in all designs" if name in SESSION_TIMERS else ""
             warnings.append(f"{name}={value} applies only to {', '.join(taking)}: {reasons}{hint}")
-        elif name not in BROKER_SETTINGS or name in _USED_BY:
+        elif name not in BROKER_SETTINGS or name in USED_BY:
             raise ConfigurationError(
                 f"{name}={value} applies to none of the chosen designs: {reasons}. {_remedy(name, value)}"
             )
@@ -88,7 +74,7 @@ def check_scenario(scenario: Scenario, designs: Sequence[str], given: Mapping[st
         warnings.append(f"{scenario.name}: --session-timeout {session_ms} replaces its own {', '.join(timers)}")
         own = {name: value for name, value in own.items() if name not in SESSION_TIMERS}
     for name, value in own.items():
-        lacking = _lacking(designs, name, value, scenario.settings) if _is_of_members(name) or name in _USED_BY else {}
+        lacking = _lacking(designs, name, value, scenario.settings) if _is_of_members(name) or name in USED_BY else {}
         refusing = {each: why for each, why in lacking.items() if name in CONSUMERS[each].settings and why != _UNUSED}
         reasons = "; ".join(f"{design} {why}" for design, why in lacking.items())
         if refusing and len(lacking) == len(designs):
@@ -141,7 +127,7 @@ def without_effect(design: str, settings: Mapping[str, str]) -> list[str]:
 
 def unused(design: str, name: str) -> bool:
     """Whether a design makes no use of a setting that the parts of every run have."""
-    return design not in _USED_BY.get(name, (design,))
+    return design not in USED_BY.get(name, (design,))
 
 
 def _is_of_members(name: str) -> bool:
@@ -151,7 +137,7 @@ def _is_of_members(name: str) -> bool:
 def _lacking(designs: Sequence[str], name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
     """The designs that do not take a setting, and why."""
     found = {design: why for design in designs if (why := why_not(design, name, value))}
-    if name == _DELAY and given.get(STRATEGY) == _DELAYED_STRATEGY:
+    if name == DELAY and given.get(STRATEGY) == _DELAYED_STRATEGY:
         return {design: why for design, why in found.items() if name not in CONSUMERS[design].settings}
     return found
 

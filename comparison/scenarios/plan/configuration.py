@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.presets import equal_sessions, preset_named
-from kernel.broker.settings.configuration import BROKER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import DESIGNS, EAGER, SERVER
 from kernel.errors import ConfigurationError
 from kernel.settings import resolve

@@ -29,7 +29,6 @@ from comparison.scenarios.plan.vocabulary import (
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
-from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,7 +145,7 @@ def _parts_start(case: Case) -> Iterator[str]:
         settings=case.made.member,
     )
     try:
-        CONSUMERS[case.design].consumer(request, SilentTracer())
+        CONSUMERS[case.design].config(request)
         BrokerConfig.from_settings(case.made.broker)
     except ConfigurationError as error:
         yield str(error)

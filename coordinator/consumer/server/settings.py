@@ -1,122 +1,22 @@
-"""The settings of a `server` member, under Kafka's names of 0.8.2 and of today.
+"""The settings of a `server` member as values, under Kafka's names of 0.8.2 and of today.
 
-No release of Kafka has this design, so no list of names is binding. Brokers, fetching and commits have the names and
-defaults of kafka-clients 4.1 (`coordinator.consumer.settings`), ZooKeeper those of the 0.8.2 consumer. One is ours:
-`command.wait.ms`, how long an AwaitCommand may wait at the coordinator.
-
-There is no max.poll.interval.ms: the member obeys in the background, so a slow application does not delay the group.
-A callback that does not return or a stopped process does, until the coordinator's rebalance timeout.
+`coordinator.consumer.server.setting_table` has them. There is no max.poll.interval.ms: the member obeys in the
+background, so a slow application does not delay the group. A callback that does not return or a stopped process does,
+until the coordinator's rebalance timeout.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from coordinator.consumer.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE, SERVER_CONSUMER_SETTINGS
 from coordinator.membership.server.member import ServerMemberSettings
-from coordinator.protocol.server_commands import ANY_STRATEGY
-from coordinator.protocol.server_messages import WAIT_MS_MAX, id_problem
-from kernel.assignors.registry import JAVA_CLASSES
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, in_range, resolve
+from kernel.settings import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_INT_MAX = 2**31 - 1
-
-#: The same as for classic members.
-_SHARED = (
-    "bootstrap.servers",
-    "client.id",
-    "max.poll.records",
-    "enable.auto.commit",
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "isolation.level",
-    "fetch.min.bytes",
-    "fetch.max.wait.ms",
-    "fetch.max.bytes",
-    "max.partition.fetch.bytes",
-    "request.timeout.ms",
-    "default.api.timeout.ms",
-    "socket.connection.setup.timeout.ms",
-    "retry.backoff.ms",
-)
-
-
-def _znode_name(value: object) -> str | None:
-    if value is None:
-        return None
-    if not value:
-        return "must not be empty"
-    problem = id_problem(str(value))
-    return f"it names a znode, and {problem}" if problem else None
-
-
-def _group_id(value: object) -> str | None:
-    """Return the problem as a broker reports it."""
-    problem = _znode_name(value)
-    return f"INVALID_GROUP_ID: {problem}" if problem else None
-
-
-def _strategy(text: str) -> str:
-    return JAVA_CLASSES.get(text.strip(), text.strip())
-
-
-_OWN = (
-    Setting(name="group.id", parse=str, default="", doc="the group, a znode's name", valid=_group_id),
-    Setting(
-        name="zookeeper.connect",
-        parse=str,
-        default="",
-        doc="host:port,...[/chroot]",
-        valid=lambda value: None if value else "must not be empty",
-    ),
-    Setting(
-        name="zookeeper.session.timeout.ms",
-        parse=int,
-        default=6_000,
-        doc="how long ZooKeeper waits for a silent member",
-        valid=in_range(1, _INT_MAX),
-    ),
-    Setting(
-        name="zookeeper.connection.timeout.ms",
-        parse=int,
-        default=None,
-        doc="time to connect at startup; default: the session timeout",
-        valid=in_range(1, _INT_MAX),
-    ),
-    Setting(
-        name="consumer.id",
-        parse=str,
-        default=None,
-        doc="fixed second half of the member id; generated for each session when unset",
-        valid=_znode_name,
-    ),
-    Setting(
-        name="partition.assignment.strategy",
-        parse=_strategy,
-        default=ANY_STRATEGY,
-        doc="the strategy that the coordinator must use; unset: whichever it uses",
-    ),
-    Setting(
-        name="command.wait.ms",
-        parse=int,
-        default=3_000,
-        doc="how long a request for a command may wait at the coordinator",
-        valid=in_range(1, WAIT_MS_MAX),
-    ),
-)
-
-SERVER_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {setting.name: setting for setting in (*(CONSUMER_SETTINGS[name] for name in _SHARED), *_OWN)}
-)
-
-#: Settings of Kafka's consumers, and of the other designs here, that have no effect in this one.
-KNOWN_ELSEWHERE = frozenset(KAFKA_CONSUMER_SETTINGS | CONSUMER_SETTINGS.keys()) - SERVER_CONSUMER_SETTINGS.keys()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

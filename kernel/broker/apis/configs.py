@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.cluster.cluster_view import topic_name_problem
 from kernel.broker.cluster.config_store import ALL_BROKERS, broker_problem
-from kernel.broker.settings.configuration import BROKER_SETTINGS
 from kernel.broker.settings.effective_configs import (
     DYNAMIC_BROKER_SETTINGS,
     BrokerLayers,
@@ -25,6 +24,7 @@ from kernel.broker.settings.effective_configs import (
     synonyms,
     type_of,
 )
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.broker.settings.topic_configs import NOTES, TOPIC_SETTINGS, ConfigType, problem_of_all
 from kernel.errors import RebalanceLabError, Retriable
 from kernel.wire.errors import ErrorCode

@@ -30,7 +30,7 @@ from kernel.broker.server.budget import MemoryBudgets
 from kernel.broker.server.connection_resources import ConnectionResources
 from kernel.broker.server.handlers import ReadByHand, Repeatable, readers_of
 from kernel.broker.server.served_connection import ServedConnection
-from kernel.broker.settings.configuration import REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX
+from kernel.broker.settings.setting_table import REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX
 from kernel.errors import ConfigurationError
 from kernel.wire.frames import MAX_FRAME_BYTES
 from kernel.wire.versions import Api

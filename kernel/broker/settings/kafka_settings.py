@@ -1,7 +1,7 @@
 """The names of all other settings of a Kafka broker, to distinguish real settings from misspelt ones.
 
 Source: the KafkaConfig of 1.1.1 and 3.9.1 (ZooKeeper era) and 4.1.1, which list their names; `port`, `host.name` and
-the like are from the first. Settings that we implement are in `kernel.broker.settings.configuration`.
+the like are from the first. Settings that we implement are in `kernel.broker.settings.setting_table`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.consumer.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS, CoordinatorConsumerConfig
+from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.consumer.settings import CoordinatorConsumerConfig
 from kernel.errors import ConfigurationError
 
 REQUIRED = {"bootstrap.servers": "127.0.0.1:9092", "group.id": "g"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.broker.settings.configuration import BROKER_SETTINGS, BrokerConfig
+from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.errors import ConfigurationError
 
 

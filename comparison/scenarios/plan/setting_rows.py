@@ -1,0 +1,109 @@
+"""Which settings the parts of a run have: the members of each design, and the brokers.
+
+The tables themselves are in the packages that read them (`kernel.settings`). This module imports no consumer, so that a
+command can list the settings at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from comparison.member_settings import MEMBER_SETTINGS
+from comparison.scenarios.plan.presets import PRESETS
+from coordinator.consumer.server.setting_table import SERVER_CONSUMER_SETTINGS
+from coordinator.consumer.setting_table import CONSUMER_SETTINGS
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
+from kernel.designs import CLASSIC, COORDINATED, DELAYED, DESIGN_NAMES, SERVER, STATIC
+from kernel.settings import written
+from zkconsumer.settings import ZK_CONSUMER_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kernel.settings import Setting
+
+#: The strategy that waits before it reassigns; eager and static members can be given it too.
+DELAY = "scheduled.rebalance.max.delay.ms"
+#: Settings that the parts of every run have, and that only these designs use.
+USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        DELAY: (DELAYED,),
+        **{name: (SERVER,) for name in BROKER_SETTINGS if name.startswith("group.server.")},
+        **{
+            name: CLASSIC
+            for name in BROKER_SETTINGS
+            if name.startswith("group.") and not name.startswith("group.server.")
+        },
+        **{name: COORDINATED for name in BROKER_SETTINGS if name.startswith(("offsets.", "offset."))},
+    }
+)
+_INSTANCE = "group.instance.id"
+
+BROKERS = "brokers"
+_COORDINATED, _CLASSIC = "members of the coordinator designs", "classic members"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A setting of one part: of the members of some designs, or of the brokers."""
+
+    part: str
+    designs: tuple[str, ...]  #: whose members take it; for brokers, the designs that it matters to
+    setting: Setting
+
+    @property
+    def in_runs(self) -> Mapping[str, Mapping[str, str]]:
+        """{preset: {design, or `brokers`: the value that it sets}}"""
+        name, found = self.setting.name, {}
+        for preset in PRESETS.values():
+            if self.part == BROKERS:
+                found[preset.name] = {BROKERS: preset.brokers[name]} if name in preset.brokers else {}
+            else:
+                members = {design: preset.members[design] for design in self.designs}
+                found[preset.name] = {design: given[name] for design, given in members.items() if name in given}
+        return {name: values for name, values in found.items() if values}
+
+    @property
+    def since(self) -> str:
+        """The first release of Kafka that has it; '' if none has."""
+        return next(iter(self.setting.kafka), "")
+
+    @property
+    def history(self) -> list[tuple[str, str]]:
+        """(release, Kafka's default from then on), the oldest first."""
+        return [(release, written(value)) for release, value in self.setting.kafka.items()]
+
+
+def rows(designs: Iterable[str] = DESIGN_NAMES) -> list[Row]:
+    """The settings of these designs' members, and of brokers where they matter to one of them."""
+    wanted, found = set(designs), []
+    for part, settings in _parts().items():
+        for setting in settings:
+            taking = _designs_of(part, setting)
+            if wanted.intersection(taking):
+                found.append(Row(part=part, designs=taking, setting=setting))
+    return found
+
+
+def _parts() -> Mapping[str, Iterable[Setting]]:
+    """The settings by part; those that several designs' members share are one part."""
+    shared = [setting for name, setting in CONSUMER_SETTINGS.items() if SERVER_CONSUMER_SETTINGS.get(name) is setting]
+    own = [setting for setting in SERVER_CONSUMER_SETTINGS.values() if setting not in shared]
+    return {
+        "zookeeper members": ZK_CONSUMER_SETTINGS.values(),
+        _CLASSIC: [setting for setting in CONSUMER_SETTINGS.values() if setting not in shared],
+        _COORDINATED: shared,
+        "server members": own,
+        BROKERS: BROKER_SETTINGS.values(),
+    }
+
+
+def _designs_of(part: str, setting: Setting) -> tuple[str, ...]:
+    used = USED_BY.get(setting.name, (STATIC,) if setting.name == _INSTANCE else DESIGN_NAMES)
+    if part == BROKERS:
+        return tuple(design for design in DESIGN_NAMES if design in used)
+    return tuple(
+        design for design in DESIGN_NAMES if design in used and MEMBER_SETTINGS[design].get(setting.name) is setting
+    )

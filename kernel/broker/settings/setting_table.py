@@ -1,0 +1,325 @@
+"""A broker's settings: Kafka's names and defaults by release, and what there is to know about them.
+
+Some defaults are ours, to be safe on a shared machine: the broker listens on 127.0.0.1 instead of everywhere,
+`log.dirs` has no default, and queued.max.request.bytes is bounded. Kafka's settings that we do not implement are in
+`kernel.broker.settings.kafka_settings`; using one is a warning.
+
+Source: KafkaConfig.scala of 0.8.0 to 3.9.1, LogConfig.java of 3.6 to 4.1.1.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS
+from kernel.broker.settings.group_setting_table import GROUP_SETTINGS
+from kernel.broker.settings.topic_configs import ConfigType, TopicSetting, problem
+from kernel.settings import INT_MAX, Setting, boolean, in_range
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Kafka has no limit unless one is set. Ours: 200 MiB of requests, 128 MiB of responses.
+REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX = 209_715_200, 134_217_728
+
+LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
+_ADDRESS = "PLAINTEXT://HOST:PORT"
+#: 3.0 removed what was replaced by listeners, 4.0 ZooKeeper.
+_BEFORE_3, _BEFORE_4 = "2.8", "3.9"
+_LONG_MAX = 2**63 - 1
+
+_START, _JOIN, _FAILOVER = "broker --set", "run join --design eager --set", "run coordinator-failover --design eager"
+
+
+def _listener_problem(value: object) -> str | None:
+    if value == "" or LISTENER.fullmatch(str(value)):
+        return None
+    return "only one listener, without encryption, is supported. Write PLAINTEXT://127.0.0.1:9092"
+
+
+def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX, **known: Any) -> Setting:
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, high), **known)
+
+
+def _flag(name: str, default: bool, doc: str, **known: Any) -> Setting:
+    return Setting(name=name, parse=boolean, default=default, doc=doc, **known)
+
+
+def _text(name: str, default: str, doc: str, **known: Any) -> Setting:
+    return Setting(name=name, parse=str, default=default, doc=doc, **known)
+
+
+#: What is known of the defaults for topics, by the broker's name.
+_OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
+    "log.cleanup.policy": {"kafka": {"0.8.1": "delete"}, "form": "delete, compact, or both with a comma"},
+    "log.message.timestamp.after.max.ms": {
+        "kafka": {"3.6": _LONG_MAX, "4.0": 3_600_000},
+        "form": "0 or more",
+        "source": "KIP-937, KIP-1030",
+    },
+    "log.message.timestamp.before.max.ms": {"kafka": {"3.6": _LONG_MAX}, "form": "0 or more", "source": "KIP-937"},
+    "log.message.timestamp.type": {
+        "kafka": {"0.10.0": "CreateTime"},
+        "form": "CreateTime or LogAppendTime",
+        "source": "KIP-32",
+    },
+    "log.retention.bytes": {"kafka": {"0.8": -1}, "form": "a number; -1 for no limit"},
+    "log.retention.ms": {
+        "kafka": {"0.8.2": None},
+        "form": "-1 or more",
+        "differs": "Kafka leaves it unset and takes log.retention.hours=168, which is the same",
+        "see": ("log.retention.minutes", "log.retention.hours", "log.retention.check.interval.ms"),
+        "advice": "Longer than the longest time that a group may be down: what is deleted before it is read is lost, "
+        "and auto.offset.reset says where the group begins.",
+    },
+}
+_EXAMPLES = {
+    "log.cleanup.policy": "compact",
+    "log.message.timestamp.after.max.ms": "60000",
+    "log.message.timestamp.before.max.ms": "86400000",
+    "log.message.timestamp.type": "LogAppendTime",
+    "log.retention.bytes": "100000",
+    "log.retention.ms": "60000 --set log.retention.check.interval.ms=5000",
+}
+
+
+def _behind_topics(setting: TopicSetting) -> Setting:
+    """The default for topics without this setting; kept as text, checked like the topic's."""
+    name = setting.broker_name
+    return Setting(
+        name=name,
+        parse=str,
+        default=setting.default,
+        doc=f"default {setting.name} of topics: {setting.doc}",
+        valid=lambda value: problem(setting.name, str(value)),
+        shown_by=f"{_START} {name}={_EXAMPLES[name]}" if name in _EXAMPLES else "",
+        **_OF_TOPICS.get(name, {}),
+    )
+
+
+_NETWORK = (
+    _number(
+        "broker.id",
+        -1,
+        "the broker's number; -1 takes the next free one above 1000",
+        low=-1,
+        kafka={"0.8": "no default", "0.9": -1},
+        advice="Leave it out: a restarted broker takes the id of its data folder.",
+        shown_by="broker --port 9093 --set broker.id=2",
+    ),
+    Setting(
+        name="listeners",
+        parse=str,
+        default="",
+        doc="PLAINTEXT://HOST:PORT; the host has to be a loopback address",
+        valid=_listener_problem,
+        form=_ADDRESS,
+        kafka={"0.9": None, "3.0": "PLAINTEXT://:9092"},
+        differs="unset means host.name and port: a broker of a shared machine listens on 127.0.0.1 only",
+        shown_by=f"{_START} listeners=PLAINTEXT://127.0.0.1:9093",
+    ),
+    Setting(
+        name="advertised.listeners",
+        parse=str,
+        default="",
+        doc="PLAINTEXT://HOST:PORT that clients connect to instead, for example through a proxy",
+        valid=_listener_problem,
+        form=_ADDRESS,
+        kafka={"0.9": None},
+        shown_by=f"{_START} advertised.listeners=PLAINTEXT://127.0.0.1:19092",
+    ),
+    _number(
+        "port",
+        9092,
+        "the port if listeners is not set; 0 chooses a free one",
+        high=65535,
+        kafka={"0.8": 6667, "0.8.2": 9092},
+        until=_BEFORE_3,
+        shown_by="broker --port 9093",
+    ),
+    _text(
+        "host.name",
+        "127.0.0.1",
+        "the host if listeners is not set",
+        kafka={"0.8": None},
+        until=_BEFORE_3,
+        differs="Kafka listens on all interfaces",
+        shown_by=f"{_START} host.name=127.0.0.1",
+    ),
+    _number(
+        "socket.request.max.bytes",
+        104_857_600,
+        "the largest request, in bytes",
+        low=1,
+        kafka={"0.8": 104_857_600},
+        shown_by=f"{_JOIN} socket.request.max.bytes=10000000",
+    ),
+    _number(
+        "queued.max.request.bytes",
+        REQUESTS_BYTES_MAX,
+        "bytes of requests held by all connections together; at least socket.request.max.bytes",
+        low=1,
+        kafka={"1.0": -1},
+        differs="Kafka has no limit unless one is set; without one, a few clients fill a shared machine's memory",
+        see=("socket.request.max.bytes",),
+        source="KIP-72",
+        shown_by=f"{_JOIN} queued.max.request.bytes=104857600",
+    ),
+    _number(
+        "queued.max.response.bytes",
+        RESPONSES_BYTES_MAX,
+        "bytes of responses not yet read by clients, of all connections together (not Kafka's)",
+        low=1,
+        shown_by=f"{_JOIN} queued.max.response.bytes=10000000",
+    ),
+    _number(
+        "max.connections",
+        INT_MAX,
+        "the most connections at a time",
+        kafka={"2.3": INT_MAX},
+        advice="A member has a connection to its coordinator and to each broker that it reads from.",
+        source="KIP-402",
+        shown_by=f"{_START} max.connections=100",
+    ),
+    _number(
+        "connections.max.idle.ms",
+        600_000,
+        "idle connections are closed after this time",
+        low=-1,
+        kafka={"0.8.2": 600_000},
+        shown_by=f"{_JOIN} connections.max.idle.ms=5000",
+    ),
+    _text(
+        "zookeeper.connect",
+        "",
+        "HOST:PORT[,HOST:PORT...][/chroot]",
+        form="host:port,...[/chroot]",
+        kafka={"0.8": "no default"},
+        until=_BEFORE_4,
+        shown_by="broker --zookeeper 127.0.0.1:2181",
+    ),
+    _number(
+        "zookeeper.session.timeout.ms",
+        18_000,
+        "the broker's session: after this time its death is noticed",
+        low=1,
+        kafka={"0.8": 6_000, "2.5": 18_000},
+        until=_BEFORE_4,
+        advice="Below the members' session.timeout.ms: then a group outlives its coordinator's death without a "
+        "rebalance.",
+        see=("session.timeout.ms",),
+        source="KIP-537",
+        shown_by=f"{_FAILOVER} --set zookeeper.session.timeout.ms=6000",
+    ),
+    _number(
+        "zookeeper.connection.timeout.ms",
+        18_000,
+        "how long the start waits for ZooKeeper",
+        low=1,
+        kafka={"0.8": None},
+        until=_BEFORE_4,
+        differs="unset means the session timeout in Kafka: the same value",
+        shown_by=f"{_START} zookeeper.connection.timeout.ms=3000",
+    ),
+)
+
+_TOPICS = (
+    _text(
+        "log.dirs",
+        "",
+        "the data folder; all brokers of one machine share it",
+        form="a folder",
+        kafka={"0.8": "/tmp/kafka-logs"},
+        differs="the command chooses a folder beside its state, which is not removed at the next start of the machine",
+        shown_by="broker --folder data",
+    ),
+    _number(
+        "num.partitions",
+        1,
+        "partitions of a topic created without a number",
+        low=1,
+        kafka={"0.8": 1},
+        advice="As many as the most members that may share the topic. `rebalance-lab broker` starts with 6.",
+        shown_by=f"{_START} num.partitions=12",
+    ),
+    _number(
+        "default.replication.factor",
+        1,
+        "replicas of a topic created without a number",
+        low=1,
+        high=32767,
+        kafka={"0.8": 1},
+        advice="Two or more: with one, a broker's death stops its partitions until it is back.",
+        see=("offsets.topic.replication.factor",),
+        shown_by=f"{_FAILOVER} --brokers 3 --set default.replication.factor=3",
+    ),
+    _flag(
+        "auto.create.topics.enable",
+        True,
+        "create an unknown topic when Metadata asks for it",
+        kafka={"0.8": True},
+        see=("allow.auto.create.topics", "num.partitions"),
+        shown_by=f"{_START} auto.create.topics.enable=false",
+    ),
+    _flag(
+        "delete.topic.enable",
+        True,
+        "DeleteTopics is allowed",
+        kafka={"0.8.1": False, "1.0": True},
+        shown_by=f"{_START} delete.topic.enable=false",
+    ),
+    _number(
+        "message.max.bytes",
+        1_048_588,
+        "the largest record batch, in bytes",
+        kafka={"0.8": 1_000_012, "2.5": 1_048_588},
+        advice="Not above fetch.message.max.bytes of `zookeeper` members. A group is stored as one record: a large one "
+        "with long subscriptions needs more.",
+        see=("fetch.message.max.bytes", "group.metadata.max.bytes"),
+        shown_by=f"{_START} message.max.bytes=65536",
+    ),
+    *(_behind_topics(setting) for setting in DYNAMIC_BROKER_SETTINGS.values() if setting.type is not ConfigType.INT),
+    _number(
+        "log.retention.minutes",
+        -1,
+        "retention of topics if log.retention.ms is not set",
+        low=-1,
+        kafka={"0.8.1": None},
+        differs="-1 says that it is not set",
+        see=("log.retention.ms",),
+        shown_by=f"{_START} log.retention.minutes=1",
+    ),
+    _number(
+        "log.retention.hours",
+        168,
+        "retention of topics if neither of the other two is set",
+        low=-1,
+        kafka={"0.8": 168},
+        see=("log.retention.ms",),
+        shown_by=f"{_START} log.retention.hours=1",
+    ),
+    _number(
+        "log.retention.check.interval.ms",
+        300_000,
+        "how often retention is checked",
+        low=1,
+        kafka={"0.8.1": 300_000},
+        see=("log.retention.ms",),
+        shown_by=f"{_START} log.retention.ms=60000 --set log.retention.check.interval.ms=5000",
+    ),
+    _number(
+        "fetch.max.bytes",
+        57_671_680,
+        "the most that one Fetch returns, in bytes",
+        low=1024,
+        kafka={"2.5": 57_671_680},
+        source="KIP-541",
+        shown_by=f"{_START} fetch.max.bytes=100000",
+    ),
+)
+
+BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {setting.name: setting for setting in (*_NETWORK, *_TOPICS, *GROUP_SETTINGS)}
+)
