@@ -9,7 +9,7 @@ JOBS   ?= 2
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test classes test-faults test-containers test-originals test-long lint bench draw pictures names clean
+.PHONY: help setup compare test classes test-faults test-containers test-originals test-long lint bench docs draw pictures names clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ lint: setup  ## check formatting, lint and types
 
 bench: classes  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARGS="--only groups": one part)
 	$(BIN)/python -m bench $(if $(SMOKE),--smoke) $(ARGS)
+
+docs: setup  ## build the docs as a site in build/site, links checked (SERVE=1: serve it on http://127.0.0.1:8000)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(SERVE),serve,build) --strict
+	@echo "Open build/site/index.html"
 
 draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 	$(BIN)/python -m docs.draw $(ARGS)

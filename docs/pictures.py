@@ -1,8 +1,8 @@
-"""Take the pictures that the README shows, of pages of fresh runs: `make pictures` (needs Chromium).
+"""Take the pictures that the README and the docs show, of pages of fresh runs: `make pictures` (needs Chromium).
 
-Three of them: the ownership lanes of a split brain in two designs, how a join's cost grows with the group, and the
-playground while a member is cut off. Each run differs a little from the last one, so look at what has been
-taken before you commit it.
+Four of them, each in light and in dark: the ownership lanes of a split brain in two designs, those of restarts, how a
+join's cost grows with the group, and the playground while a member is cut off. Each run differs a little from the last
+one, so look at what has been taken before you commit it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 PICTURES = Path(__file__).parent / "pictures"
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
 SPLIT_BRAIN = ("run", "split-brain", "--design", "zookeeper,eager", "--partitions", "6", "--seed", "1")
+RESTARTS = (
+    *("run", "rolling-restart", "--design", "zookeeper,cooperative"),
+    *("--partitions", "6", "--members", "3", "--seed", "1"),
+)
 HERD = ("run", "herd", "--design", "zookeeper,eager", "--seed", "1")
 GAME = ("playground", "--design", "zookeeper,eager", "--seed", "1")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -38,7 +42,7 @@ _BEFORE_MS, _AFTER_MS = 14_000, 9_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Take the pictures of the README.")
+    parser = argparse.ArgumentParser(description="Take the pictures of the README and the docs.")
     parser.add_argument("only", nargs="*", help="which pictures  [default: all]")
     asked = parser.parse_args(arguments)
     PICTURES.mkdir(exist_ok=True)
@@ -54,19 +58,21 @@ def take_split_brain(browser: Any, folder: Path) -> None:
     lanes.locator('[data-do="overlap"]').click()
     for _ in range(3):
         lanes.locator('[data-do="out"]').click()
-    page.evaluate("document.activeElement.blur()")
-    # Only what tells the story: no tools, no tables, no messages.
-    page.add_style_tag(content=_NOT_SHOWN)
-    page.evaluate("for (const each of document.querySelectorAll('.lanes > .tools, .twin, .sequences')) each.remove()")
-    lanes.screenshot(path=PICTURES / "split-brain.png")
-    page.close()
+    _only_lanes(page)
+    _take(page, lanes, "split-brain")
+
+
+def take_restarts(browser: Any, folder: Path) -> None:
+    page = browser.new_page(viewport=_VIEW)
+    page.goto((_performed(folder, RESTARTS) / "report.html").as_uri())
+    _only_lanes(page)
+    _take(page, page.locator('section[data-scenario="rolling-restart"] .lanes'), "restarts")
 
 
 def take_herd(browser: Any, folder: Path) -> None:
     page = browser.new_page(viewport=_VIEW)
     page.goto((_performed(folder, HERD) / "report.html").as_uri())
-    page.locator('section[data-scenario="herd"] .grown').first.screenshot(path=PICTURES / "herd.png")
-    page.close()
+    _take(page, page.locator('section[data-scenario="herd"] .grown').first, "herd")
 
 
 def take_playground(browser: Any, folder: Path) -> None:
@@ -83,15 +89,31 @@ def take_playground(browser: Any, folder: Path) -> None:
         page.locator('.glance[data-kind="alarm"]').wait_for()
         page.wait_for_timeout(_AFTER_MS)
         page.evaluate("document.querySelector('#said').remove(); scrollTo(0, 0)")
-        page.screenshot(path=PICTURES / "playground.png")
-        page.close()
+        _take(page, page, "playground")
 
 
 TAKEN: Mapping[str, Callable[[Any, Path], None]] = {
     "split-brain": take_split_brain,
+    "restarts": take_restarts,
     "herd": take_herd,
     "playground": take_playground,
 }
+
+
+def _only_lanes(page: Any) -> None:
+    """Leave what tells the story: no tools, no tables, no messages."""
+    page.evaluate("document.activeElement.blur()")
+    page.add_style_tag(content=_NOT_SHOWN)
+    extra = ".lanes > .tools, .lanes > details, .twin, .sequences"
+    page.evaluate(f"for (const each of document.querySelectorAll('{extra}')) each.remove()")
+
+
+def _take(page: Any, shown: Any, name: str) -> None:
+    """Take what is shown as `<name>.png`, and in dark colours as `<name>-dark.png`."""
+    for scheme, path in (("light", f"{name}.png"), ("dark", f"{name}-dark.png")):
+        page.emulate_media(color_scheme=scheme)
+        shown.screenshot(path=PICTURES / path)
+    page.close()
 
 
 def _performed(folder: Path, command: Sequence[str]) -> Path:

@@ -71,10 +71,10 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
     assert "Example" in capsys.readouterr().out
 
 
-def test_help_and_readme_explain_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     code_of("--help")
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    for text in (capsys.readouterr().out, readme):
+    page = (Path(__file__).parents[3] / "docs" / "comparisons.md").read_text(encoding="utf-8")
+    for text in (capsys.readouterr().out, page):
         codes = " ".join(text.split()).lower().partition("exit codes: ")[2].partition(".")[0]
         assert [int(each.split()[0]) for each in codes.split(", ")] == sorted(Exit)
         assert codes.endswith("255 internal error or a server that did not answer")

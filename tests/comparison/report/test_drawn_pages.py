@@ -14,7 +14,7 @@ from docs.draw import COMMANDS, DOCS, Runs, fillings
 from docs.history_picture import PICTURE, picture
 from kernel.designs import COORDINATED, DESIGN_NAMES
 
-README = DOCS.parent / "README.md"
+README, RESULTS = DOCS.parent / "README.md", DOCS / "results.md"
 PLACE = re.compile(r"<!-- drawn: ([\w.-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 PARTITIONS, MEMBERS = 12, 4
 
@@ -135,10 +135,10 @@ def test_no_coordinator_on_the_page_accepts_a_stale_commit_or_loses_its_group():
     assert {(row[1], row[3]) for row in rows("failovers")} == {("0", "0")}
 
 
-def test_the_readme_shows_the_same_restarts():
+def test_the_page_of_results_shows_the_same_restarts():
     """Its columns are design, rebalances, stopped, moved, unowned; the page has more."""
     shown = re.findall(
-        r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) \|$", README.read_text(encoding="utf-8"), re.M
+        r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M
     )
     assert [list(each) for each in shown] == [[*row[:4], row[5]] for row in rows("restarts")]
 

@@ -1,0 +1,134 @@
+"""What MkDocs cannot do with the pages of `docs/` as they are: they also lead out of `docs/`, on a forge and on paper.
+
+- CONTRIBUTING.md and CHANGELOG.md become pages of the site.
+- A file that a page links to, such as a module, becomes a page with its text, so that the link works without the
+  repository. Such pages are not searched.
+- A picture in two colours, `<picture>`, becomes two, of which the site's style shows one: the reader may have chosen
+  other colours than those of the system.
+
+A link to what does not exist stays as it is, and MkDocs refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File, InclusionLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+#: Pages outside `docs/`, and which pages of the site they are.
+OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+#: What browsers show as it is.
+_SHOWN = (".md", ".png", ".svg")
+_LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".yaml": "yaml", ".json": "json"}
+_LINK = re.compile(r"(?<=\]\()([\w./-]+)(?=(?:#[\w.-]*)?\))")
+_FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2`*$", re.MULTILINE | re.DOTALL)
+_PICTURE = re.compile(
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*'
+    r'<img alt="(?P<alt>[^"]*)" src="(?P<light>[^"]+)">\s*</picture>'
+)
+
+
+def place(path: str) -> str | None:
+    """Where a file of the repository is on the site, None if it does not exist; both are paths from their roots."""
+    if path in OUTSIDE:
+        return OUTSIDE[path]
+    if not (ROOT / path).is_file():
+        return None
+    if path.startswith("docs/") and path.endswith(_SHOWN):
+        return path.removeprefix("docs/")
+    return f"source/{path}.md"
+
+
+def origin(page: str) -> str:
+    """The file of the repository that a page of the site is made from."""
+    return next((path for path, made in OUTSIDE.items() if made == page and path != "README.md"), f"docs/{page}")
+
+
+def outside_code(markdown: str, change: Callable[[str], str]) -> str:
+    """Change what is not in a block of code."""
+    parts, end = [], 0
+    for fence in _FENCE.finditer(markdown):
+        parts += [change(markdown[end : fence.start()]), fence.group()]
+        end = fence.end()
+    return "".join([*parts, change(markdown[end:])])
+
+
+def linked(markdown: str, path: str) -> set[str]:
+    """The files of the repository that a page there links to."""
+    found: set[str] = set()
+
+    def note(text: str) -> str:
+        found.update(_resolved(link, path) for link in _LINK.findall(text))
+        return text
+
+    outside_code(markdown, note)
+    return found
+
+
+def for_site(markdown: str, path: str, page: str) -> str:
+    """The Markdown of a file of the repository as that of a page of the site."""
+
+    def moved(link: re.Match[str]) -> str:
+        where = place(_resolved(link.group(), path))
+        return link.group() if where is None else posixpath.relpath(where, posixpath.dirname(page) or ".")
+
+    def changed(text: str) -> str:
+        return _LINK.sub(moved, _PICTURE.sub(r"![\g<alt>](\g<light>#only-light)![\g<alt>](\g<dark>#only-dark)", text))
+
+    return outside_code(markdown, changed)
+
+
+def source_page(path: str) -> str:
+    """A page with the text of a file."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    head = f"---\ntitle: {path}\nsearch:\n  exclude: true\n---\n\n# {path}\n\n"
+    if path.endswith(".ipynb"):
+        cells = (("".join(cell["source"]), cell["cell_type"]) for cell in json.loads(text)["cells"])
+        return head + "\n\n".join(_fenced(source, "python") if kind == "code" else source for source, kind in cells)
+    return head + _fenced(text, _LANGUAGES.get(posixpath.splitext(path)[1], "text"))
+
+
+def _fenced(text: str, language: str) -> str:
+    fence = "`" * (2 + max((len(ticks) for ticks in re.findall(r"`+", f"{text}`")), default=1))
+    return f"{fence} {language}\n{text.rstrip()}\n{fence}"
+
+
+def _resolved(link: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+
+
+# -- what MkDocs calls -------------------------------------------------------------------------------------------------
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add pages for what is outside `docs/`."""
+    for path, page in OUTSIDE.items():
+        if files.get_file_from_path(page) is None:
+            files.append(File.generated(config, page, content=(ROOT / path).read_text(encoding="utf-8")))
+    texts = {file.src_uri: file.content_string for file in files.documentation_pages()}
+    cited = {path for page, text in texts.items() for path in linked(text, origin(page))}
+    for path in sorted(cited):
+        page = place(path)
+        if page is not None and page.startswith("source/"):
+            made = File.generated(config, page, content=source_page(path))
+            made.inclusion = InclusionLevel.NOT_IN_NAV
+            files.append(made)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let the links of a page lead to pages of the site."""
+    uri = page.file.src_uri
+    return markdown if uri.startswith("source/") else for_site(markdown, origin(uri), uri)

@@ -1,0 +1,214 @@
+"""The docs as a site: it builds without a warning, works without a network, and lacks no page.
+
+And what the README says in figures stands in the docs.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from docs.site import hook
+from tests.support.browser import DESKTOP, PHONE, running_browser
+from tests.test_tidy import PACKAGES, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DOCS = ROOT / "docs"
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+#: Shown in a browser: the start with a wide table, pictures in two colours, a diagram, code.
+LOOKED_AT = ("index", "results", "history", "source/kernel/zookeeper/paths.py")
+#: Of the theme: the navigation of each block of code is called alike, and a wide table scrolls in an element that
+#: browsers make focusable by themselves.
+NOT_OURS = {"rules": {name: {"enabled": False} for name in ("landmark-unique", "scrollable-region-focusable")}}
+LINES_MAX = 90
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as by `make docs`."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as started:
+        yield started
+
+
+def listed(entry: Any) -> list[str]:
+    """The pages of a part of `nav`."""
+    if isinstance(entry, str):
+        return [entry]
+    parts = entry.values() if isinstance(entry, dict) else entry
+    return [page for part in parts for page in listed(part)]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = yaml.safe_load(text[text.index("\nnav:") :])["nav"]
+    assert sorted(listed(nav)) == sorted([*PAGES, "contributing.md", "changelog.md"])
+
+
+def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    loads = re.compile(r'<(?:script|img|iframe|link rel="?(?:stylesheet|icon|preconnect))\b[^>]*(?:src|href)="?https?:')
+    assert [page.name for page in site.rglob("*.html") if loads.search(page.read_text(encoding="utf-8"))] == []
+    styles = (path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
+    assert not [text for text in styles if re.search(r"url\([\"']?https?:|@import", text)]
+
+
+def test_links_of_the_site_lead_to_files(site: Path) -> None:
+    """Also those that MkDocs does not check, in what the hook makes."""
+    gone = [
+        (page.name, link)
+        for page in site.rglob("*.html")
+        if page.name != "404.html"
+        for link in re.findall(r'(?:href|src)="?([^"#>\s]+)', page.read_text(encoding="utf-8"))
+        if "://" not in link and not link.startswith(("data:", "mailto:")) and not (page.parent / link).exists()
+    ]
+    assert gone == []
+
+
+def test_a_page_of_a_file_shows_its_text(site: Path) -> None:
+    page = (site / "source/zkconsumer/rebalance/table.py.html").read_text(encoding="utf-8")
+    assert "<h1" in page
+    assert "zkconsumer/rebalance/table.py" in page
+    assert 'href="source/zkconsumer/rebalance/table.py.html"' in (site / "zookeeper-consumer.html").read_text("utf-8")
+
+
+def test_pages_are_found_without_a_server_or_a_network(site: Path, browser: Any) -> None:
+    context = browser.new_context(viewport=DESKTOP, offline=True)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("requestfailed", lambda request: errors.append(request.url))
+    page.goto((site / "history.html").as_uri())
+    page.locator("input.md-search__input").click()
+    page.keyboard.type("quarantine")
+    page.locator('.md-search-result__link[href*="tables.html"]').first.click()
+    page.wait_for_url(re.compile(r"/tables\.html"))
+    assert errors == []
+    context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone"])
+def test_pages_are_accessible_and_no_wider_than_the_screen(site: Path, browser: Any, width: Any, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    context = browser.new_context(viewport=width, color_scheme=scheme, offline=True)
+    page = context.new_page()
+    for name in LOOKED_AT:
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        found = axe.Axe().run(page, context="article", options=NOT_OURS)
+        assert found.response["violations"] == [], (name, found.generate_report())
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_has_the_colours_that_the_reader_chose(site: Path, browser: Any, scheme: str) -> None:
+    """By the button of the page, against the system's."""
+    context = browser.new_context(color_scheme="dark" if scheme == "light" else "light", offline=True)
+    page = context.new_page()
+    page.goto((site / "results.html").as_uri())
+    page.locator("label.md-header__button:visible[for^=__palette]").click()
+    shown = page.locator("article img:visible").evaluate_all("all => all.map(each => each.getAttribute('src'))")
+    assert shown
+    assert {src.endswith(f"#only-{scheme}") for src in shown} == {True}
+    context.close()
+
+
+# -- the hook ----------------------------------------------------------------------------------------------------------
+
+
+def test_links_to_code_lead_to_pages_of_the_site() -> None:
+    text = "[table](../zkconsumer/rebalance/table.py) [a](history.md#b) [c](../CONTRIBUTING.md) [d](../README.md)"
+    assert hook.for_site(text, "docs/tables.md", "tables.md") == (
+        "[table](source/zkconsumer/rebalance/table.py.md) [a](history.md#b) [c](contributing.md) [d](index.md)"
+    )
+    assert hook.linked(text, "docs/tables.md") >= {"zkconsumer/rebalance/table.py", "docs/history.md"}
+
+
+def test_links_of_a_page_outside_the_docs_lead_to_those_of_the_docs() -> None:
+    assert hook.origin("changelog.md") == "CHANGELOG.md"
+    assert hook.for_site("[t](docs/transactions.md#x)", "CHANGELOG.md", "changelog.md") == "[t](transactions.md#x)"
+
+
+def test_a_link_to_nothing_stays_for_mkdocs_to_refuse() -> None:
+    assert hook.for_site("[a](../kernel/gone.py)", "docs/tables.md", "tables.md") == "[a](../kernel/gone.py)"
+
+
+def test_blocks_of_code_are_left_alone() -> None:
+    text = "```\n[a](../zkconsumer/rebalance/table.py)\n```\n"
+    assert hook.for_site(text, "docs/tables.md", "tables.md") == text
+    assert hook.linked(text, "docs/tables.md") == set()
+
+
+def test_a_picture_in_two_colours_becomes_two() -> None:
+    text = (
+        '<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="pictures/herd-dark.png">\n'
+        '  <img alt="a herd" src="pictures/herd.png">\n</picture>'
+    )
+    assert hook.for_site(text, "docs/results.md", "results.md") == (
+        "![a herd](pictures/herd.png#only-light)![a herd](pictures/herd-dark.png#only-dark)"
+    )
+
+
+def test_a_notebook_becomes_text_and_code() -> None:
+    page = hook.source_page("docs/examples/waits.ipynb")
+    assert "\n``` python\n" in page
+    assert '"cell_type"' not in page
+
+
+# -- what names the pages ----------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_code_names_pages_and_anchors_that_exist() -> None:
+    """What `scenarios --show`, help texts and errors name."""
+    named = {
+        (path.name, page, anchor)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for page, anchor in re.findall(r"\b(docs/[\w/-]+\.\w+)(?:#([\w-]+))?", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert [each for each in sorted(named) if not (ROOT / each[1]).exists()] == []
+    assert [each for each in sorted(named) if each[2] and each[2] not in anchors(ROOT / each[1])] == []
+
+
+def test_the_readme_is_one_screen() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LINES_MAX
+
+
+def test_figures_of_the_readme_stand_in_the_docs() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = readme[readme.index("## What was found") : readme.index("## Where to go")]
+    results = (DOCS / "results.md").read_text(encoding="utf-8")
+    figures = set(re.findall(r"(?<![\w-])\d[\d.]*\d(?!\w)|\b\d\b", found)) - {"21", "27"}
+    assert {"938", "21.8", "108", "18.1", "4.5"} <= figures
+    assert [figure for figure in sorted(figures) if not re.search(rf"(?<![\d.]){figure}(?![\d.])", results)] == []
+
+
+def test_the_readme_counts_the_weaknesses() -> None:
+    table = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|", (DOCS / "weaknesses.md").read_text("utf-8"), re.MULTILINE)
+    fixes = [fix for fix in table if fix != "Fixed by"]
+    never = [fix for fix in fixes if re.search(r"\bnever\b", fix)]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "Of 27 weaknesses of the ZooKeeper consumer" in readme
+    assert "eight were never fixed" in readme
+    assert (len(fixes), len(never)) == (27, 8)
