@@ -71,6 +71,7 @@ names: setup  ## rewrite the pages that are made from the code: tests of Kafka's
 	$(BIN)/python -m docs.fault_page
 	$(BIN)/python -m docs.machine_page
 	$(BIN)/python -m docs.lookup_page
+	$(BIN)/python -m docs.offset_picture
 
 clean:  ## remove the virtual environment, builds and all runs
 	rm -rf $(VENV) runs build *.egg-info

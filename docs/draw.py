@@ -25,7 +25,7 @@ from comparison.report.drawing.picture import chart_picture
 from comparison.report.drawing.records import delivered
 from comparison.report.drawing.scale import scales
 from comparison.report.view.runs import read_views
-from docs import rebalance_table
+from docs import offset_picture, rebalance_table
 from docs.coordinator_tables import TABLES
 from kernel.designs import DESIGN_NAMES
 
@@ -49,7 +49,12 @@ STEPS_OF_A_JOIN = ("server", "eager", "cooperative")
 STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
 #: What comes from the code itself, by page and place.
 FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "zookeeper-consumer": {"rebalance": rebalance_table.steps, "rebalance-options": rebalance_table.options},
+    "zookeeper-consumer": {
+        "rebalance": rebalance_table.steps,
+        "rebalance-options": rebalance_table.options,
+        "offset-names": offset_picture.names_table,
+        "offset-life": offset_picture.life_table,
+    },
     "coordinators": {},
 }
 #: Bars of a drawing.

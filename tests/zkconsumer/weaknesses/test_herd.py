@@ -53,6 +53,39 @@ def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp
     asyncio.run(story())
 
 
+def test_ring_of_subscriptions_is_woken_by_any_member_but_by_a_topics_partitions_only_its_readers(chroot, tmp_path):
+    """Article 004's ring: C1 reads t1 and t2, C2 t1 and t3, C3 t2 and t3."""
+    ring = {"c1": {"t1": 1, "t2": 1}, "c2": {"t1": 1, "t3": 1}, "c3": {"t2": 1, "t3": 1}}
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t1": 2, "t2": 2, "t3": 2}) as broker,
+            opened(chroot) as session,
+            AsyncExitStack() as stack,
+        ):
+            members = [await stack.enter_async_context(joined(chroot, name, topics)) for name, topics in ring.items()]
+            shares = [
+                shared(topic, *((f"g_{name}-0", [n]) for n, name in enumerate(c for c in ring if topic in ring[c])))
+                for topic in ("t1", "t2", "t3")
+            ]
+            await settled(session, shares[0] | shares[1] | shares[2])
+            await at_rest(*members)
+            before = [who.rebalances() for who in members]
+            await broker.cluster.grow_topic("t1", partitions=4)
+            grown = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2, 3]))
+            await settled(session, grown | shares[1] | shares[2])
+            await at_rest(*members)
+            assert [who.rebalances() > was for who, was in zip(members, before, strict=True)] == [True, True, False]
+            woken = [notified(who) for who in members]
+            async with member(chroot, "c4", {"t1": 1}):
+                for who, was in zip(members, woken, strict=True):
+                    await until(lambda w=who, n=was: notified(w) > n, 10, "all members to be notified")
+                three = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2]), ("g_c4-0", [3]))
+                await settled(session, three | shares[1] | shares[2])
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     ("settings", "rebalances"),
     [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "3000"}, 1, id="waits for quiet")],
