@@ -10,7 +10,6 @@ from coordinator.consumer.server.calls import ServerCalls
 from kernel.client.client import LATEST, ClusterClient, list_offset
 from kernel.client.producer import Producer
 from kernel.errors import Unavailable
-from kernel.values import NO_OFFSET, TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
+    from kernel.values import TopicPartition
 
 _READY_S = 60.0
 _TIMEOUT_MS = 10_000
@@ -169,34 +169,51 @@ class ClusterAccess:
         return {str(tp): error for tp, error in answered.items()}
 
     async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offsets committed with the coordinator, or NO_OFFSET."""
-        await self._client.refresh([])
-        connection = await self._client.connection(await self.coordinator(group))
-        topics = sorted({tp.topic for tp in partitions})
-        body = {
-            "group_id": group,
-            "topics": [
-                {"name": topic, "partition_indexes": tuple(tp.partition for tp in partitions if tp.topic == topic)}
-                for topic in topics
-            ],
-        }
-        answer = await connection.call(Api.OffsetFetch, body, version=5)
-        found = {
-            TopicPartition(topic.name, partition.partition_index): int(partition.committed_offset)
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
-        return {tp: found.get(tp, NO_OFFSET) for tp in partitions}
+        """The offsets committed with the coordinator, or NO_OFFSET. Raises `WaitTimeout`."""
+        calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
+        found: dict[TopicPartition, int] = {}
+        said = ""
+
+        async def read() -> bool:
+            nonlocal found, said
+            try:
+                await self._client.refresh([])
+                connection = await self._client.connection(await self.coordinator(group))
+                said, found = await calls.committed(connection, partitions)
+            except Unavailable as error:
+                said = str(error)
+            return not said
+
+        await until(read, _READY_S, lambda: f"the offsets of group {group!r} ({said})", every_s=0.1)
+        return found
 
     async def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The log end of each partition. Raises `Unavailable`."""
+        """The log end of each partition, once each has a leader that knows it. Raises `WaitTimeout`."""
+        found: dict[TopicPartition, int] = {}
+        said = ""
+
+        async def known() -> bool:
+            nonlocal said
+            try:
+                said = await self._read_ends([tp for tp in partitions if tp not in found], found)
+            except Unavailable as error:
+                said = str(error)
+            return len(found) == len(partitions)
+
+        await until(known, _READY_S, lambda: f"the log end of every partition ({said})", every_s=0.1)
+        return found
+
+    async def _read_ends(self, partitions: Sequence[TopicPartition], found: dict[TopicPartition, int]) -> str:
+        """Add those that can be read now to `found`; why another one could not, '' if all could."""
         await self._client.refresh(sorted({tp.topic for tp in partitions}))
-        ends: dict[TopicPartition, int] = {}
-        for node_id in sorted({leader for tp in partitions if (leader := self._client.leader_of(tp)) is not None}):
+        leaders = {tp: self._client.leader_of(tp) for tp in partitions}
+        said = next((f"{tp} has no leader" for tp, leader in leaders.items() if leader is None), "")
+        for node_id in sorted({leader for leader in leaders.values() if leader is not None}):
             connection: BrokerConnection = await self._client.connection(node_id)
-            led = {tp: LATEST for tp in partitions if self._client.leader_of(tp) == node_id}
+            led = {tp: LATEST for tp, leader in leaders.items() if leader == node_id}
             for tp, (error, offset) in (await list_offset(connection, led)).items():
                 if error:
-                    raise Unavailable(f"the log end of {tp} is unknown: {error}")
-                ends[tp] = offset
-        return ends
+                    said = f"{tp}: {error}"
+                else:
+                    found[tp] = offset
+        return said
