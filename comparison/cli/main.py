@@ -53,6 +53,7 @@ COMMANDS = {
     "consume": Command("comparison.cli.clients", "Join a consumer group; show its rebalances."),
     "produce": Command("comparison.cli.produce", "Produce records to a topic."),
     "watch": Command("comparison.cli.watch", "Show a group's members, owners, offsets and state, live."),
+    "assign": Command("comparison.cli.assign", "Show what assignment strategies give a group, and what they move."),
     "doctor": Command("comparison.cli.doctor", "Check prerequisites and suggest fixes."),
 }
 

@@ -40,6 +40,7 @@ COMMANDS = (
     ["describe"],
     ["watch"],
     ["doctor"],
+    ["assign"],
 )
 
 

@@ -1,0 +1,187 @@
+"""One rebalance of a group, as its members and its leader would compute it with a strategy.
+
+Kafka's four strategies and those that are plugged in divide partitions among members. Members send with their
+subscriptions what ours send (`coordinator/consumer/join_metadata.py`): a sticky member the assignment that it had, a
+cooperative one what it owns, the others nothing but the generation. The strategies of the ZooKeeper consumer,
+`thread-*`, divide them among threads: each stream is a member of its own, and nothing is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from comparison.assigning.notation import unknown
+from kernel.assignors.registry import ASSIGNORS, COOPERATIVE, JAVA_CLASSES, assignor, names
+from kernel.assignors.sticky_data import NO_GENERATION, encode_cooperative, encode_sticky
+from kernel.assignors.subscription import MemberSubscription
+from kernel.assignors.thread_range import thread_range
+from kernel.assignors.thread_roundrobin import roundrobin_0_8_2, roundrobin_1_1
+from kernel.errors import ConfigurationError
+from kernel.values import TopicPartition
+from zkconsumer.znodes.payloads import thread_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from comparison.assigning.group import Group
+
+ALL = "all"
+STICKY = "sticky"
+#: More rounds than any group takes; a strategy that never comes to rest would go on for ever.
+ROUNDS_MAX = 10
+
+#: {owner: its partitions}, for every owner that there is: members, or threads.
+Owned = Mapping[str, tuple[TopicPartition, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One generation of a rebalance: what its members gave up and got. An eager one gives up everything before it."""
+
+    revoked: Owned
+    given: Owned
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Who owns what, and in which generation; None before the first."""
+
+    owned: Owned = field(default_factory=dict)
+    generation: int | None = None
+
+    def without(self, owners: Iterable[str]) -> Held:
+        """What is left when these have forgotten everything."""
+        forgotten = frozenset(owners)
+        return Held({owner: tps for owner, tps in self.owned.items() if owner not in forgotten}, self.generation)
+
+    def renamed(self, new_names: Mapping[str, str]) -> Held:
+        """The same under other names."""
+        return Held({new_names.get(owner, owner): tps for owner, tps in self.owned.items()}, self.generation)
+
+
+def _thread_range(partitions: Mapping[str, range], threads: Mapping[str, list[str]]) -> dict[str, list[TopicPartition]]:
+    decided: dict[str, list[TopicPartition]] = {}
+    for topic, its_threads in threads.items():
+        for thread, numbers in thread_range(partitions[topic], its_threads).items():
+            decided.setdefault(thread, []).extend(TopicPartition(topic, number) for number in numbers)
+    return decided
+
+
+#: The strategies of the ZooKeeper consumer. Round robin is another one in Kafka 0.8.2 than in 1.1.
+THREADS: Mapping[str, Any] = MappingProxyType(
+    {
+        "thread-range": _thread_range,
+        "thread-roundrobin-0.8.2": roundrobin_0_8_2,
+        "thread-roundrobin-1.1": roundrobin_1_1,
+    }
+)
+
+
+def chosen(given: Iterable[str]) -> tuple[str, ...]:
+    """The names of strategies, without repetitions; `all` stands for those that divide among members.
+
+    Raises `ConfigurationError` for an unknown one, or one that cannot be loaded.
+    """
+    found: list[str] = []
+    for name in (part.strip() for text in given for part in text.split(",")):
+        found += [*ASSIGNORS, *sorted(names() - ASSIGNORS.keys())] if name == ALL else [_checked(name)]
+    return tuple(dict.fromkeys(found))
+
+
+def _checked(given: str) -> str:
+    name = JAVA_CLASSES.get(given, given)
+    if name == "delayed":
+        raise ConfigurationError("delayed needs time to pass, not only changes. See docs/delayed-protocol.md")
+    known = [*ASSIGNORS, *sorted(names() - ASSIGNORS.keys()), *THREADS]
+    if name not in known:
+        raise ConfigurationError(unknown("strategy", name, [*known, ALL]))
+    if name not in THREADS:
+        assignor(name)
+    return name
+
+
+def owners_of(group: Group, strategy: str) -> dict[str, tuple[str, ...]]:
+    """{owner: its topics}: members, or threads."""
+    if strategy not in THREADS:
+        return {member.name: member.topics for member in group.members}
+    return {thread: member.topics for member in group.members for thread in thread_ids(member.name, member.streams)}
+
+
+def is_cooperative(strategy: str) -> bool:
+    """Whether members keep their partitions while the group rebalances."""
+    return strategy in COOPERATIVE
+
+
+def rebalance(strategy: str, group: Group, before: Held) -> tuple[Held, tuple[Round, ...]]:
+    """Who owns what afterwards, and the rounds that it took. Raises what the strategy raises."""
+    if strategy in THREADS:
+        return _among_threads(strategy, group, before)
+    held = before
+    rounds: list[Round] = []
+    while len(rounds) < ROUNDS_MAX:
+        keeps = _kept(strategy, group, held)
+        answer = assignor(strategy)(group.sizes, _subscriptions(strategy, group, held, keeps))
+        generation = 0 if held.generation is None else held.generation + 1
+        after = Held({member.name: tuple(answer[member.name]) for member in group.members}, generation)
+        rounds.append(_round(held.owned, after.owned))
+        # Members that have to give up what they joined with join again; what they unsubscribed from is gone before.
+        again = is_cooperative(strategy) and bool(_round(keeps, after.owned).revoked)
+        held = after
+        if not again:
+            break
+    return held, tuple(rounds)
+
+
+def _kept(strategy: str, group: Group, held: Held) -> Owned:
+    """What each member owns while it joins: an eager one nothing, a cooperative one what it is still subscribed to."""
+    if not is_cooperative(strategy):
+        return {}
+    return {
+        member.name: tuple(tp for tp in held.owned.get(member.name, ()) if tp.topic in member.topics)
+        for member in group.members
+    }
+
+
+def _subscriptions(strategy: str, group: Group, held: Held, keeps: Owned) -> dict[str, MemberSubscription]:
+    return {
+        member.name: MemberSubscription(
+            topics=member.topics,
+            instance_id=member.instance_id,
+            owned=tuple(sorted(keeps.get(member.name, ()))),
+            generation=held.generation if member.name in held.owned else None,
+            user_data=_user_data(strategy, held, member.name),
+        )
+        for member in group.members
+    }
+
+
+def _user_data(strategy: str, held: Held, member: str) -> bytes | None:
+    had = held.owned.get(member)
+    if is_cooperative(strategy):
+        return encode_cooperative(NO_GENERATION if had is None or held.generation is None else held.generation)
+    return None if strategy != STICKY or had is None else encode_sticky(sorted(had), held.generation)
+
+
+def _among_threads(strategy: str, group: Group, before: Held) -> tuple[Held, tuple[Round, ...]]:
+    threads: dict[str, list[str]] = {}
+    for member in group.members:
+        for topic in member.topics:
+            threads.setdefault(topic, []).extend(thread_ids(member.name, member.streams))
+    partitions = {topic: range(group.sizes[topic]) for topic in threads}
+    decided = THREADS[strategy](partitions, threads) if threads else {}
+    owned = {thread: tuple(decided.get(thread, ())) for thread in owners_of(group, strategy)}
+    return Held(owned), (_round(before.owned, owned),)
+
+
+def _round(before: Owned, after: Owned) -> Round:
+    """What each owner lost and got, in order; owners without either are left out."""
+    revoked = {owner: _less(tps, after.get(owner, ())) for owner, tps in before.items() if owner in after}
+    given = {owner: _less(tps, before.get(owner, ())) for owner, tps in after.items()}
+    return Round({o: tps for o, tps in revoked.items() if tps}, {o: tps for o, tps in given.items() if tps})
+
+
+def _less(some: Iterable[TopicPartition], others: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(set(some).difference(others)))
