@@ -28,8 +28,10 @@ from comparison.assigning.notation import (
     unknown,
 )
 from comparison.assigning.strategies import chosen
+from comparison.near_paths import did_you_mean_path
 from comparison.toml_places import NotToml, located
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from kernel.suggestions import placed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,13 +50,14 @@ def read_plan(path: Path) -> Plan:
         with path.open("rb") as file:
             content = file.read(_BYTES_MAX + 1)
     except OSError as error:
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}") from error
+        meant = did_you_mean_path(path) or "."
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}{meant} Give a file with a group") from error
     if len(content) > _BYTES_MAX:
-        raise ConfigurationError(f"{path} has more than {_BYTES_MAX} bytes. Use `count` for members that are alike")
+        raise ConfigurationError(f"more than {_BYTES_MAX} bytes ({path}). Use `count` for members that are alike")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 text. A group is a TOML file") from error
+        raise ConfigurationError(f"not UTF-8 text ({path}). A group is a TOML file") from error
     return parse_plan(text, str(path))
 
 
@@ -64,7 +67,9 @@ def parse_plan(text: str, name: str) -> Plan:
         found = located(text)
     except NotToml as error:
         where = f", {error.place}" if error.place else ""
-        raise SeveralErrors([f"{name}{where}: not TOML: {error}"]) from error
+        raise SeveralErrors(
+            [placed(f"not TOML: {error}. The form is in docs/assignment.md", f"{name}{where}")]
+        ) from error
     reader = _Reader(found)
     plan = reader.read()
     if plan is None:
@@ -82,7 +87,7 @@ class _Reader:
     def texts(self, name: str) -> list[str]:
         """The complaints in the order of the lines."""
         ordered = sorted(self._complaints, key=lambda each: each[0] or (0, 0))
-        return [f"{name}{f', {place}' if place else ''}: {text}" for place, text in ordered]
+        return [placed(text, f"{name}{f', {place}' if place else ''}") for place, text in ordered]
 
     def read(self) -> Plan | None:
         content = self._found.content

@@ -10,7 +10,6 @@ steps    join C3:t1, leave C1, add-partitions t0=2, subscribe C1=t0,t1, restart 
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from comparison.assigning.group import (
     Subscribe,
     changed,
 )
+from kernel import suggestions
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -41,13 +41,10 @@ _NAMED_MAX = 12
 
 
 def unknown(what: str, name: str, known: Collection[str]) -> str:
-    """The complaint about an unknown name: the closest one, and the first few of all."""
-    close = difflib.get_close_matches(name, known, n=1)
-    asked = f". Did you mean {close[0]!r}?" if close else "."
-    more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
-    return f"unknown {what} {name!r}{asked} " + (
-        f"Use one of {', '.join(list(known)[:_NAMED_MAX])}{more}" if known else "There is none"
-    )
+    """The complaint about an unknown name: the one that may be meant, and the first few of all."""
+    first, more = ", ".join(list(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
+    hint = "There is none" if not known else f"Use one of {first} and {more} more" if more > 0 else ""
+    return suggestions.unknown(what, name, known, hint=hint)
 
 
 def parse_topics(text: str) -> dict[str, int]:
@@ -107,15 +104,11 @@ def parse_subscription(text: str, topics: Collection[str]) -> tuple[str, ...]:
 
 
 def parse_step(verb: str, rest: str, group: Group) -> tuple[Step, Group]:
-    """A change of this group, and the group after it. Raises `ConfigurationError`, which says which step."""
-    text = f"{verb} {rest}".strip()
-    try:
-        if verb not in _STEPS:
-            raise ConfigurationError(unknown("step", verb, list(_STEPS)))  # noqa: TRY301  # with the same heading
-        change = _STEPS[verb](rest, group)
-        return Step(text, change), changed(group, change)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"then {text}: {error}") from error
+    """A change of this group, and the group after it. Raises `ConfigurationError`."""
+    if verb not in _STEPS:
+        raise ConfigurationError(unknown("step", verb, list(_STEPS)))
+    change = _STEPS[verb](rest, group)
+    return Step(f"{verb} {rest}".strip(), change), changed(group, change)
 
 
 def with_subscriptions(group: Group, given: Iterable[str]) -> Group:

@@ -16,7 +16,8 @@ from comparison.assigning.rehearsal import rehearse
 from comparison.assigning.strategies import chosen
 from comparison.exits import Exit
 from kernel.assignors.registry import ASSIGNORS
-from kernel.errors import UserError
+from kernel.errors import ConfigurationError, UserError
+from kernel.suggestions import placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,10 @@ def assign(
     for step in plan.steps:
         group = changed(group, step.change)
     for verb, rest in steps:
-        step, group = parse_step(verb, rest, group)
+        try:
+            step, group = parse_step(verb, rest, group)
+        except ConfigurationError as error:
+            raise ConfigurationError(placed(str(error), f"{_THEN} {verb} {rest}")) from error
         changes.append(step)
     if len(changes) > STEPS_MAX:
         raise UserError(f"{len(changes)} steps are too many. `assign` takes at most {STEPS_MAX}")
