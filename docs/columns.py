@@ -75,7 +75,7 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
         "code": C("exit code; negative for a signal", null="it did not exit by itself"),
         "committed": C("the committed offset", "offset"),
         "correlation": C("the request's correlation id"),
-        "detail": C("JSON", null="nothing more to say"),
+        "detail": C("a JSON object"),
         "end": C("the end of the partition's log: the offset that the next record would have", "offset"),
         "epoch": C("orders ownership: zxid of the owner znode, or generation; -1 for none"),
         "error": C("the error; '' for none", null="no error"),
@@ -119,7 +119,7 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
         "streams": C("number of streams", null="not said"),
         "target": C("the process, or what else it was done to"),
         "topic": C("name of the topic"),
-        "trigger": C("what the member was notified of"),
+        "trigger": C("what the member was notified of, or why it rebalances on its own, in a word"),
         "version": C("version of the request"),
         "wanted": C("partitions 0 to wanted-1 should be owned; 0: none", "partitions"),
         "writes": C("writes counted since the server started"),
@@ -129,6 +129,26 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
 #: Fields that mean something of their own in one kind.
 OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
     {
+        ("phase_drawn", "detail"): C(
+            "`share` of the interval, `interval_ms`, and `wait_ms`: how long the runner waits, their product"
+        ),
+        ("fault_started", "detail"): C("the fault's parameters, by their names", null="it has none"),
+        ("change_started", "detail"): C(
+            "what the change is, by its name: `target` and `away_ms` of a restart, `topics` of a new subscription, "
+            "`before` and `after` of more partitions, ...",
+            null="nothing more to say",
+        ),
+        ("copies_read", "detail"): C(
+            "`transactions`: whether there were any; `records` to copy, `copied` once or more, `twice` or more; "
+            "`late_write`, `late_offset`, `late_commit`: what the frozen one was answered"
+        ),
+        ("authority_cleared", "reason"): C(
+            "`generation ended`, `delete` of the owner znode, `session`, `leave`, or `gone`: found missing by `watch`"
+        ),
+        ("group_member_left", "reason"): C(
+            "`leave`; `session`: expired; `fenced`: replaced by another of its name; in `server` also `id gone`, "
+            "`not stopped in time` and `not started in time`"
+        ),
         ("run_ended", "outcome"): C("`complete`, `interrupted` or `failed`"),
         ("attempt_ended", "outcome"): C("`ok`, `conflict`, `unavailable` or `error`"),
         ("rebalance_ended", "outcome"): C("`ok`, `failed` or `superseded`"),

@@ -211,7 +211,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "rebalance_started": _kind("The member began a rebalance.", trigger=TEXT),
         "attempt_started": _kind("An attempt of the rebalance began; attempts count from 1.", attempt=INT),
         "phase_entered": _kind(
-            "The attempt entered a phase (see PHASES), which lasts until the next phase or the end of the attempt.",
+            "The attempt entered a phase, which lasts until the next phase or the end of the attempt.",
             phase=TEXT,
             attempt=INT,
         ),
@@ -368,7 +368,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="session",
         ),
         "group_member_left": _kind(
-            "The authority removed a member; `reason` is leave, session, pending or fenced.",
+            "The authority removed a member.",
             group=TEXT,
             id=TEXT,
             reason=TEXT,

@@ -22,7 +22,7 @@ from docs.examples.owned_twice import owned_twice
 from docs.table_pages import DOCS, RUN_NAMES, SWEEP_TABLES, TABLES, TABLES_PAGE, TRACE_PAGE, tables_page, trace_page
 from kernel.trace.events import KINDS
 from tests.comparison.pipeline.test_analysis import PAUSE
-from tests.support.seen_runs import analysed_inline
+from tests.support.seen_runs import analysed_inline, write_cut
 from tests.support.traces import e, write_run
 
 if TYPE_CHECKING:
@@ -81,6 +81,30 @@ def test_null_of_every_optional_field_is_explained() -> None:
     assert [
         place for place in sorted(optional) if not (columns.OF_KIND.get(place) or columns.FIELDS[place[1]]).null
     ] == []
+
+
+def test_times_and_lengths_have_a_unit() -> None:
+    """Their names end in one."""
+    named = [(name, column) for table in columns.TABLES.values() for name, column in table.items()]
+    named += [item for part in (columns.FIELDS, columns.HEADER, columns.END, columns.COMMON) for item in part.items()]
+    timed = [(name, column) for name, column in named if re.search(r"(^|_)(ns|ms|s)$", name)]
+    assert len(timed) > 20
+    assert [name for name, column in timed if not column.unit] == []
+
+
+def test_what_is_null_in_a_table_is_explained(folder: Path, tmp_path: Path) -> None:
+    write_cut(tmp_path)
+    analysed_inline(tmp_path)
+    seen, silent = set(), set()
+    for tables in (folder / "tables", tmp_path / "tables"):
+        for name, table in TABLES.items():
+            for path in tables.glob(table.files):
+                read = pq.read_table(path)
+                null = {(name, column) for column in read.column_names if read[column].null_count}
+                seen |= null
+                silent |= {(name, column) for _, column in null if not columns.TABLES[name][column].null}
+    assert len(seen) > 5
+    assert silent == set()
 
 
 def test_tables_of_an_analysis_are_those_of_the_page(folder: Path) -> None:
