@@ -153,7 +153,7 @@ def resolve(
                 warnings.append(f"{name} is a Kafka setting that rebalance-lab does not implement: ignored")
                 continue
             asked = did_you_mean(name, [*table, *known_elsewhere])
-            raise ConfigurationError(f"unknown setting {name!r}{asked or '. Use a name that Kafka has'}")
+            raise ConfigurationError(f"unknown setting {name!r}{asked or '. `rebalance-lab settings` lists them'}")
         values[name] = _parsed(setting, text)
     return values, warnings
 

@@ -49,7 +49,7 @@ _BEHAVIOURS = (
         parse=boolean,
         default=True,
         doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running attempt (1.1)",
-        advice="false when many members leave at once: 50 of them took 22 to 51 s with 0.8.2.2, half a second with "
+        advice="Choose false when many members leave at once: 50 took 22 to 51 s with 0.8.2.2, half a second with "
         "1.1.1.",
         see=("kafka.release",),
         source="KAFKA-1848",
@@ -89,8 +89,8 @@ _BEHAVIOURS = (
         ("one-by-one", "together"),
         "how a rebalance sends the reads of a step: one-by-one, each after the answer to the last (original), "
         "or together",
-        advice="together is faster by a round trip for each read, and meets more conflicts: a joiner then overtakes "
-        "the others' release.",
+        advice="With together, a rebalance is faster by a round trip for each read, and meets more conflicts: a joiner "
+        "then overtakes the others' release.",
         shown_by=f"{_JOIN} rebalance.reads=together",
     ),
     _word(
@@ -98,14 +98,14 @@ _BEHAVIOURS = (
         ("java", "soon"),
         "wait before connecting to ZooKeeper again: java (0.1 to 1.1 s at random, with one server 1.1 to 2.1 s, as "
         "the Java client of the original) or soon (at most 0.1 s, as kazoo)",
-        advice="soon shortens the time in which a member that was paused delivers what others own by then.",
+        advice="With soon, a member that was paused delivers for less long what others own by then.",
         shown_by="run pause --design zookeeper --set zookeeper.reconnect=soon",
     ),
     _word(
         "watch.reads",
         ("zkclient", "one"),
         "how to set a watch: zkclient (exists, then data or children, as the original) or one (a single read)",
-        advice="one saves reads in every rebalance; compare the reads of the herd.",
+        advice="With one, every rebalance needs fewer reads: compare those of the herd.",
         shown_by="run herd --design zookeeper --set watch.reads=one",
     ),
 )
@@ -137,8 +137,9 @@ _FIXES = (
         "fix.commit.fence",
         ("none", "session", "epoch"),
         "fence for commits to ZooKeeper: none; session: that of the claim; epoch: a node that each owner bumps",
-        advice="session needs fix.checked.release too: if others may delete a node, one session can see two owners. "
-        "epoch costs one write for each claim, two the first time. What a refused commit was for is delivered again.",
+        advice="The fence session needs fix.checked.release too: if others may delete a node, one session can see two "
+        "owners. The fence epoch costs one write for each claim, two the first time. With either, what a refused "
+        "commit was for is delivered again.",
         see=("fix.checked.release", "fix.stop.on.disconnect"),
         shown_by="run pause --design zookeeper --set fix.commit.fence=session",
     ),

@@ -42,6 +42,7 @@ COMMANDS = {
     "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
     "fuzz": Command("comparison.cli.fuzz", "Draw random schedules of faults, run them, and shrink those that fail."),
     "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
+    "settings": Command("comparison.cli.settings", "List the settings with their defaults, or describe one."),
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),
     "report": Command("comparison.cli.report", "Write the report of analysed runs as one page."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),

@@ -78,10 +78,10 @@ _ALL = (
         name="bootstrap.servers",
         parse=_addresses,
         default=(),
-        doc="host:port,... of some brokers",
+        doc="some brokers, from which the others are found",
         valid=_required,
         form=_ADDRESSES,
-        kafka={"0.9": "no default", "1.1": None},
+        kafka={"0.9": "no default"},
         advice="Name several: one that is down is skipped, and the others are found from any that answers.",
         shown_by=f"{_BY_HAND} --bootstrap-server 127.0.0.1:9092",
     ),
@@ -89,14 +89,13 @@ _ALL = (
         name="group.id",
         parse=str,
         default="",
-        doc="the group",
+        doc="the name of the group",
         valid=_required,
         form="a text",
-        kafka={"0.9": "", "2.2": None},
+        kafka={"0.9": None},
         advice="One group for each application that needs every record. Its name also decides which broker "
         "coordinates it.",
         see=("offsets.topic.num.partitions",),
-        source="KIP-289",
         shown_by=_BY_HAND,
     ),
     Setting(
@@ -127,7 +126,7 @@ _ALL = (
         "heartbeat.interval.ms",
         3_000,
         1,
-        "between two heartbeats; a third of the session timeout or less",
+        "time between two heartbeats; a third of the session timeout or less",
         advice="A third of session.timeout.ms or less, so that two lost heartbeats are no death. It is also how late "
         "a member may learn of a rebalance. A value that is not below session.timeout.ms is refused.",
         see=("session.timeout.ms",),
@@ -181,8 +180,9 @@ _ALL = (
         form="range, roundrobin, sticky, cooperative-sticky, a plug-in, or delayed alone",
         kafka={"0.9": "range", "3.0": "range,cooperative-sticky"},
         differs="a design under comparison offers one strategy; Kafka adds cooperative-sticky for a later migration",
-        advice="cooperative-sticky, if nothing speaks against it: only what moves is stopped. With Kafka's default a "
-        "group is still eager. All members need one in common; migrate in two rolling restarts, first with both.",
+        advice="Prefer cooperative-sticky, if nothing speaks against it: only what moves is stopped. With Kafka's "
+        "default a group is still eager. All members need one in common; migrate in two rolling restarts, "
+        "first with both.",
         see=("scheduled.rebalance.max.delay.ms", "group.server.assignment.strategy"),
         source="KIP-54, KIP-429, KAFKA-13023",
         shown_by="run join --design eager --set partition.assignment.strategy=sticky",
@@ -212,7 +212,7 @@ _ALL = (
         name="enable.auto.commit",
         parse=boolean,
         default=True,
-        doc="in polls, before a rebalance, when closing",
+        doc="commit by oneself: in polls, before a rebalance, and when closing",
         kafka={"0.9": True},
         advice="A poll commits what earlier polls returned: process every record of a batch before the next poll, or "
         "commit yourself.",
@@ -223,7 +223,7 @@ _ALL = (
         "auto.commit.interval.ms",
         5_000,
         0,
-        "between two automatic commits, at least",
+        "least time between two automatic commits",
         advice="What was delivered since the last commit is delivered again after a crash.",
         see=("enable.auto.commit",),
         shown_by="run crash --design eager --set auto.commit.interval.ms=5000",
@@ -235,8 +235,9 @@ _ALL = (
         doc="where a partition without a usable offset starts: earliest, latest, or none (an error)",
         valid=one_of("earliest", "latest", "none"),
         kafka={"0.9": "latest"},
-        advice="latest skips what comes before the first commit, and, after offsets.retention.minutes without members, "
-        "everything that was missed. earliest begins again instead; none leaves it to the application.",
+        advice="With latest, what comes before the first commit is skipped and, after offsets.retention.minutes "
+        "without members, everything that was missed. With earliest the group begins again instead; with none the "
+        "application decides.",
         see=("offsets.retention.minutes",),
         shown_by=f"{_BY_HAND} --set auto.offset.reset=earliest",
     ),
@@ -247,7 +248,7 @@ _ALL = (
         doc="read_committed: skip aborted transactions, and stop before the first open one",
         valid=one_of(READ_UNCOMMITTED, READ_COMMITTED),
         kafka={"0.11": READ_UNCOMMITTED},
-        advice="read_committed wherever the producers are transactional; a transaction that hangs then stops the "
+        advice="Choose read_committed if producers are transactional; a transaction that hangs then stops the "
         "reader until transaction.max.timeout.ms at the latest.",
         see=("transaction.max.timeout.ms",),
         source="KIP-98",
@@ -341,7 +342,7 @@ _ALL = (
         default=True,
         doc="subscribing by name may create a topic, if the broker's auto.create.topics.enable allows it",
         kafka={"2.3": True},
-        advice="false, if a misspelt name should not become a topic.",
+        advice="Choose false if a misspelt name should not become a topic.",
         see=("auto.create.topics.enable",),
         source="KIP-361",
         shown_by=f"{_BY_HAND} --set allow.auto.create.topics=false",

@@ -37,7 +37,7 @@ def test_a_given_setting_is_parsed() -> None:
         ({"enable.auto.commit": "yes"}, "must be true or false"),
         ({"auto.offset.reset": "smallest"}, "must be one of earliest, latest"),
         ({"session.timeout": "1"}, "unknown setting 'session.timeout'. Did you mean 'session.timeout.ms'?"),
-        ({"zebra": "1"}, "unknown setting 'zebra'. Use a name that Kafka has$"),
+        ({"zebra": "1"}, "unknown setting 'zebra'. `rebalance-lab settings` lists them$"),
     ],
 )
 def test_a_wrong_setting_is_refused_and_the_message_says_why(given: dict[str, str], complaint: str) -> None:

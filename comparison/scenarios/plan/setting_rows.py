@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from comparison.member_settings import MEMBER_SETTINGS
 from comparison.scenarios.plan.presets import PRESETS
 from coordinator.consumer.server.setting_table import SERVER_CONSUMER_SETTINGS
-from coordinator.consumer.setting_table import CONSUMER_SETTINGS
+from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import CLASSIC, COORDINATED, DELAYED, DESIGN_NAMES, SERVER, STATIC
 from kernel.settings import written
+from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
 
 if TYPE_CHECKING:
@@ -85,6 +87,18 @@ def rows(designs: Iterable[str] = DESIGN_NAMES) -> list[Row]:
             if wanted.intersection(taking):
                 found.append(Row(part=part, designs=taking, setting=setting))
     return found
+
+
+def named(name: str, of: Iterable[Row]) -> list[Row]:
+    """The rows with this name; if there is none, those whose name contains it. All for ''."""
+    found = list(of)
+    return [row for row in found if row.setting.name == name] or [row for row in found if name in row.setting.name]
+
+
+def elsewhere() -> frozenset[str]:
+    """Settings of Kafka that no part implements."""
+    everywhere = KAFKA_OLD_CONSUMER_SETTINGS | KAFKA_CONSUMER_SETTINGS | KAFKA_BROKER_SETTINGS
+    return everywhere - {row.setting.name for row in rows()}
 
 
 def _parts() -> Mapping[str, Iterable[Setting]]:

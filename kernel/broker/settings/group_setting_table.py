@@ -39,7 +39,7 @@ GROUP_SETTINGS = (
     _number(
         "group.max.session.timeout.ms",
         1_800_000,
-        "the longest one",
+        "the longest session that a member may ask for",
         kafka={"0.9": 30_000, "0.10.0": 300_000, "2.3": 1_800_000},
         advice="It bounds how long a static member may be away.",
         see=("session.timeout.ms", "group.min.session.timeout.ms"),
@@ -67,7 +67,8 @@ GROUP_SETTINGS = (
     _number(
         "group.metadata.max.bytes",
         0,
-        "the same for all members of a group together; 0 is three quarters of message.max.bytes",
+        "the largest ids and subscriptions of all members of a group together, in bytes; 0 is three quarters of "
+        "message.max.bytes",
         see=("message.max.bytes", "group.member.metadata.max.bytes"),
         shown_by=f"{_START} group.metadata.max.bytes=5000",
     ),

@@ -1,0 +1,59 @@
+"""`rebalance-lab settings`: every setting of every design, with what to choose."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from comparison.cli.setting_text import as_json, in_full, listed
+from comparison.scenarios.plan.setting_rows import elsewhere, named, rows
+from kernel.designs import DESIGN_NAMES
+from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab settings                       all of them, by the part that has them
+  rebalance-lab settings session.timeout.ms    one in full: Kafka's defaults by release, advice, a scenario
+  rebalance-lab settings backoff               those with this in their name
+  rebalance-lab settings --design static
+  rebalance-lab settings --json
+
+\b
+docs/settings.md has the same, with a chapter on timers that belong together."""
+)
+@click.argument("name", metavar="[NAME]", default="")
+@click.option(
+    "--design",
+    "designs",
+    type=click.Choice(DESIGN_NAMES),
+    multiple=True,
+    help="Only what matters to this design: its members and its brokers. May be repeated.",
+)
+@click.option("--json", "as_data", is_flag=True, help="Print everything that is known about them as JSON.")
+def settings(name: str, designs: tuple[str, ...], as_data: bool) -> None:
+    """List the settings, or describe one."""
+    chosen = rows(designs or DESIGN_NAMES)
+    found = named(name, chosen)
+    if not found:
+        _refuse(name, designs)
+    if as_data:
+        click.echo(msgspec.json.format(msgspec.json.encode([as_json(row) for row in found]), indent=2))
+    elif {row.setting.name for row in found} == {name}:
+        click.echo("\n\n".join("\n".join(in_full(row)) for row in found))
+    else:
+        click.echo("\n".join(listed(found)))
+
+
+def _refuse(name: str, designs: tuple[str, ...]) -> None:
+    """Raises `ConfigurationError`."""
+    if designs and named(name, rows()):
+        raise ConfigurationError(f"{name} does not matter to {' or '.join(designs)}. Leave --design out")
+    if name in elsewhere():
+        raise ConfigurationError(
+            f"{name} is a Kafka setting that rebalance-lab does not implement. `rebalance-lab settings` lists the rest"
+        )
+    names = dict.fromkeys(row.setting.name for row in rows())
+    raise ConfigurationError(unknown("setting", name, names, hint="`rebalance-lab settings` lists all"))
