@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from comparison.cli.interrupts import end_at_once
 
 
 def main() -> None:
-    """Import and run the command line."""
+    """Import and run the command line, or answer a shell that completes one."""
     end_at_once()
+    if "_REBALANCE_LAB_COMPLETE" in os.environ:
+        from comparison.cli.completing.shells import answer_the_shell
+
+        answer_the_shell()
+        return
     from comparison.cli.main import main as command_line
 
     command_line()

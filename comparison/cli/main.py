@@ -56,6 +56,7 @@ COMMANDS = {
     "watch": Command("comparison.cli.watch", "Show a group's members, owners, offsets and state, live."),
     "assign": Command("comparison.cli.assign", "Show what assignment strategies give a group, and what they move."),
     "doctor": Command("comparison.cli.doctor", "Check prerequisites and suggest fixes."),
+    "completion": Command("comparison.cli.completion", "Print the script that completes commands in a shell."),
 }
 
 

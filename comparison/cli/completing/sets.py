@@ -1,0 +1,64 @@
+"""The names of known sets, for the table: imported only to make it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.cli.completing.table import AXIS, DESIGN, METRIC, SCENARIO
+from comparison.consumers import CONSUMERS
+from comparison.metrics import METRICS
+from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.sweep.grid import NAMED
+from comparison.sweep.metrics import CHANGE_METRICS, OWN_METRICS
+from kernel.assignors.registry import names as strategies
+from kernel.broker.settings.setting_table import BROKER_SETTINGS
+from kernel.broker.settings.topic_configs import TOPIC_SETTINGS
+from kernel.designs import DESIGN_NAMES
+from kernel.settings import Words, boolean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.settings import Setting
+
+#: Others have figures too, under the names of their changes.
+_CHANGES = ("join", "leave", "crash")
+_STRATEGIES = ("partition.assignment.strategy", "group.server.assignment.strategy")
+
+
+def names() -> dict[str, dict[str, str]]:
+    """{kind: {name: help}}."""
+    changes = {f"{change}.{name}": metric.meaning for change in _CHANGES for name, metric in CHANGE_METRICS.items()}
+    return {
+        SCENARIO: {name: scenario.symptom for name, scenario in CATALOGUE.items()},
+        DESIGN: dict.fromkeys((*DESIGN_NAMES, "all"), ""),
+        AXIS: dict.fromkeys(NAMED, ""),
+        METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **OWN_METRICS}.items()}, **changes},
+    }
+
+
+def settings() -> dict[str, dict[str, tuple[str, ...]]]:
+    """{command, or command and design: {setting: its values, if they are words}}."""
+    of_consumers = {design: _words(CONSUMERS[design].settings) for design in DESIGN_NAMES}
+    of_brokers = _words(BROKER_SETTINGS)
+    of_runs: dict[str, tuple[str, ...]] = {}
+    for name, words in (row for each in (of_brokers, *of_consumers.values()) for row in each.items()):
+        of_runs[name] = tuple(dict.fromkeys((*of_runs.get(name, ()), *words)))
+    return {
+        "": of_runs,
+        "broker": of_brokers,
+        "topic create": dict.fromkeys(TOPIC_SETTINGS, ()),
+        **{f"consume {design}": words for design, words in of_consumers.items()},
+    }
+
+
+def _words(table: Mapping[str, Setting]) -> dict[str, tuple[str, ...]]:
+    return {name: _values(setting) for name, setting in sorted(table.items())}
+
+
+def _values(setting: Setting) -> tuple[str, ...]:
+    if setting.parse is boolean:
+        return ("true", "false")
+    if isinstance(setting.valid, Words):
+        return setting.valid.words
+    return tuple(sorted(strategies())) if setting.name in _STRATEGIES else ()
