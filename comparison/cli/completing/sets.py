@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.cli.completing.table import AXIS, DESIGN, METRIC, SCENARIO
+from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, SCENARIO, STRATEGY
 from comparison.consumers import CONSUMERS
 from comparison.metrics import METRICS
 from comparison.scenarios.plan.catalogue import CATALOGUE
@@ -32,6 +32,7 @@ def names() -> dict[str, dict[str, str]]:
     return {
         SCENARIO: {name: scenario.symptom for name, scenario in CATALOGUE.items()},
         DESIGN: dict.fromkeys((*DESIGN_NAMES, "all"), ""),
+        STRATEGY: dict.fromkeys(sorted(strategies()), ""),
         AXIS: dict.fromkeys(NAMED, ""),
         METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **OWN_METRICS}.items()}, **changes},
     }

@@ -148,6 +148,7 @@ def _parameter_of(parameter: Parameter, table: Table, path: str) -> click.Parame
         [parameter.name, *spelled],
         is_flag=parameter.is_flag,
         multiple=parameter.multiple,
+        nargs=parameter.nargs,
         help=parameter.help,
         shell_complete=complete,
     )

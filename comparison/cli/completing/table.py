@@ -10,25 +10,7 @@ from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of
 import click
 import msgspec
 
-#: Kinds of values besides the sets of `Names`, by their names.
-FILE, FOLDER = "file", "folder"
-SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
-METRIC, SETTING = "metric", "setting"
-
-#: What the values of a parameter are: by its command and its name, or by its name in any command.
-KINDS = {
-    "scenarios show": SCENARIO,
-    "run names": SCENARIO,
-    "compare names": SCENARIO,
-    "designs": DESIGN,
-    "sweep axes": AXIS,
-    "sweep metrics": METRIC,
-    "sources": RUN,
-    "describe source": RUN,
-    "trace run": RUN,
-    "report folders": RUN,
-    "pairs": SETTING,
-}
+from comparison.cli.completing.kinds import FILE, FOLDER, KINDS
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -98,6 +80,7 @@ def _parameter(parameter: click.Parameter, path: str) -> Parameter:
         is_flag=parameter.is_flag,
         is_count=parameter.count,
         multiple=parameter.multiple,
+        nargs=parameter.nargs,
         kind=kind,
         words=words,
         help=parameter.help or "",

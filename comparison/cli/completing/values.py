@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
-from comparison.cli.completing.table import AXIS, DESIGN, FILE, FOLDER, RUN, SCENARIO, SETTING
+from comparison.cli.completing.kinds import AXIS, DESIGN, FILE, FOLDER, RUN, SCENARIO, SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.cli.completing.cache import cached_table
+from comparison.cli.completing.kinds import KINDS
 from comparison.cli.completing.shells import SHELLS, VARIABLE, answer, script_for
-from comparison.cli.completing.table import KINDS, Node, Table, table_of
+from comparison.cli.completing.table import Node, Table, table_of
 from comparison.cli.main import COMMANDS, cli, main
 from kernel.cache_folder import CACHE_VARIABLE
 from kernel.designs import DESIGN_NAMES
@@ -77,6 +78,7 @@ def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[
         ("sweep --metric conv", ["converge_ms"]),
         ("analyze ru", ["runs/"]),
         ("report runs/latest/crash/e", ["runs/latest/crash/eager"]),
+        ("assign -s stick", ["sticky"]),
         ("topic describe o", []),
         ("nothing x", []),
         ("run 'crash", ["crash", "crash-and-return", "crash-and-return-late"]),
@@ -85,7 +87,7 @@ def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[
 def test_bash_offers_what_may_follow(
     table: Table, line: str, offered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert completed(table, line, monkeypatch) == (offered or [""][:0])
+    assert completed(table, line, monkeypatch) == offered
 
 
 def test_every_command_and_design_is_offered(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,24 @@
+"""The kinds of values, and which parameters have them."""
+
+from __future__ import annotations
+
+#: Kinds of values besides the sets of `Names`, by their names.
+FILE, FOLDER = "file", "folder"
+SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
+METRIC, SETTING, STRATEGY = "metric", "setting", "strategy"
+
+#: What the values of a parameter are: by its command and its name, or by its name in any command.
+KINDS = {
+    "scenarios show": SCENARIO,
+    "run names": SCENARIO,
+    "compare names": SCENARIO,
+    "designs": DESIGN,
+    "sweep axes": AXIS,
+    "sweep metrics": METRIC,
+    "sources": RUN,
+    "describe source": RUN,
+    "trace run": RUN,
+    "report folders": RUN,
+    "pairs": SETTING,
+    "strategies": STRATEGY,
+}
