@@ -166,9 +166,11 @@ class PollingConsumer(ABC, Generic[S, C]):
         """See `GroupConsumer.commit`. The member that owns a partition commits its offset.
 
         The first member commits partitions that none of ours owns. A classic group accepts that, since it fences
-        members and generations, not owners; the `server` design fences owners too, and rejects it.
+        members and generations, not owners; the `server` design fences owners too, and rejects it. A listener may
+        commit while the consumer closes.
         """
-        self._check_open()
+        if self._closing is None or self._closing.done():
+            self._check_open()
         outcome = CommitOutcome()
         requests = []
         for stream in self._streams:

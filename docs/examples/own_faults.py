@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from comparison.scenarios.extending import Fault, Group, Number, OwnStep, Performer, TargetKind, own_fault, own_step
+from rebalance_lab.extending import Fault, Group, Number, OwnStep, Performer, TargetKind, own_fault, own_step
 
 
 @own_fault(

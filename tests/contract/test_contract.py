@@ -284,6 +284,41 @@ async def offsets_of(consumer: GroupConsumer, number: int) -> dict[TopicPartitio
     return found
 
 
+def test_commit_in_on_revoked_is_accepted_in_a_rebalance_and_while_closing(bench: Bench) -> None:
+    """The next owner begins behind everything that was delivered."""
+    everything = partitions_of(bench.topic, 4)
+
+    async def test() -> None:
+        await bench.create(4)
+        async with producing(bench.bootstrap) as producer:
+            await producer.send(bench.topic, 10)
+        leaving, outcomes = bench.consumer(**manual(bench)), []
+
+        class Committing(Listener):
+            async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+                outcomes.append(await leaving.consumer.commit())
+
+        leaving.listener = Committing()
+        await leaving.begin({bench.topic: 1})
+        await until(lambda: len(leaving.records) == 40, 10, lambda: f"40 records, got {len(leaving.records)}")
+        joining = await bench.consumer(**manual(bench)).begin({bench.topic: 1})
+        await until(lambda: len(joining.owned) == 2, 60, lambda: f"two partitions, got {joining.owned}")
+        await until(lambda: len(leaving.owned) == 2, 60, lambda: f"two partitions, got {leaving.owned}")
+        await leaving.close()
+        await shared_out([joining], everything)
+        assert len(outcomes) >= 2
+        assert not any(outcome.refused for outcome in outcomes), outcomes
+        assert not joining.records
+        await joining.close()
+
+    asyncio.run(test())
+
+
+def manual(bench: Bench) -> dict[str, str]:
+    """The setting that switches automatic commits off."""
+    return {("auto_commit_enable" if bench.design == "zookeeper" else "enable_auto_commit"): "false"}
+
+
 def test_trace_has_deliveries_and_commits(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(2)

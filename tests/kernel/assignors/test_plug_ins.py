@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import rebalance_lab.assignors
 from kernel.assignors.checking import BadAssignment
 from kernel.assignors.random_choice import assign_at_random
 from kernel.assignors.registry import ASSIGNORS, ENTRY_POINTS, JAVA_CLASSES, assignor, assignor_name, plugged_in
@@ -75,11 +76,11 @@ def test_page_on_writing_an_assignor_is_correct(install):
 
 def test_random_is_plugged_in_by_our_own_distribution():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"][ENTRY_POINTS] == {"random": f"{assign_at_random.__module__}:assign_at_random"}
+    assert project["entry-points"][ENTRY_POINTS] == {"random": "rebalance_lab.assignors:assign_at_random"}
+    assert rebalance_lab.assignors.assign_at_random is assign_at_random
 
 
-def test_random_gives_each_partition_to_a_subscriber_and_draws_again_in_the_next_generation(install):
-    install("our_distribution", "", {"random": "kernel.assignors.random_choice:assign_at_random"})
+def test_random_gives_each_partition_to_a_subscriber_and_draws_again_in_the_next_generation():
     members = {f"m{n}": MemberSubscription(topics=("t",), generation=1) for n in range(3)}
     sizes = {"t": 60, "nobodys": 3}
     first = assignor("random")(sizes, members)

@@ -1,0 +1,7 @@
+"""Spark, for an analysis of your own: it starts with the Java that this package has."""
+
+from __future__ import annotations
+
+from comparison.pipeline.session import spark_session
+
+__all__ = ["spark_session"]
