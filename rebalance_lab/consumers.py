@@ -6,7 +6,6 @@ designs' servers and settings, `async with`, and iteration over records.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
@@ -15,10 +14,11 @@ from comparison.consumers import CONSUMERS, ConsumerRequest
 from kernel.designs import DESIGN_NAMES, DESIGNS
 from kernel.errors import ConfigurationError
 from kernel.settings import resolve
+from kernel.suggestions import did_you_mean, unknown
 from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from types import TracebackType
 
     from kernel.consumer import Capabilities, GroupConsumer, RebalanceListener
@@ -52,16 +52,16 @@ def consumer(
     cannot have, and a server that is missing.
     """
     if design not in DESIGNS:
-        raise ConfigurationError(f"no design {design!r}: use {', '.join(DESIGN_NAMES)}{_close(design, DESIGN_NAMES)}")
+        raise ConfigurationError(unknown("design", design, DESIGN_NAMES))
     if not group:
-        raise ConfigurationError("group is empty: name the group to join")
+        raise ConfigurationError("group is empty. Name the group to join")
     needs = {"bootstrap": DESIGNS[design].coordinator, "zookeeper": DESIGNS[design].zookeeper_sessions}
     given = {"bootstrap": bootstrap, "zookeeper": zookeeper}
     for name, address in given.items():
         if needs[name] and not address:
-            raise ConfigurationError(f"the {design} design needs {name}='HOST:PORT'")
+            raise ConfigurationError(f"{name} is missing. The {design} design needs {name}='HOST:PORT'")
     if listener is not None and not topics:
-        raise ConfigurationError("a listener needs a subscription: give topics too, or give it to subscribe()")
+        raise ConfigurationError("a listener needs a subscription. Give topics too, or give it to subscribe()")
     own = _settings_of(design, {name: _text(value) for name, value in (settings or {}).items()})
     request = ConsumerRequest(
         process=f"the consumer of {group}",
@@ -187,17 +187,12 @@ def _settings_of(design: str, given: Mapping[str, str]) -> dict[str, str]:
     table, elsewhere = CONSUMERS[design].settings, CONSUMERS[design].known_elsewhere
     for name in given:
         if name in _ARGUMENTS:
-            raise ConfigurationError(f"{name} is not among the settings: write {_ARGUMENTS[name]}={given[name]!r}")
+            raise ConfigurationError(f"{name} is not among the settings. Write {_ARGUMENTS[name]}={given[name]!r}")
         others = [other for other, factory in CONSUMERS.items() if name in factory.settings]
         if name not in table and others:
             raise ConfigurationError(
-                f"the {design} design has no setting {name!r}, as {', '.join(others)} have{_close(name, table)}"
+                f"the {design} design has no setting {name!r}, as {', '.join(others)} have{did_you_mean(name, table)}"
             )
     for warning in resolve(table, given, known_elsewhere=elsewhere)[1]:
         log.warning("%s", warning)
     return {name: value for name, value in given.items() if name in table}
-
-
-def _close(name: str, names: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.report.view.tables import TABLES
 from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
     import pandas as pd
@@ -30,9 +30,9 @@ def open_run(folder: str | PathLike[str]) -> RunTables:
     """
     run = Path(folder)
     if not run.is_dir():
-        raise EnvironmentFault(f"{run} is no folder: give the folder of a run")
+        raise EnvironmentFault(f"{run} is no folder. Give the folder of a run")
     if not (run / TABLES).is_dir():
-        raise EnvironmentFault(f"{run} has no tables: analyse it first, with rebalance-lab analyze {run}")
+        raise EnvironmentFault(f"{run} has no tables. Analyse it first, with rebalance-lab analyze {run}")
     return RunTables(run / TABLES)
 
 
@@ -76,9 +76,6 @@ class RunTables:
         return self.arrow(name, kind=kind, columns=columns).to_pandas()
 
 
-def _known(what: str, name: str, names: Iterable[str]) -> None:
-    known = list(names)
-    if name not in known:
-        found = difflib.get_close_matches(name, known, n=1)
-        close = f"; did you mean {found[0]!r}?" if found else ""
-        raise ConfigurationError(f"this run has no {what} {name!r}{close}: it has {', '.join(known)}")
+def _known(what: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise ConfigurationError(unknown(what, name, names))

@@ -20,20 +20,20 @@ ZOOKEEPER: dict[str, Any] = {"design": "zookeeper", "group": "g", "zookeeper": "
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({**EAGER, "design": "eagr"}, "no design 'eagr': use zookeeper, .*; did you mean 'eager'?"),
-        ({**EAGER, "group": ""}, "name the group"),
-        ({**EAGER, "bootstrap": ""}, "the eager design needs bootstrap='HOST:PORT'"),
-        ({**EAGER, "bootstrap": "here"}, "'here' is not an address: write host:port"),
-        ({**EAGER, "design": "server"}, "the server design needs zookeeper='HOST:PORT'"),
-        ({**EAGER, "design": "static"}, "set group.instance.id="),
-        ({**EAGER, "settings": {"sesion.timeout.ms": 1}}, "did you mean 'session.timeout.ms'?"),
+        ({**EAGER, "design": "eagr"}, "unknown design 'eagr'. Did you mean 'eager'"),
+        ({**EAGER, "group": ""}, "Name the group"),
+        ({**EAGER, "bootstrap": ""}, "The eager design needs bootstrap='HOST:PORT'"),
+        ({**EAGER, "bootstrap": "here"}, "'here' is not an address"),
+        ({**EAGER, "design": "server"}, "The server design needs zookeeper='HOST:PORT'"),
+        ({**EAGER, "design": "static"}, "group.instance.id="),
+        ({**EAGER, "settings": {"sesion.timeout.ms": 1}}, "Did you mean 'session.timeout.ms'"),
         ({**EAGER, "settings": {"session.timeout.ms": "soon"}}, "session.timeout.ms='soon': must be a whole number"),
         ({**EAGER, "settings": {"enable.auto.commit": 1}}, "enable.auto.commit='1': must be true or false"),
-        ({**EAGER, "settings": {"group.id": "x"}}, "group.id is not among the settings: write group='x'"),
+        ({**EAGER, "settings": {"group.id": "x"}}, "group.id is not among the settings. Write group='x'"),
         (
             {**ZOOKEEPER, "settings": {"session.timeout.ms": 1}},
-            "the zookeeper design has no setting 'session.timeout.ms', as eager, .* have; "
-            "did you mean 'zookeeper.session.timeout.ms'?",
+            "the zookeeper design has no setting 'session.timeout.ms', as eager, .* have. "
+            "Did you mean 'zookeeper.session.timeout.ms'",
         ),
         ({**EAGER, "listener": SilentListener()}, "a listener needs a subscription"),
     ],
