@@ -66,9 +66,10 @@ def lose_kept(before: Member, after: Member) -> Step:
 
 
 def emit_removed(member: Member, kind: str, gone: frozenset[TopicPartition]) -> Emit:
+    """Traced under the id with which the member had them, also when that is already forgotten."""
     generation = None if member.generation == NO_GENERATION else member.generation
     fields = {"partitions": listed(gone), "all": listed(member.owned - gone), "generation": generation}
-    return Emit(kind, member.member_id, member.cause, fields)
+    return Emit(kind, member.member_id or member.traced_id, member.cause, fields)
 
 
 def emit_assigned(member: Member, added: frozenset[TopicPartition]) -> Emit:

@@ -296,9 +296,12 @@ def test_join_that_was_parked_counts_as_alive_until_it_fails():
 
 def test_session_that_expires_during_a_revocation_loses_the_rest_at_once():
     talk = releasing()
+    before = len(talk.emitted)
     assert talk.after(3000) == (AbandonCoordinator(), Lose(frozenset({P0})))
     assert talk.say(Stopped()) == ()
     assert talk.state is MemberState.UNJOINED
+    gone = [(each.kind, each.member_id) for each in talk.emitted[before:] if each.kind in PARTITIONS]
+    assert gone == [("partitions_lost", "m-1")] * 2, "under the id with which it had them"
 
 
 def test_session_that_expires_while_the_leader_computes_loses_kept_partitions():

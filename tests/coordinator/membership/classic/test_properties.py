@@ -127,6 +127,7 @@ class World:
         self.generation = 0
         self.refused: set[Identity] = set()
         self.ids = 0
+        self.assigned_as = ""  #: the id under which partitions were last assigned
         self.lookups = 0  #: in flight; only these find a coordinator, or none
 
     def event(self, what: str, detail: object) -> Event | None:
@@ -210,6 +211,11 @@ class World:
                 MemberState.CLOSING,
             )
         assert accounted(before.owned, wanted) == after.owned
+        for emitted in wanted:
+            if isinstance(emitted, Emit) and emitted.kind == "partitions_assigned":
+                self.assigned_as = emitted.member_id
+            elif isinstance(emitted, Emit) and emitted.kind in ("partitions_revoked", "partitions_lost"):
+                assert emitted.member_id == self.assigned_as, "traced as another member's, which so keeps them forever"
         assert after.releasing <= after.owned
         assert after.identity is not None or after.owned == after.releasing, "a member without an identity owns nothing"
         starts = sum(isinstance(e, Emit) and e.kind == "rebalance_started" for e in wanted)
