@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comparison.assigning.figures import Figures, figures_of, owner_of, unowned
 from comparison.assigning.group import Group, Restart, changed
-from comparison.assigning.strategies import THREADS, Held, is_cooperative, owners_of, rebalance
+from comparison.assigning.strategies import THREADS, Held, is_incremental, owners_of, rebalance
 from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _after(strategy: str, text: str, change: Change, groups: tuple[Group, Group]
         return _moment(at, renamed, renamed), renamed
     remembered = renamed.without(new_names.values())
     now, rounds = rebalance(strategy, after, remembered)
-    if is_cooperative(strategy):
+    if is_incremental(strategy):
         stopped = sum(len(tps) for each in rounds for tps in each.revoked.values())
     else:
         stopped = sum(len(tps) for owner, tps in remembered.owned.items() if owner in now.owned)

@@ -3,7 +3,8 @@
 Kafka's four strategies and those that are plugged in divide partitions among members. Members send with their
 subscriptions what ours send (`coordinator/consumer/join_metadata.py`): a sticky member the assignment that it had, a
 cooperative one what it owns, the others nothing but the generation. The strategies of the ZooKeeper consumer,
-`thread-*`, divide them among threads: each stream is a member of its own, and nothing is remembered.
+`thread-*`, divide them among threads: each stream is a member of its own, and nothing is remembered. By `uniform` the
+coordinator of KIP-848 assigns, from the assignment that it keeps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.assigning.notation import unknown
+from comparison.assigning.uniform import UNIFORM, assign_uniform
 from kernel.assignors.registry import ASSIGNORS, COOPERATIVE, JAVA_CLASSES, assignor, names
 from kernel.assignors.sticky_data import NO_GENERATION, encode_cooperative, encode_sticky
 from kernel.assignors.subscription import MemberSubscription
@@ -87,18 +89,22 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
     """
     found: list[str] = []
     for name in (part.strip() for text in given for part in text.split(",")):
-        found += [*ASSIGNORS, *sorted(names() - ASSIGNORS.keys())] if name == ALL else [_checked(name)]
+        found += _among_members() if name == ALL else [_checked(name)]
     return tuple(dict.fromkeys(found))
+
+
+def _among_members() -> list[str]:
+    return list(dict.fromkeys([*ASSIGNORS, UNIFORM, *sorted(names())]))
 
 
 def _checked(given: str) -> str:
     name = JAVA_CLASSES.get(given, given)
     if name == "delayed":
         raise ConfigurationError("delayed needs time to pass, not only changes. See docs/delayed-protocol.md")
-    known = [*ASSIGNORS, *sorted(names() - ASSIGNORS.keys()), *THREADS]
+    known = [*_among_members(), *THREADS]
     if name not in known:
         raise ConfigurationError(unknown("strategy", name, [*known, ALL]))
-    if name not in THREADS:
+    if name != UNIFORM and name not in THREADS:
         assignor(name)
     return name
 
@@ -110,15 +116,18 @@ def owners_of(group: Group, strategy: str) -> dict[str, tuple[str, ...]]:
     return {thread: member.topics for member in group.members for thread in thread_ids(member.name, member.streams)}
 
 
-def is_cooperative(strategy: str) -> bool:
-    """Whether members keep their partitions while the group rebalances."""
-    return strategy in COOPERATIVE
+def is_incremental(strategy: str) -> bool:
+    """Whether members keep delivering what does not move."""
+    return strategy in COOPERATIVE or strategy == UNIFORM
 
 
 def rebalance(strategy: str, group: Group, before: Held) -> tuple[Held, tuple[Round, ...]]:
     """Who owns what afterwards, and the rounds that it took. Raises what the strategy raises."""
     if strategy in THREADS:
         return _among_threads(strategy, group, before)
+    if strategy == UNIFORM:
+        owned = assign_uniform(group, before.owned)
+        return Held(owned), (_round(before.owned, owned),)
     held = before
     rounds: list[Round] = []
     while len(rounds) < ROUNDS_MAX:
@@ -128,7 +137,7 @@ def rebalance(strategy: str, group: Group, before: Held) -> tuple[Held, tuple[Ro
         after = Held({member.name: tuple(answer[member.name]) for member in group.members}, generation)
         rounds.append(_round(held.owned, after.owned))
         # Members that have to give up what they joined with join again; what they unsubscribed from is gone before.
-        again = is_cooperative(strategy) and bool(_round(keeps, after.owned).revoked)
+        again = strategy in COOPERATIVE and bool(_round(keeps, after.owned).revoked)
         held = after
         if not again:
             break
@@ -137,7 +146,7 @@ def rebalance(strategy: str, group: Group, before: Held) -> tuple[Held, tuple[Ro
 
 def _kept(strategy: str, group: Group, held: Held) -> Owned:
     """What each member owns while it joins: an eager one nothing, a cooperative one what it is still subscribed to."""
-    if not is_cooperative(strategy):
+    if strategy not in COOPERATIVE:
         return {}
     return {
         member.name: tuple(tp for tp in held.owned.get(member.name, ()) if tp.topic in member.topics)
@@ -160,7 +169,7 @@ def _subscriptions(strategy: str, group: Group, held: Held, keeps: Owned) -> dic
 
 def _user_data(strategy: str, held: Held, member: str) -> bytes | None:
     had = held.owned.get(member)
-    if is_cooperative(strategy):
+    if strategy in COOPERATIVE:
         return encode_cooperative(NO_GENERATION if had is None or held.generation is None else held.generation)
     return None if strategy != STICKY or had is None else encode_sticky(sorted(had), held.generation)
 

@@ -61,8 +61,9 @@ A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; it s
 otherwise. Its name stands for its member id, by which strategies sort.
 Steps, in order: join MEMBER,MEMBER   leave NAME,NAME   add-partitions TOPIC=HOW-MANY-MORE   subscribe NAME=TOPIC,TOPIC
 restart OLD=NEW,OLD=NEW (processes that come back under new member ids before the group rebalances).
-Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is plugged in; thread-range,
-thread-roundrobin-0.8.2 and thread-roundrobin-1.1 are those of the ZooKeeper consumer, which divide among its streams.
+Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is plugged in; uniform is that of KIP-848's
+coordinator; thread-range, thread-roundrobin-0.8.2 and thread-roundrobin-1.1 are those of the ZooKeeper consumer, which
+divide among its streams.
 docs/assignment.md says what each promises, and has the format of the file.""",
 )
 @click.argument("file", metavar="[GROUP.toml]", required=False, type=click.Path(path_type=Path))
@@ -71,7 +72,7 @@ docs/assignment.md says what each promises, and has the format of the file.""",
     "--strategy",
     "strategies",
     multiple=True,
-    help="Strategy, or Java class of one; `all` adds plug-ins to Kafka's. May be repeated.  [default: Kafka's four]",
+    help="Strategy, or Java class of one; `all` adds uniform and plug-ins. May be repeated.  [default: Kafka's four]",
 )
 @click.option("--members", help="Members: NAME,NAME...")
 @click.option("--topics", help="Topics with their partitions: NAME=NUMBER,NAME=NUMBER...")

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from comparison.assigning.strategies import THREADS, is_cooperative, owners_of
+from comparison.assigning.strategies import THREADS, owners_of
 from comparison.printable import printable
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _notes(there: Sequence[tuple[str, Moment]]) -> Iterator[str]:
             yield f"{strategy}: nobody owns {_runs(moment.unowned, moment)}"
         if not moment.rounds:
             yield f"{strategy}: no rebalance"
-        if is_cooperative(strategy) and len(moment.rounds) > 1:
+        if len(moment.rounds) > 1:
             for number, each in enumerate(moment.rounds, start=1):
                 yield f"{strategy}, round {number}: {_changes(each.revoked, each.given)}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,10 +11,10 @@ from hypothesis import strategies as st
 from comparison.assigning.group import Group, Plan, Restart, changed
 from comparison.assigning.notation import parse_members, parse_step, parse_topics, with_subscriptions
 from comparison.assigning.rehearsal import rehearse
-from comparison.assigning.strategies import THREADS, is_cooperative, owners_of
+from comparison.assigning.strategies import THREADS, is_incremental, owners_of
 from kernel.values import TopicPartition
 
-AMONG_MEMBERS = ("range", "roundrobin", "sticky", "cooperative-sticky", "random")
+AMONG_MEMBERS = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "random")
 EVERY = (*AMONG_MEMBERS, *THREADS)
 
 
@@ -184,7 +186,7 @@ def _count(strategy, group, before, moment, returned):
     assert (figures.fewest, figures.most, figures.balance) == (min(loads), max(loads), max(loads) - min(loads))
     held = {owner: set(tps) for owner, tps in before.items() if owner in topics_of}
     back = {owner for owner in held if any(owner in (name, f"{name}-0") for name in returned)}
-    if not is_cooperative(strategy):
+    if not is_incremental(strategy):
         stops = sum(len(tps) for owner, tps in held.items() if owner not in back)
         assert figures.stopped == (stops if moment.rounds else 0)
         return
@@ -204,3 +206,20 @@ def _count(strategy, group, before, moment, returned):
 def test_rehearsal_is_the_same_every_time(strategy):
     given_plan = plan(strategy, "C0,C1,C2", "t=7,u=3", "leave C0", "join C9")
     assert rehearse(given_plan) == rehearse(given_plan)
+
+
+@given(plans())
+def test_sticky_strategies_promise_evenness_and_the_fewest_moves_of_equal_subscriptions(drawn):
+    """What `docs/assignment.md` promises. A member that restarts has forgotten what it had."""
+    for found in rehearse(replace(drawn, strategies=("sticky", "cooperative-sticky", "uniform"))):
+        group = drawn.group
+        for place, moment in enumerate(found.moments):
+            group = changed(group, drawn.steps[place - 1].change) if place else group
+            loads = {owner: len(tps) for owner, tps in moment.owned.items()}
+            for owner, tps in moment.owned.items():
+                takers = {m.name for m in group.members if {tp.topic for tp in tps} & set(m.topics)}
+                assert all(loads[owner] <= loads[taker] + 1 for taker in takers), found.strategy
+            alike = len({frozenset(m.topics) for m in group.members}) <= 1
+            restarted = place and isinstance(drawn.steps[place - 1].change, Restart)
+            if alike and not restarted:
+                assert not moment.figures.unnecessary, found.strategy
