@@ -97,13 +97,17 @@ def _among_members() -> list[str]:
     return list(dict.fromkeys([*ASSIGNORS, UNIFORM, *sorted(names())]))
 
 
+def all_names() -> list[str]:
+    """What `chosen` takes, Java classes aside."""
+    return [*_among_members(), *THREADS, ALL]
+
+
 def _checked(given: str) -> str:
     name = JAVA_CLASSES.get(given, given)
     if name == "delayed":
         raise ConfigurationError("delayed needs time to pass, not only changes. See docs/delayed-protocol.md")
-    known = [*_among_members(), *THREADS]
-    if name not in known:
-        raise ConfigurationError(unknown("strategy", name, [*known, ALL]))
+    if name not in (known := all_names()):
+        raise ConfigurationError(unknown("strategy", name, known))
     if name != UNIFORM and name not in THREADS:
         assignor(name)
     return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comparison.assigning.strategies import all_names as rehearsed
 from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, SCENARIO, STRATEGY
 from comparison.consumers import CONSUMERS
 from comparison.metrics import METRICS
@@ -32,7 +33,7 @@ def names() -> dict[str, dict[str, str]]:
     return {
         SCENARIO: {name: scenario.symptom for name, scenario in CATALOGUE.items()},
         DESIGN: dict.fromkeys((*DESIGN_NAMES, "all"), ""),
-        STRATEGY: dict.fromkeys(sorted(strategies()), ""),
+        STRATEGY: dict.fromkeys(rehearsed(), ""),
         AXIS: dict.fromkeys(NAMED, ""),
         METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **OWN_METRICS}.items()}, **changes},
     }

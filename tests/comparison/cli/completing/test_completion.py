@@ -69,6 +69,7 @@ def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[
         ("broker --set broker.i", ["broker.id="]),
         ("broker --set auto.create.topics.enable=t", ["true"]),
         ("consume --design eager --set partition.assignment.strategy=stick", ["sticky"]),
+        ("assign -s thread-ra", ["thread-range"]),
         ("consume --design zookeeper --set rebalance.max", ["rebalance.max.retries="]),
         ("consume --design eager --set rebalance.max", []),
         ("topic create orders --set retention.m", ["retention.ms="]),
