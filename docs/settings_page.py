@@ -8,6 +8,8 @@ compares them.
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +17,6 @@ from typing import TYPE_CHECKING
 from comparison.cli.setting_text import command, default_of, in_words, kafka_of, sentence
 from comparison.scenarios.plan.setting_rows import BROKERS, elsewhere, rows
 from kernel.designs import DESIGN_NAMES
-from kernel.settings import Words
 
 if TYPE_CHECKING:
     from comparison.scenarios.plan.setting_rows import Row
@@ -127,7 +128,8 @@ never comes back.
 ### The first member waits for the others
 
 `group.initial.rebalance.delay.ms` is about the time that it takes all members of an application to start. With 0, each
-that comes later is a rebalance of its own; with 3 s, a group of one waits as long for nobody.
+that comes later is a rebalance of its own; with 3 s, a group of one waits as long for nobody. Whoever comes meanwhile
+prolongs it.
 
     rebalance-lab run mass-start --design eager
     rebalance-lab run mass-start --design eager --set group.initial.rebalance.delay.ms=3000
@@ -142,42 +144,52 @@ at the end, without what it missed.
 
 ## All settings
 
-"Kafka" is Kafka's default, by the release from which it holds. "Shown by" is a command in which the setting takes
-effect; those that begin with `consume` or `broker` belong to a few terminals ([by-hand.md](by-hand.md)).
+The default is that of `consume` and `broker`, and where the presets of runs differ from it, theirs. Kafka's is given by
+the release from which it holds. Under each setting is a command in which it takes effect; those that begin with
+`consume` or `broker` belong to a few terminals ([by-hand.md](by-hand.md)).
 
 """
-
-_COLUMNS = ("setting", "default", "Kafka", "what it does, and what to choose", "shown by")
 
 
 def page() -> str:
     """The page for the present tables."""
-    parts = [_part(part, list(of_part)) for part, of_part in groupby(rows(), key=lambda row: row.part)]
+    names = Counter(row.setting.name for row in rows())
+    parts = (_part(part, list(of_part), names) for part, of_part in groupby(rows(), key=lambda row: row.part))
     return HEAD + "\n".join(parts) + _tail()
 
 
-def _part(part: str, of_part: list[Row]) -> str:
-    designs = [design for design in DESIGN_NAMES if any(design in row.designs for row in of_part)]
+def _part(part: str, of_part: list[Row], names: Counter[str]) -> str:
+    designs = tuple(design for design in DESIGN_NAMES if any(design in row.designs for row in of_part))
     heading = part[:1].upper() + part[1:]
-    whose = "" if part == BROKERS else f"Of {in_words([f'`{design}`' for design in designs])}.\n\n"
-    lines = [_COLUMNS, ["---"] * len(_COLUMNS), *(_row(row, designs) for row in of_part)]
-    return f"### {heading}\n\n{whose}" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    whose = "" if part == BROKERS else f"\nOf {_quoted(designs)}.\n"
+    return f"### {heading}\n{whose}\n" + "\n".join(_entry(row, designs, names) for row in of_part)
 
 
-def _row(row: Row, designs: list[str]) -> tuple[str, ...]:
+def _entry(row: Row, designs: tuple[str, ...], names: Counter[str]) -> str:
     setting = row.setting
-    name = f"`{setting.name}`"
-    if list(row.designs) != designs:
-        name += f"<br>({', '.join(row.designs)})"
     does = sentence(setting.doc)
-    if setting.form or isinstance(setting.valid, Words):
-        does += f" Values: {setting.allowed}."
-    if setting.advice:
-        does += f" {setting.advice}"
-    if setting.source:
-        does += f" ({setting.source})"
-    cells = name, default_of(row), kafka_of(row), does, f"`{command(row)}`"
-    return tuple(cell.replace("|", "\\|") for cell in cells)
+    if row.designs != designs:
+        does += f" It matters only {'to' if row.part == BROKERS else 'in'} {_quoted(row.designs)}."
+    lines = [f"#### `{setting.name}`", ""]
+    for text in filter(None, (does, setting.advice)):
+        lines += [textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False), ""]
+    facts = {
+        "Default": default_of(row),
+        "Kafka": kafka_of(row) + (f" ({setting.source})" if setting.source else ""),
+        "Values": setting.allowed + (f", in {setting.unit}" if setting.unit else ""),
+        "See also": ", ".join(_link(name, names) for name in setting.see),
+    }
+    lines += [f"- {label}: {text}" for label, text in facts.items() if text]
+    return "\n".join([*lines, "", "```", command(row), "```", ""])
+
+
+def _link(name: str, names: Counter[str]) -> str:
+    """A link to a setting; only its name, if several parts have it."""
+    return f"[`{name}`](#{name.replace('.', '')})" if names[name] == 1 else f"`{name}`"
+
+
+def _quoted(designs: tuple[str, ...]) -> str:
+    return in_words([f"`{design}`" for design in designs])
 
 
 def _tail() -> str:

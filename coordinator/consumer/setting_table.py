@@ -126,7 +126,7 @@ _ALL = (
         "heartbeat.interval.ms",
         3_000,
         1,
-        "time between two heartbeats; a third of the session timeout or less",
+        "time between two heartbeats",
         advice="A third of session.timeout.ms or less, so that two lost heartbeats are no death. It is also how late "
         "a member may learn of a rebalance. A value that is not below session.timeout.ms is refused.",
         see=("session.timeout.ms",),

@@ -22,7 +22,7 @@ from comparison.scenarios.plan.setting_rows import BROKERS, Row, elsewhere, name
 from comparison.scenarios.run.experiments import plan
 from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.consumer.settings import CoordinatorConsumerConfig
-from docs.settings_page import PAGE, page
+from docs.settings_page import HEAD, PAGE, page
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import DESIGN_NAMES, DESIGNS
 from kernel.settings import boolean, split_pairs, written
@@ -46,6 +46,19 @@ def ids(row: Row) -> str:
 
 def test_page_of_the_settings_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m docs.settings_page"
+
+
+@pytest.mark.parametrize("line", re.findall(r"^    rebalance-lab (run .+)$", HEAD, flags=re.M))
+def test_every_run_of_the_introduction_can_be_made_and_causes_no_warning(line: str) -> None:
+    words = shlex.split(line)
+    command = cli.get_command(click.Context(cli), words[0])
+    assert command is not None
+    given = command.make_context(words[0], words[1:]).params
+    designs, settings = designs_named(given["designs"]), split_pairs(given["pairs"])
+    assert [*check(settings), *check_applicability(designs, settings)] == []
+    planned = plan(given["names"], designs, {"settings": settings, "session_timeout_ms": given["session_timeout_ms"]})
+    assert len(planned) == len(designs) * len(given["names"])
+    assert doubts([(each.scenario, each.design, each.parameters) for each in planned], settings) == []
 
 
 def test_every_setting_of_every_part_is_a_row_of_it() -> None:
