@@ -16,14 +16,15 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## create a virtual environment in .venv with everything installed
 
+# install.py shows how it goes, and says what to do if it fails.
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rebalance-lab needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@command -v $(PYTHON) > /dev/null || { echo "Error: there is no $(PYTHON). Install Python 3.11 or newer, or set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Error: $(PYTHON) is $$($(PYTHON) --version 2>&1), and rebalance-lab needs 3.11 or newer. Set PYTHON=python3.11, or another one." >&2; exit 1; }
+	@$(PYTHON) install.py --folder $(VENV)
 	@touch $@
 
 $(ORIGINALS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[originals]'
+	@$(PYTHON) install.py --folder $(VENV) --extra originals
 	@touch $@
 
 compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: two scenarios; ARGS=--all: all designs and scenarios)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from comparison.pipeline.analysis import analyze
@@ -30,26 +31,32 @@ def train() -> str:
     archive = archive_of(java)
     if archive.is_file():
         return f"Spark's classes are archived in {archive}"
-    part = part_of(archive)
+    part, began_s = part_of(archive), time.monotonic()
+    _say("archiving Spark's classes, once: about half a minute")
     try:
         with tempfile.TemporaryDirectory(prefix="rebalance-lab-training-") as folder:
             write_synthetic(Path(folder) / "run", events_min=_EVENTS)
             with starting_session("local[2]", record=part) as starting:
                 analyze(starting.session(), [Path(folder)])
         if not part.is_file():
-            raise EnvironmentFault("the JVM wrote no archive of Spark's classes")
+            raise EnvironmentFault("the JVM wrote no archive")
         publish(part, archive)
     finally:
         part.unlink(missing_ok=True)
-    return f"archived Spark's classes in {archive}"
+    return f"archived Spark's classes in {time.monotonic() - began_s:.0f} s: {archive}"
 
 
 def main() -> None:
     try:
         told = train()
     except (RebalanceLabError, OSError) as error:
-        told = f"Spark's classes are not archived: {error}"
-    sys.stdout.write(f"{told}\n")
+        told = f"Spark's classes are not archived ({error}): analyses only take longer to start"
+    _say(told)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
