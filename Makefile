@@ -58,7 +58,7 @@ bench: classes  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARG
 
 docs: setup  ## build the docs as a site in build/site, links checked (SERVE=1: serve it on http://127.0.0.1:8000)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(SERVE),serve,build) --strict
-	@echo "Open build/site/index.html"
+	$(if $(SERVE),,@echo "Open build/site/index.html")
 
 draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 	$(BIN)/python -m docs.draw $(ARGS)

@@ -71,8 +71,8 @@ A character here is a UTF-16 unit: one outside the basic plane, such as 😀, co
 ## The trap: a hash code without an absolute value
 
 32 bits hold one negative number more than positive ones. The smallest, {smallest}, has no positive counterpart, so
-Java's `Math.abs` returns it unchanged. The name `{trap}` has exactly this hash code. Three formulas go
-wrong somewhere, and one counts:
+Java's `Math.abs` returns it unchanged. The name `{trap}` has exactly this hash code. Three of these
+formulas are wrong for some name; the last one counts:
 
 {ways}
 
