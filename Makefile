@@ -66,7 +66,7 @@ draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 pictures: setup  ## take the README's pictures again, of new runs (needs Chromium)
 	$(BIN)/python -m docs.pictures $(ARGS)
 
-names: setup  ## rewrite the pages that are made from the code: tests of Kafka's coordinator, trace files, tables, faults, settings, state machines, the lookup of a coordinator, assignments
+names: setup  ## rewrite the pages that are made from the code: tests of Kafka's coordinator, trace files, tables, faults, settings, state machines, phases, the lookup of a coordinator, assignments
 	$(BIN)/python -m docs.name_tests
 	$(BIN)/python -m docs.table_pages
 	$(BIN)/python -m docs.fault_page
@@ -75,6 +75,7 @@ names: setup  ## rewrite the pages that are made from the code: tests of Kafka's
 	$(BIN)/python -m docs.lookup_page
 	$(BIN)/python -m docs.offset_picture
 	$(BIN)/python -m docs.assign_blocks
+	$(BIN)/python -m docs.phases_page
 
 clean:  ## remove the virtual environment, builds and all runs
 	rm -rf $(VENV) runs build *.egg-info

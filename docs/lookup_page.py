@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 DOCS = Path(__file__).parent
-PAGE, PICTURE = DOCS / "coordinator-lookup.md", DOCS / "diagrams" / "coordinator-lookup.svg"
+PAGE, PICTURE = DOCS / "coordinator-lookup.md", DOCS / "diagrams" / "figures" / "coordinator-lookup.svg"
 TOPIC, PARTITIONS = "__consumer_offsets", 50
 EXAMPLE, TRAP = "my-group", "polygenelubricants"
 #: The groups of the table: short and long names, a negative hash, another script, and the trap.
@@ -37,11 +37,12 @@ coordinates the group:
     partition = abs(name.hashCode()) % offsets.topic.num.partitions
 
 `hashCode` is that of Java's strings, `abs` of the smallest integer is 0, and the default number of partitions is
-{partitions}. A member computes nothing of this: it asks any broker (FindCoordinator), and keeps the answer until the
-coordinator answers NOT_COORDINATOR or cannot be reached. It is the same in all designs with a coordinator; `zookeeper`
-members look one up only if they keep their offsets in Kafka (`offsets.storage=kafka`).
+{partitions}. A member computes nothing of this: it asks any broker (FindCoordinator), the first of its
+[four phases](four-phases.md), and keeps the answer until the coordinator answers NOT_COORDINATOR or cannot be reached.
+It is the same in all designs with a coordinator; `zookeeper` members look one up only if they keep their offsets in
+Kafka (`offsets.storage=kafka`).
 
-![{title}](diagrams/coordinator-lookup.svg)
+![{title}](diagrams/figures/coordinator-lookup.svg)
 
 ## Try it
 

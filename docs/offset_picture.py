@@ -1,7 +1,7 @@
 """Draw the figures of the 0.8 consumer's offsets: `python -m docs.offset_picture`.
 
-`diagrams/offset-parts.svg` has the parts between a partition's log and the application, with the names of the code;
-`diagrams/offset-life.svg` has the moments of `docs.offset_life`. The tables here say the same on the page. A test
+Of `diagrams/figures`, `offset-parts.svg` has the parts between a partition's log and the application, with the names of
+the code, and `offset-life.svg` the moments of `docs.offset_life`. The tables here say the same on the page. A test
 compares the files with what this module draws.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from docs.offset_life import Moment
 
-DIAGRAMS = Path(__file__).with_name("diagrams")
+DIAGRAMS = Path(__file__).with_name("diagrams") / "figures"
 #: Kafka's names for what the code calls so, by module of `zkconsumer`.
 NAMES = (
     ("PartitionTopicInfo", "PartitionInfo", "records/streams.py"),

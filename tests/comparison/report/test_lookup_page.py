@@ -62,7 +62,7 @@ def test_code_on_the_lookup_page_prints_the_partition():
 
 @pytest.mark.parametrize("name", [EXAMPLE, TRAP])
 def test_picture_of_the_lookup_shows_each_step(name):
-    picture = (PAGE.parent / "diagrams" / "coordinator-lookup.svg").read_text(encoding="utf-8")
+    picture = (PAGE.parent / "diagrams" / "figures" / "coordinator-lookup.svg").read_text(encoding="utf-8")
     place = partition_of(name, PARTITIONS)
     for shown in (name, str(java_hash(name)), str(place), f"__consumer_offsets-{place}"):
         assert f">{shown}</text>" in picture

@@ -17,7 +17,7 @@ ROOT = Path(zkconsumer.__file__).parent
 def test_offset_figures_are_what_the_code_gives():
     for path, content in files().items():
         assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
-        assert f"](diagrams/{path.name})" in (DOCS / "zookeeper-consumer.md").read_text(encoding="utf-8")
+        assert f"](diagrams/figures/{path.name})" in (DOCS / "zookeeper-consumer.md").read_text(encoding="utf-8")
 
 
 def defined(module: str) -> set[str]:

@@ -1,0 +1,115 @@
+"""The page of the four phases: as the recorded conversations say, in the order that the machines allow."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from coordinator.groups.classic.states import TRANSITIONS as CLASSIC
+from coordinator.groups.server.states import TRANSITIONS as SERVER_STATES
+from docs.phase_picture import picture, rows_of
+from docs.phases import COMMAND, COORDINATOR, FIND, JOIN, LEADER, NEW, PHASES, SYNC, WORK, conversations, record
+from docs.phases_page import DRAWN, PAGE, files, sent
+from kernel.designs import COORDINATED, DESIGN_NAMES, SERVER, ZOOKEEPER
+
+RECORDED = conversations()
+SVG = "{http://www.w3.org/2000/svg}"
+CLASSIC_DESIGNS = tuple(design for design in COORDINATED if design != SERVER)
+
+
+def test_phases_page_and_figures_are_what_the_recording_gives():
+    for path, content in files().items():
+        assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
+    assert COMMAND in PAGE.read_text(encoding="utf-8")
+
+
+def phases_of(design: str, who: str) -> list[int]:
+    """The phases that somebody went through, in order."""
+    went = [each.phase for each in RECORDED[design] if each.who == who and each.kind != "note" and each.phase]
+    return [phase for place, phase in enumerate(went) if not place or went[place - 1] != phase]
+
+
+@pytest.mark.parametrize("design", CLASSIC_DESIGNS)
+def test_a_member_that_joins_a_classic_group_goes_through_four_phases(design):
+    assert phases_of(design, NEW)[:4] == [FIND, JOIN, SYNC, WORK]
+    assert phases_of(design, NEW)[-1] == WORK
+    rounds = phases_of(design, NEW).count(JOIN)
+    assert rounds == (2 if design in ("cooperative", "delayed") else 1)
+
+
+@pytest.mark.parametrize("design", CLASSIC_DESIGNS)
+def test_the_leader_is_sent_back_to_phase_two_by_its_heartbeat(design):
+    went = phases_of(design, LEADER)
+    assert went[:4] == [WORK, JOIN, SYNC, WORK]
+    told = next(each.ms for each in RECORDED[design] if each.who == LEADER and each.detail == "REBALANCE_IN_PROGRESS")
+    joined = next(each.ms for each in RECORDED[design] if each.who == LEADER and each.what == "JoinGroup")
+    assert told < joined
+
+
+def test_server_members_register_before_they_search_and_zookeeper_members_search_for_nobody():
+    assert phases_of(SERVER, NEW) == [JOIN, FIND, SYNC, WORK]
+    assert phases_of(ZOOKEEPER, NEW) == [JOIN, SYNC, WORK]
+    assert sent(RECORDED[ZOOKEEPER], FIND) == "–"
+    assert not any(each.kind == "request" for each in RECORDED[ZOOKEEPER])
+
+
+@pytest.mark.parametrize("design", COORDINATED)
+def test_recorded_states_follow_each_other_as_the_table_allows(design):
+    table = SERVER_STATES if design == SERVER else CLASSIC
+    states = [each.what for each in RECORDED[design] if each.who == COORDINATOR]
+    assert states[0] == "PreparingRebalance"
+    assert states[-1] == "Stable"
+    allowed = {(state.value, to.value) for state, row in table.items() for to in row.values()}
+    assert set(pairwise(states)) <= allowed
+
+
+@pytest.mark.parametrize("design", DESIGN_NAMES)
+def test_figure_of_a_conversation_has_every_row_of_it(design):
+    texts = [each.text for each in ElementTree.fromstring(picture(design, RECORDED[design])).iter(f"{SVG}text")]
+    for row in rows_of(RECORDED[design]):
+        assert row.said in texts
+        assert not row.below or row.below in texts
+    drawn = {each.what for each in RECORDED[design] if each.kind != "operation"}
+    assert all(any(what in text for text in texts) for what in drawn)
+    assert all(any(text == f"{phase} {name}" for text in texts) for phase, name in PHASES.items())
+
+
+def test_drawn_designs_have_a_table_with_every_row():
+    page = PAGE.read_text(encoding="utf-8")
+    for design in DRAWN:
+        section = page.partition(f"](diagrams/figures/phases-{design}.svg)")[2].strip().partition("\n\n")[0]
+        assert len(section.splitlines()) - 2 == len(RECORDED[design])
+
+
+def test_a_run_is_recorded_from_its_traces(tmp_path):
+    """Times are since the member began; what follows its first commit and belongs to its end is left out."""
+
+    def write(design: str, process: str, *events: dict[str, object]) -> None:
+        folder = tmp_path / "join" / design / "trace"
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [{"header": {}}, *({"cause": "", "stream": 0, **event} for event in events)]
+        (folder / f"{process}.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+
+    def asked(ms: int, api: str, error: str = "") -> dict[str, object]:
+        return {"ns": ms * 1_000_000, "kind": "request_answered", "api": api, "error": error}
+
+    for design in DESIGN_NAMES:
+        write(
+            design,
+            "m5",
+            {"ns": 1_000_000_000, "kind": "rebalance_started"},
+            asked(1_010, "FindCoordinator"),
+            asked(1_020, "Fetch"),
+            asked(1_030, "OffsetCommit"),
+            asked(1_200, "LeaveGroup"),
+        )
+        moved = {"kind": "group_changed", "state": "Stable", "generation": 2, "reason": "assignment stored"}
+        write(design, "broker-1", {"ns": 1_025_000_000, **moved}, {"ns": 1_040_000_000, **moved})
+    assert record(tmp_path)["eager"] == [
+        [10.0, NEW, "request", "FindCoordinator", "", FIND],
+        [25.0, COORDINATOR, "state", "Stable", "generation 2: assignment stored", 0],
+        [30.0, NEW, "request", "OffsetCommit", "", WORK],
+    ]
