@@ -1,10 +1,12 @@
-"""The catalogue in words, for reports of runs that do not say themselves what was done; what a file can be made of."""
+"""The catalogue in words: a scenario, all of them for reports, and what a file can be made of."""
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from comparison.pipeline.figures.evidence import EVIDENCE
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.faults import FAULTS, Choice
@@ -12,11 +14,17 @@ from comparison.scenarios.plan.fields import default_of, has_default, types_of
 from comparison.scenarios.plan.fields import in_words as kind_in_words
 from comparison.scenarios.plan.played import PLAYGROUND
 from comparison.scenarios.plan.step_names import STEPS
-from comparison.scenarios.plan.wording import for_readers, summary_of
+from comparison.scenarios.plan.wording import for_readers, in_words, summary_of
+from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
+    from comparison.pipeline.figures.verdicts import Check
     from comparison.scenarios.plan.faults import Number
     from comparison.scenarios.plan.scenario import Scenario
+
+
+#: Of a terminal.
+WIDTH = 80
 
 
 def vocabulary_text() -> str:
@@ -39,6 +47,84 @@ def vocabulary_text() -> str:
         lines += [f"      {each.name}: {_range(each)}, default {each.default}" for each in fault.parameters]
     lines += ["", "Checks, for expectations:", *(f"  {name}" for name in dict.fromkeys(check.name for check in CHECKS))]
     return "\n".join(lines) + "\n"
+
+
+def scenario_text(scenario: Scenario, given: str) -> str:
+    """A scenario: its symptom, its steps, and what is expected of each design; `given` is its name, or its file."""
+    lines = [*_wrapped(f"{scenario.name}: {scenario.symptom}"), "", "What to look for:"]
+    for each in scenario.look_for:
+        lines += _wrapped(each, "  - ")
+    lines += ["", "Steps:"]
+    for step in scenario.steps:
+        lines += _wrapped(in_words(step), "  - ")
+    if scenario.settings:
+        pairs = ", ".join(f"{name}={value}" for name, value in scenario.settings.items())
+        lines += ["", *_wrapped(f"Settings: {pairs}")]
+    lines += ["", *_wrapped(f"Unless options say otherwise: {_defaults(scenario)}.")]
+    for design, why in scenario.not_applicable.items():
+        lines += ["", *_wrapped(f"Not for {design}: {why}.")]
+    lines += ["", *_expectations(scenario)]
+    if scenario.references:
+        lines += ["", *_wrapped(f"References: {'; '.join(scenario.references)}")]
+    variants = [each.name for each in CATALOGUE.values() if each.variant_of == scenario.name]
+    lines += ["", *_wrapped(f"Run it: rebalance-lab run {given}")]
+    if variants:
+        lines += _wrapped(f"Runs with it: {', '.join(variants)}")
+    if scenario.variant_of:
+        lines += _wrapped(f"It runs with {scenario.variant_of}, of which it is a variant.")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, bullet: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet) if bullet else "  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _defaults(scenario: Scenario) -> str:
+    made = scenario.defaults
+    counts = [
+        (made.members, "member"),
+        (made.partitions, "partition"),
+        (made.brokers, "broker"),
+        (scenario.zookeeper_servers, "ZooKeeper server"),
+    ]
+    counts[1:1] = [(made.topics, "topic")] if made.topics > 1 else []
+    counts[1:1] = [(made.streams, "stream")] if made.streams > 1 else []
+    told = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts]
+    told += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
+    sized = " (the steps say how many members there are)" if scenario.sets_own_sizes else ""
+    return ", ".join(told) + sized
+
+
+def _expectations(scenario: Scenario) -> list[str]:
+    """The rows of the table of verdicts that judge the scenario, with their designs and what they need to find."""
+    settings = {**scenario.settings, **scenario.defaults.settings}
+    designs = [design for design in DESIGN_NAMES if design not in scenario.not_applicable]
+    rows: dict[tuple[str, Any], tuple[Check, list[str]]] = {}
+    for check in CHECKS:
+        judged = [
+            design
+            for design in designs
+            if check.judges(design, scenario.like or scenario.name, named=scenario.checks, settings=settings)
+        ]
+        if judged:
+            _, known = rows.setdefault((check.name, check.decide), (check, []))
+            known += [design for design in judged if design not in known]
+    lines = [
+        "Expected, as a promise of the design, as history (a fault that it is known",
+        "for) or by the model (an exact count); unknown without what each needs:",
+    ]
+    for check, judged in rows.values():
+        where = "" if len(judged) == len(designs) else f" ({', '.join(judged)})"
+        lines += _wrapped(f"{check.kind.value}: {check.name}{where}", "  - ")
+        lines += _wrapped(f"needs {EVIDENCE[check.decide]}", "    ")
+    return lines
 
 
 def _range(parameter: Number | Choice) -> str:

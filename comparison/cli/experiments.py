@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.cli.analysis import analysed, format_option, shown
-from comparison.cli.catalogue_text import vocabulary_text
+from comparison.cli.catalogue_text import scenario_text, vocabulary_text
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.cli.options import output_option, plugin_option
 from comparison.cli.report_file import REPORT
@@ -37,7 +37,7 @@ from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.plugins import load_installed
 from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.scenario_text import as_file as text_of
-from comparison.scenarios.plan.wording import described, in_words
+from comparison.scenarios.plan.wording import described
 from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from comparison.cli.spark_options import SparkChoice
-    from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.run.experiments import Planned
 
 #: More repeats would take longer than a day: a mistake.
@@ -83,7 +82,7 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
     elif as_json:
         click.echo(msgspec.json.format(msgspec.json.encode([described(scenario) for scenario in chosen]), indent=2))
     elif show:
-        _show(chosen[0], show)
+        click.echo(scenario_text(chosen[0], show), nl=False)
     else:
         table = Table(box=None, pad_edge=False)
         for heading in ("SCENARIO", "SYMPTOM", "SECONDS"):
@@ -91,23 +90,6 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
         for scenario in chosen:
             table.add_row(scenario.name, scenario.symptom, f"{scenario.budget_s}")
         Console().print(table)
-
-
-def _show(scenario: Scenario, given: str) -> None:
-    """Describe a scenario; `given` is its name, or its file."""
-    click.echo(f"{scenario.name}: {scenario.symptom}\n\nWhat to look for:")
-    for line in scenario.look_for:
-        click.echo(f"  - {line}")
-    click.echo("\nSteps:")
-    for step in scenario.steps:
-        click.echo(f"  - {in_words(step)}")
-    if scenario.settings:
-        click.echo(f"\nSettings: {', '.join(f'{name}={value}' for name, value in scenario.settings.items())}")
-    for design, why in scenario.not_applicable.items():
-        click.echo(f"\nNot for {design}: {why}.")
-    if scenario.references:
-        click.echo(f"\nReferences: {'; '.join(scenario.references)}")
-    click.echo(f"\nRun it: rebalance-lab run {given}")
 
 
 def design_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,7 +48,7 @@ from kernel.designs import (
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 ALL = ("*",)
 ENSEMBLE = ("split-brain-ensemble",)
@@ -117,6 +118,9 @@ HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
 UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN_NAMES if design != STATIC)
 
 
+_NOTHING_SET: Mapping[str, str] = MappingProxyType({})
+
+
 def _always(_: Mapping[str, str]) -> bool:
     return True
 
@@ -173,9 +177,18 @@ class Check:
     except_in: tuple[str, ...] = ()  #: scenarios
 
     def covers(self, run: Run) -> bool:
-        named = self.name in run.parameters.get("checks", ()) and not _has_several_ways(self.name)
-        among = _among(run.design, self.designs) and (named or _among(run.judged_as, self.scenarios))
-        return among and run.judged_as not in self.except_in and self.given(run.parameters.get("settings", {}))
+        parameters = run.parameters
+        return self.judges(
+            run.design, run.judged_as, named=parameters.get("checks", ()), settings=parameters.get("settings", {})
+        )
+
+    def judges(
+        self, design: str, scenario: str, *, named: Collection[str] = (), settings: Mapping[str, str] = _NOTHING_SET
+    ) -> bool:
+        """Whether a run of a scenario, which may name further checks, is judged by this one."""
+        by_name = self.name in named and not _has_several_ways(self.name)
+        among = _among(design, self.designs) and (by_name or _among(scenario, self.scenarios))
+        return among and scenario not in self.except_in and self.given(settings)
 
 
 def _among(name: str, names: tuple[str, ...]) -> bool:
