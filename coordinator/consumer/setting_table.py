@@ -81,7 +81,7 @@ _ALL = (
         doc="some brokers, from which the others are found",
         valid=_required,
         form=_ADDRESSES,
-        kafka={"0.9": "no default"},
+        kafka={"0.9": "no default", "1.1": None},
         advice="Name several: one that is down is skipped, and the others are found from any that answers.",
         shown_by=f"{_BY_HAND} --bootstrap-server 127.0.0.1:9092",
     ),

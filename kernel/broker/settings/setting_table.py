@@ -196,7 +196,7 @@ _NETWORK = (
         "",
         "the ZooKeeper servers, and the chroot of the cluster",
         form="host:port,...[/chroot]",
-        kafka={"0.8": "no default"},
+        kafka={"0.8": "no default", "2.8": None},
         until=_BEFORE_4,
         shown_by="broker --zookeeper 127.0.0.1:2181",
     ),
