@@ -22,7 +22,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
 from comparison.scenarios.run.experiments import Experiments, plan
-from kernel.designs import DESIGN_NAMES
+from kernel.designs import DESIGN_NAMES, EAGER, ZOOKEEPER
 from kernel.trace.reader import read_trace
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.vocabulary import Step
 
-pytestmark = [pytest.mark.faults, pytest.mark.long]
+pytestmark = pytest.mark.faults
 
 LINKS: tuple[Step, ...] = (
     Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}),
@@ -114,12 +114,15 @@ def test_every_fault_is_among_them() -> None:
 @pytest.mark.parametrize(
     ("steps", "servers", "design"),
     [
-        pytest.param(LINKS, 3, "zookeeper", id="links-zookeeper"),
-        pytest.param(LINKS, 3, "eager", id="links-eager"),
-        pytest.param(PROCESSES, 3, "zookeeper", id="processes-zookeeper"),
-        pytest.param(PROCESSES, 3, "eager", id="processes-eager"),
-        pytest.param(SESSIONS, 1, "zookeeper", id="sessions-zookeeper"),
-        *(pytest.param(MEMBERSHIP, 1, design, id=f"membership-{design}") for design in DESIGN_NAMES),
+        pytest.param(steps, servers, design, id=f"{name}-{design}", marks=mark)
+        for name, steps, servers, designs in (
+            ("links", LINKS, 3, DESIGN_NAMES),
+            ("processes", PROCESSES, 3, DESIGN_NAMES),
+            ("sessions", SESSIONS, 1, (ZOOKEEPER,)),
+            ("membership", MEMBERSHIP, 1, DESIGN_NAMES),
+        )
+        for design in designs
+        for mark in [pytest.mark.catalogue if design in (ZOOKEEPER, EAGER) else pytest.mark.long]
     ],
 )
 def test_group_comes_through_injected_faults(

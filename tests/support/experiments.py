@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+#: A run that hangs comes to it, and not one on a busy machine.
+_LIMIT_S = 180.0
+
 
 def unexpected(
     spark: SparkSession,
@@ -31,7 +34,7 @@ def unexpected(
     `parameters` are those of the command's options, by the names of `comparison.scenarios.plan.parameters`.
     """
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    planned = plan([scenario], [design], {"seed": seed, **parameters})
+    planned = plan([scenario], [design], {"seed": seed, "time_limit_s": _LIMIT_S, **parameters})
     with RunProgress(1, quiet=True) as progress:
         experiments = Experiments(root=folder, name="test", command=["pytest"], zookeeper=zookeeper, progress=progress)
         finished = experiments.perform(planned)
