@@ -87,6 +87,12 @@ def test_a_page_of_a_file_shows_its_text(site: Path) -> None:
     assert 'href="source/zkconsumer/rebalance/table.py.html"' in (site / "zookeeper-consumer.html").read_text("utf-8")
 
 
+def test_names_and_wide_drawings_are_marked_for_the_style(site: Path) -> None:
+    page = (site / "history.html").read_text(encoding="utf-8")
+    assert re.search(r'<img class="wide" [^>]*src="diagrams/history.svg"', page)
+    assert '<code class="whole">fix.retry.when.free</code>' in page
+
+
 def test_pages_are_found_without_a_server_or_a_network(site: Path, browser: Any) -> None:
     context = browser.new_context(viewport=DESKTOP, offline=True)
     page = context.new_page()

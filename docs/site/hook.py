@@ -5,6 +5,8 @@
   repository. Such pages are not searched.
 - A picture in two colours, `<picture>`, becomes two, of which the site's style shows one: the reader may have chosen
   other colours than those of the system.
+- Names in code and wide drawings are marked, so that the site's style can keep names whole in narrow cells of tables,
+  and let drawings scroll.
 
 A link to what does not exist stays as it is, and MkDocs refuses it.
 """
@@ -34,6 +36,11 @@ _SHOWN = (".md", ".png", ".svg")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".yaml": "yaml", ".json": "json"}
 _LINK = re.compile(r"(?<=\]\()([\w./-]+)(?=(?:#[\w.-]*)?\))")
 _FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2`*$", re.MULTILINE | re.DOTALL)
+#: Inline code that is one name, not a command or a path.
+_NAME = re.compile(r"<code>([^<>\s]{1,36})</code>")
+_DRAWING = re.compile(r'<img (?=[^>]*src="(?P<src>[^"]+\.svg)")')
+#: A drawing that is wider than this scrolls on a narrow screen instead of shrinking to what nobody can read.
+_WIDE = 760
 _PICTURE = re.compile(
     r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*'
     r'<img alt="(?P<alt>[^"]*)" src="(?P<light>[^"]+)">\s*</picture>'
@@ -132,3 +139,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let the links of a page lead to pages of the site."""
     uri = page.file.src_uri
     return markdown if uri.startswith("source/") else for_site(markdown, origin(uri), uri)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Mark names that should not be broken, and wide drawings."""
+
+    def marked(drawing: re.Match[str]) -> str:
+        path = Path(config.docs_dir, posixpath.dirname(page.file.src_uri), drawing["src"])
+        width = re.search(r'<svg [^>]*\bwidth="(\d+)"', path.read_text(encoding="utf-8"))
+        return '<img class="wide" ' if width and int(width[1]) > _WIDE else drawing.group()
+
+    return _DRAWING.sub(marked, _NAME.sub(r'<code class="whole">\1</code>', html))
