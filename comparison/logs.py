@@ -13,8 +13,8 @@ from comparison.printable import printable
 
 LEVEL_VARIABLE = "REBALANCE_LAB_LOG_LEVEL"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-#: Our packages; of others' loggers, only warnings are shown.
-_OURS = ("kernel", "zkconsumer", "coordinator", "comparison")
+#: Our packages, which in a wheel are below the first; of others' loggers, only warnings are shown.
+_OURS = ("rebalance_lab", "kernel", "zkconsumer", "coordinator", "comparison")
 _LOG4J_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 
 

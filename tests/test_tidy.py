@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("rebalance_lab", "kernel", "zkconsumer", "coordinator", "comparison")
 #: All folders that documents cite.
-FOLDERS = (*PACKAGES, "bench", "docker", "docs", "tests")
+FOLDERS = (*PACKAGES, "bench", "docker", "docs", "packaging", "tests")
 MODULE_LINES_MAX = 400
 TEST_MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
@@ -124,7 +124,7 @@ def test_build_finds_every_package() -> None:
     assert not [named(folder) for folder in folders if not (folder / "__init__.py").exists()]
 
 
-@pytest.mark.parametrize("folder", ["bench", "tests", "docker", "docs"])
+@pytest.mark.parametrize("folder", ["bench", "tests", "docker", "docs", "packaging"])
 def test_no_folder_shadows_a_package(folder: str) -> None:
     assert not list((ROOT / folder).rglob("__init__.py"))
 

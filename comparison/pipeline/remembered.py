@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 import msgspec
 import numpy as np
 
-import comparison.pipeline.bronze
-import comparison.pipeline.silver.groups
-import kernel.trace
+import kernel
+from comparison import pipeline
+from comparison.pipeline import bronze
 from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
 from comparison.pipeline.result import Run
+from comparison.pipeline.silver import groups
 from comparison.pipeline.silver.groups import NamedGroups  # noqa: TC001 - msgspec reads the annotation
 from comparison.pipeline.tasks import FileRead, PartResult
+from kernel import trace
 from kernel.trace.integrity import Integrity
 
 if TYPE_CHECKING:
@@ -118,15 +120,15 @@ def _mark(path: Path) -> list[int | str]:
 @cache
 def reading_code() -> str:
     """A digest of the modules that make tables of events from lines, and find the groups in them."""
-    folders = [*comparison.pipeline.bronze.__path__, *kernel.trace.__path__]
+    folders = [*bronze.__path__, *trace.__path__]
     files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
-    return _digest([*files, Path(comparison.pipeline.silver.groups.__file__)])
+    return _digest([*files, Path(groups.__file__)])
 
 
 @cache
 def pipeline_code() -> str:
     """A digest of all modules that figures and verdicts may depend on, and with them of the versions of all schemas."""
-    folders = [*comparison.pipeline.__path__, *kernel.__path__]
+    folders = [*pipeline.__path__, *kernel.__path__]
     files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     return _digest([*files, *files_beside()])
 

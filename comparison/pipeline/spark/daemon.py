@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyspark.worker  # noqa: F401  # what every worker loads first
 from pyspark.daemon import manager
 
-import comparison.pipeline.jobs  # noqa: F401
+from comparison.pipeline import jobs  # noqa: F401
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,13 +22,25 @@ def packed_code(folder: Path) -> Path:
     """Write the zip to `folder`, from the packages as they are installed here."""
     archive = folder / "rebalance_lab.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
-        for package, parts in ((kernel, (".",)), (comparison, _OF_COMPARISON)):
-            root = Path(package.__path__[0])
-            for path in sorted(found for part in parts for found in _modules(root / part)):
-                entry = zipfile.ZipInfo(str(path.relative_to(root.parent)), _TIME)
-                entry.external_attr = 0o644 << 16
-                made.writestr(entry, path.read_bytes())
+        for name, path in sorted(_files().items()):
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.external_attr = 0o644 << 16
+            made.writestr(entry, path.read_bytes())
     return archive
+
+
+def _files() -> dict[str, Path]:
+    """What goes into the zip, by the name that it has there; in a wheel the packages are within another one."""
+    files: dict[str, Path] = {}
+    for package, parts in ((kernel, (".",)), (comparison, _OF_COMPARISON)):
+        root = Path(package.__path__[0])
+        above = root.parents[: package.__name__.count(".") + 1]
+        found = [
+            *(module for part in parts for module in _modules(root / part)),
+            *(a / "__init__.py" for a in above[:-1]),
+        ]
+        files |= {str(path.relative_to(above[-1])): path for path in found}
+    return files
 
 
 def _modules(path: Path) -> list[Path]:
