@@ -10,6 +10,7 @@ from coordinator.groups.requests import NO_GENERATION, NO_PRODUCER, Producer
 from coordinator.protocol.server_commands import CommandAnswer
 
 if TYPE_CHECKING:
+    from coordinator.groups.partitions import Partitions
     from coordinator.groups.records import Profile
 
 
@@ -96,6 +97,16 @@ class TransactionAnswer:
     producer: Producer = NO_PRODUCER
 
 
+class ConsumerHeartbeatAnswer(NamedTuple):
+    """To ConsumerGroupHeartbeat. `assignment` is None if it has not changed."""
+
+    error: Error = Error.NONE
+    member_id: str | None = None
+    epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Partitions | None = None
+
+
 Answer = (
     JoinAnswer
     | SyncAnswer
@@ -106,6 +117,7 @@ Answer = (
     | DeleteOffsetsAnswer
     | TransactionAnswer
     | CommandAnswer
+    | ConsumerHeartbeatAnswer
 )
 
 _HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}

@@ -37,6 +37,8 @@ class TimerKind(Enum):
     RETENTION = "retention"  #: the next search for expired offsets; one for all groups, with an empty name
     TRANSACTION = "transaction"  #: a transaction's timeout or retry (`group_id` is the transactional id)
     ROUND = "round"  #: server design: the deadline for members to stop or start
+    CONSUMER_SESSION = "consumer session"  #: `consumer` design: a member's session timeout
+    REVOCATION = "revocation"  #: `consumer` design: the deadline for a member to give partitions up
     AWAIT = "await"  #: server design: the longest that an AwaitCommand waits
 
 

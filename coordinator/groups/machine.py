@@ -54,7 +54,15 @@ if TYPE_CHECKING:
 
     from coordinator.groups.effects import Effects, Moment
     from coordinator.groups.limits import Limits
-    from coordinator.groups.records import GroupRecord, ProducerRecord, ServerChange, StoredChange, TransactionRecord
+    from coordinator.groups.records import (
+        GroupRecord,
+        OffsetKey,
+        PendingKey,
+        ProducerRecord,
+        ServerChange,
+        StoredChange,
+        TransactionRecord,
+    )
     from coordinator.groups.requests import Request, TransactionRequest
     from coordinator.groups.server.group import AssignmentSettings, ServerGroup
 
@@ -101,8 +109,8 @@ class Machine:
             self.offsets.pending.know(key, cast("ProducerRecord | None", value))
         elif isinstance(key, ServerKey):
             self.server.apply(cast("ServerChange", change))
-        else:
-            self.offsets.apply(key, cast("OffsetRecord | None", value))
+        else:  # groups of the `consumer` design are not connected yet
+            self.offsets.apply(cast("OffsetKey | PendingKey", key), cast("OffsetRecord | None", value))
 
     def wake(self) -> Iterator[Event]:
         """What follows once all records are applied: events, each of which may be a separate step.

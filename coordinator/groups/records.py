@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from coordinator.groups.consumer_records import ConsumerChange
+
 if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
@@ -170,4 +172,4 @@ Change = (
 
 ServerChange = tuple[ServerKey, ServerRecord | None]
 #: Any record in one partition of the log.
-StoredChange = Change | ServerChange
+StoredChange = Change | ServerChange | ConsumerChange

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from coordinator.groups.errors import Error
 from coordinator.groups.placement import partition_of
 from coordinator.service.loading import Loading
-from coordinator.service.record_codec import MalformedRecord
+from coordinator.service.record_reader import MalformedRecord
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import Fenced, StorageFailed
 

@@ -2,8 +2,9 @@
 
 Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey and GroupMetadataValue (JSON schemas
 of 4.1). Written records equal those of a 4.1.1 broker byte for byte: key 1 with value 4 (without the tag for the
-topic's id, which only OffsetCommit 10 has), key 2 with value 3. All versions up to these are read. Keys of versions
-above 2 (KIP-848 and later) are skipped when loading, as KIP-915 requires.
+topic's id, which only OffsetCommit 10 has), key 2 with value 3. All versions up to these are read. Keys of other
+versions are skipped when loading, as KIP-915 requires; so are, for the time being, those of groups of the `consumer`
+design (`consumer_records`), which nobody writes yet.
 
 Records of transactions have key versions of our own, because this log keeps one value per key and has no transactional
 batches, and because there is no second topic for transactional ids. Kafka skips them.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from coordinator.groups.records import (
     GroupKey,
@@ -32,14 +33,18 @@ from coordinator.groups.records import (
     TransactionKey,
     TransactionRecord,
 )
-from kernel.errors import RebalanceLabError
+from coordinator.service.consumer_records import CONSUMER_KEYS, encode_consumer
+from coordinator.service.record_reader import MalformedRecord, RecordReader
 from kernel.values import TopicPartition
 from kernel.wire.tags import uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from coordinator.groups.consumer_records import ConsumerChange
     from coordinator.groups.records import Key, StoredChange
+
+    OwnRecord = GroupRecord | OffsetRecord | TransactionRecord | ProducerRecord | ServerRecord
 
 #: The longest text in a record, in bytes.
 TEXT_BYTES_MAX = 32_767
@@ -62,16 +67,15 @@ _BARE_OFFSET = struct.Struct(">hqiBqB")
 _EMPTY = 1
 
 
-class MalformedRecord(RebalanceLabError):
-    """Bytes in the coordinator's log that no coordinator has written."""
-
-
 def encode(change: StoredChange) -> tuple[bytes, bytes | None]:
     """Key and value; a tombstone's value is None."""
     key, value = change
     if type(key) is OffsetKey and type(value) is OffsetRecord:  # the most frequent records
         return _offset_head(key.group_id, key.topic) + _INT.pack(key.partition), _encode_offset(value)
-    return _encode_key(key), None if value is None else _encode_value(value)
+    if isinstance(key, CONSUMER_KEYS):
+        return encode_consumer(cast("ConsumerChange", change))
+    known = cast("OwnRecord | None", value)
+    return _encode_key(key), None if known is None else _encode_value(known)
 
 
 def encode_ahead(changes: Iterable[StoredChange]) -> Iterator[None]:
@@ -102,7 +106,7 @@ def _encode_key(key: Key | ServerKey) -> bytes:
             return struct.pack(">h", _SERVER_KEY) + _text(group_id)
 
 
-def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | ProducerRecord | ServerRecord) -> bytes:
+def _encode_value(value: OwnRecord) -> bytes:
     match value:
         case OffsetRecord():
             return _encode_offset(value)
@@ -201,7 +205,7 @@ def _encode_transaction(record: TransactionRecord) -> bytes:
 
 
 def _decode_transaction(value: bytes) -> TransactionRecord:
-    reader = _Reader(value)
+    reader = RecordReader(value)
     version = _checked(reader.int16(), "a transaction", _TRANSACTION_VALUE)
     producer_id, epoch, last_epoch, timeout_ms = reader.int64(), reader.int16(), reader.int16(), reader.int32()
     phase, started_wall_ms = reader.int8(), reader.int64()
@@ -216,7 +220,7 @@ def _decode_transaction(value: bytes) -> TransactionRecord:
 
 
 def _decode_producer(value: bytes) -> ProducerRecord:
-    reader = _Reader(value)
+    reader = RecordReader(value)
     _checked(reader.int16(), "a producer", _OWN_VALUE)
     return ProducerRecord(reader.int16(), reader.int32())
 
@@ -234,7 +238,7 @@ def _encode_server(record: ServerRecord) -> bytes:
 
 
 def _decode_server(value: bytes) -> ServerRecord:
-    reader = _Reader(value)
+    reader = RecordReader(value)
     _checked(reader.int16(), "a group of the server design", _OWN_VALUE)
     generation, strategy = reader.int32(), reader.text()
     sizes = tuple((reader.text(), reader.int32()) for _ in range(reader.count()))
@@ -242,7 +246,7 @@ def _decode_server(value: bytes) -> ServerRecord:
     return ServerRecord(generation, strategy, sizes, members)
 
 
-def _decode_server_member(reader: _Reader) -> ServerMember:
+def _decode_server_member(reader: RecordReader) -> ServerMember:
     member_id = reader.text()
     topics = tuple(reader.text() for _ in range(reader.count()))
     partitions = tuple(TopicPartition(reader.text(), reader.int32()) for _ in range(reader.count()))
@@ -250,7 +254,7 @@ def _decode_server_member(reader: _Reader) -> ServerMember:
 
 
 def _decode_key(raw: bytes) -> Key | ServerKey | None:
-    reader = _Reader(raw)
+    reader = RecordReader(raw)
     version = reader.int16()
     if version in (0, _OFFSET_KEY):
         return OffsetKey(reader.text(), reader.text(), reader.int32())
@@ -266,7 +270,7 @@ def _decode_key(raw: bytes) -> Key | ServerKey | None:
 
 
 def _decode_offset(value: bytes) -> OffsetRecord:
-    reader = _Reader(value)
+    reader = RecordReader(value)
     version = _checked(reader.int16(), "an offset", _OFFSET_VALUE)
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else -1
@@ -276,7 +280,7 @@ def _decode_offset(value: bytes) -> OffsetRecord:
 
 
 def _decode_group(value: bytes) -> GroupRecord:
-    reader = _Reader(value)
+    reader = RecordReader(value)
     version = _checked(reader.int16(), "a group", _GROUP_VALUE)
     protocol_type, generation = reader.text(), reader.int32()
     protocol_name, leader = reader.nullable(), reader.nullable()
@@ -285,7 +289,7 @@ def _decode_group(value: bytes) -> GroupRecord:
     return GroupRecord(protocol_type, generation, protocol_name, leader, state_wall_ms, members)
 
 
-def _decode_member(reader: _Reader, version: int) -> MemberRecord:
+def _decode_member(reader: RecordReader, version: int) -> MemberRecord:
     member_id = reader.text()
     instance_id = reader.nullable() if version >= 3 else None
     client_id, client_host = reader.text(), reader.text()
@@ -321,72 +325,3 @@ def _nullable(text: str | None) -> bytes:
 
 def _bytes(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
-
-
-class _Reader:
-    """Reads values from the front."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def int8(self) -> int:
-        return int(struct.unpack(">b", self._take(1))[0])
-
-    def int16(self) -> int:
-        return int(struct.unpack(">h", self._take(2))[0])
-
-    def int32(self) -> int:
-        return int(struct.unpack(">i", self._take(4))[0])
-
-    def int64(self) -> int:
-        return int(struct.unpack(">q", self._take(8))[0])
-
-    def count(self) -> int:
-        """The number of elements that follow, checked: each has at least one byte."""
-        count = self.int32()
-        if not 0 <= count <= len(self._data) - self._at:
-            raise MalformedRecord(f"{count} elements in {len(self._data) - self._at} bytes")
-        return count
-
-    def text(self) -> str:
-        text = self.nullable()
-        if text is None:
-            raise MalformedRecord("null instead of a text")
-        return text
-
-    def nullable(self) -> str | None:
-        length = self.int16()
-        if length < 0:
-            return None
-        return self._decoded(self._take(length))
-
-    @staticmethod
-    def _decoded(data: bytes) -> str:
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise MalformedRecord(f"a text is not UTF-8: {error}") from error
-
-    def compact_text(self) -> str:
-        """A text after its length plus one as a varint."""
-        length, shift = 0, 0
-        while True:
-            (byte,) = self._take(1)
-            length |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-        if length == 0:
-            raise MalformedRecord("null instead of a text")
-        return self._decoded(self._take(length - 1))
-
-    def blob(self) -> bytes:
-        return self._take(max(self.int32(), 0))
-
-    def _take(self, length: int) -> bytes:
-        if length > len(self._data) - self._at:
-            raise MalformedRecord(f"truncated: needed {length} bytes, {len(self._data) - self._at} left")
-        taken = self._data[self._at : self._at + length]
-        self._at += length
-        return taken

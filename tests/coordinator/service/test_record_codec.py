@@ -22,7 +22,8 @@ from coordinator.groups.records import (
     TransactionKey,
     TransactionRecord,
 )
-from coordinator.service.record_codec import MalformedRecord, decode_all, encode
+from coordinator.service.record_codec import decode_all, encode
+from coordinator.service.record_reader import MalformedRecord
 
 MEMBER = "a-4f9ee754-38b2-4b9a-a226-6546c9d5f73b"
 SUBSCRIPTION = bytes.fromhex("0000000000010002743100000000")

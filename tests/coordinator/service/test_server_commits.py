@@ -9,7 +9,8 @@ from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit, Producer, Protocol
-from coordinator.service.record_codec import MalformedRecord, decode_all, encode
+from coordinator.service.record_codec import decode_all, encode
+from coordinator.service.record_reader import MalformedRecord
 from kernel.values import TopicPartition
 from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Question, Served
 

@@ -1,0 +1,98 @@
+"""Records that a request decides: applied at once, answered when they are durable, undone if they cannot be stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.consumer.group import Batch, current_record
+from coordinator.groups.consumer.timers import restart_session
+from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, TargetKey
+from coordinator.groups.effects import Write
+
+if TYPE_CHECKING:
+    from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer.member import ConsumerMember
+    from coordinator.groups.consumer.requests import ConsumerSettings
+    from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord
+    from coordinator.groups.effects import Turn
+    from coordinator.groups.errors import Error
+
+
+def undo(group: ConsumerGroup, batch: Batch) -> None:
+    """Take records back, the latest first."""
+    for key, value in reversed(batch.before):
+        group.apply(key, value)
+    batch.is_undone = True
+
+
+@dataclass(slots=True)
+class Draft:
+    """The records of one request, and what they replaced."""
+
+    group: ConsumerGroup
+    settings: ConsumerSettings
+    batch: Batch = field(default_factory=Batch)
+
+    def put(self, key: ConsumerKey, value: ConsumerRecord | None) -> None:
+        self.batch.before.append(cast("ConsumerChange", (key, self.group.stored(key))))
+        self.batch.changes.append(cast("ConsumerChange", (key, value)))
+        self.group.apply(key, value)
+
+    def undo(self) -> None:
+        undo(self.group, self.batch)
+
+    def bump(self, metadata_hash: int) -> None:
+        """The group needs a new target."""
+        self.put(EpochKey(self.group.id), EpochRecord(self.group.epoch + 1, metadata_hash))
+
+    def remove(self, member_id: str) -> None:
+        """Kafka's order of tombstones: the partitions become free first."""
+        self.put(CurrentKey(self.group.id, member_id), None)
+        self.put(TargetKey(self.group.id, member_id), None)
+        self.put(ClientKey(self.group.id, member_id), None)
+
+    def place(self, member: ConsumerMember) -> None:
+        """Record where a member is now."""
+        self.put(CurrentKey(self.group.id, member.id), current_record(member))
+
+    def store(self, token: int | None, answer: ConsumerHeartbeatAnswer | None, turn: Turn) -> None:
+        """Write the records and answer once they, and all before them, are durable."""
+        if self.batch.changes or (self.group.batches and token is not None):
+            self.group.batches.append(self.batch)
+            turn.write(ConsumerWrite(tuple(self.batch.changes), draft=self, token=token, answer=answer))
+        elif token is not None:
+            assert answer is not None, "a request has an answer"
+            turn.reply(token, answer)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ConsumerWrite(Write):
+    """The records of one request. `token` is None if nobody waits for them."""
+
+    draft: Draft
+    token: int | None
+    answer: ConsumerHeartbeatAnswer | None
+
+    def stored(self, turn: Turn) -> None:
+        group = self.draft.group
+        group.batches.remove(self.draft.batch)
+        if self.draft.batch.is_undone:  # an earlier write failed, and this one did not: the log is right
+            for key, value in self.draft.batch.changes:
+                group.apply(key, value)
+        if self.token is not None:
+            assert self.answer is not None, "a request has an answer"
+            turn.reply(self.token, self.answer)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        """Take the records back, and before them whatever was decided from them."""
+        group = self.draft.group
+        for later in reversed(group.batches[group.batches.index(self.draft.batch) :]):
+            if not later.is_undone:
+                undo(group, later)
+        group.batches.remove(self.draft.batch)
+        for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
+            restart_session(group, member_id, self.draft.settings.session_timeout_ms, turn)
+        if self.token is not None:
+            turn.reply(self.token, ConsumerHeartbeatAnswer(error))

@@ -1,0 +1,205 @@
+"""One group of the `consumer` design: what its records say, and what follows from them.
+
+The state changes only by `apply`, one record at a time, in any order: when a request is decided, and when the log is
+replayed. `stored` is its inverse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from coordinator.groups.consumer.member import ConsumerMember
+from coordinator.groups.consumer.states import ConsumerGroupState, ConsumerMemberState
+from coordinator.groups.consumer_records import (
+    ClientKey,
+    ClientRecord,
+    ConsumerKey,
+    ConsumerRecord,
+    CurrentKey,
+    CurrentRecord,
+    EpochKey,
+    EpochRecord,
+    RegexKey,
+    RegexRecord,
+    TargetEpochKey,
+    TargetEpochRecord,
+    TargetKey,
+    TargetRecord,
+)
+from coordinator.groups.partitions import NONE, Partitions, each
+from kernel.assignors.hash_order import texts_in_hash_order
+
+if TYPE_CHECKING:
+    from coordinator.groups.classic.member import SessionTimer
+    from coordinator.groups.consumer_records import ConsumerChange
+    from coordinator.groups.partitions import TopicId
+
+
+_STATES = frozenset(ConsumerMemberState)
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Records that are applied and stored together, and what they replaced."""
+
+    changes: list[ConsumerChange] = field(default_factory=list)
+    before: list[ConsumerChange] = field(default_factory=list)
+    is_undone: bool = False
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """`epoch` grows with every reason for a new target, `target_epoch` when the target is computed.
+
+    A partition has one owner at most: the member to which it is assigned, or which has not given it up yet.
+    """
+
+    id: str
+    epoch: int = 0
+    metadata_hash: int = 0
+    target_epoch: int = 0
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)  #: instance id -> member id
+    targets: dict[str, Partitions] = field(default_factory=dict)  #: by member id
+    owners: dict[tuple[TopicId, int], str] = field(default_factory=dict)  #: member ids
+    regexes: dict[str, RegexRecord] = field(default_factory=dict)
+
+    # Soft state, lost with the coordinator.
+    sessions: dict[str, SessionTimer] = field(default_factory=dict)
+    revocations: dict[str, int] = field(default_factory=dict)  #: members with a rebalance timer, and their epochs
+    topics_due_ms: int = 0  #: when the topics have to be looked at again; 0 at once
+    batches: list[Batch] = field(default_factory=list)  #: not durable yet, oldest first
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        reconciled = all(member.is_at(self.target_epoch) for member in self.members.values())
+        return ConsumerGroupState.STABLE if reconciled else ConsumerGroupState.RECONCILING
+
+    def is_free(self, topic: TopicId, number: int) -> bool:
+        return (topic, number) not in self.owners
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NONE)
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names of the topics that a member subscribes to, those that its regular expression matches included."""
+        matched = self.regexes.get(member.topic_regex)
+        return member.topics if matched is None else member.topics | frozenset(matched.topics)
+
+    def subscribed(self) -> frozenset[str]:
+        """The names of all members' topics."""
+        return frozenset().union(*{self.topics_of(member) for member in self.members.values()})
+
+    def assignor(self, known: tuple[str, ...]) -> str:
+        """The one that most members prefer, in case of a tie the first in hash order; else the broker's first."""
+        votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
+        return max(texts_in_hash_order(votes), key=votes.__getitem__, default=known[0])
+
+    # -- hard state -------------------------------------------------------------------------------------------------
+
+    def apply(self, key: ConsumerKey, value: ConsumerRecord | None) -> None:
+        """Take over one record, or its deletion."""
+        match key, value:
+            case EpochKey(), EpochRecord() | None:
+                self.epoch, self.metadata_hash = value or (0, 0)
+            case TargetEpochKey(), TargetEpochRecord() | None:
+                (self.target_epoch,) = value or (0,)
+            case ClientKey(_, member_id), ClientRecord():
+                self._apply_client(self._member(member_id), value)
+            case ClientKey(_, member_id), None:
+                self._forget(member_id)
+            case TargetKey(_, member_id), TargetRecord(target):
+                self.targets[member_id] = target
+            case TargetKey(_, member_id), None:
+                self.targets.pop(member_id, None)
+            case CurrentKey(_, member_id), CurrentRecord() | None:
+                self._apply_current(member_id, value)
+            case RegexKey(_, regex), RegexRecord():
+                self.regexes[regex] = value
+            case RegexKey(_, regex), None:
+                self.regexes.pop(regex, None)
+            case _:
+                raise AssertionError(f"{key} has no value like {value}")
+
+    def stored(self, key: ConsumerKey) -> ConsumerRecord | None:
+        """The record that the log has under `key`."""
+        match key:
+            case EpochKey():
+                return EpochRecord(self.epoch, self.metadata_hash) if self.epoch else None
+            case TargetEpochKey():
+                return TargetEpochRecord(self.target_epoch) if self.target_epoch else None
+            case ClientKey(_, member_id):
+                member = self.members.get(member_id)
+                return None if member is None else client_record(member)
+            case TargetKey(_, member_id):
+                target = self.targets.get(member_id)
+                return None if target is None else TargetRecord(target)
+            case CurrentKey(_, member_id):
+                member = self.members.get(member_id)
+                return None if member is None or member.previous_epoch < 0 else current_record(member)
+            case RegexKey(_, regex):
+                return self.regexes.get(regex)
+
+    def _member(self, member_id: str) -> ConsumerMember:
+        return self.members.get(member_id) or ConsumerMember(id=member_id)
+
+    def _apply_client(self, member: ConsumerMember, record: ClientRecord) -> None:
+        self.members[member.id] = replace(
+            member,
+            instance_id=record.instance_id,
+            rack_id=record.rack_id,
+            client_id=record.client_id,
+            client_host=record.client_host,
+            topics=frozenset(record.topics),
+            topic_regex=record.topic_regex,
+            rebalance_timeout_ms=record.rebalance_timeout_ms,
+            assignor=record.assignor,
+        )
+        if record.instance_id is not None:
+            self.instances[record.instance_id] = member.id
+
+    def _forget(self, member_id: str) -> None:
+        self._apply_current(member_id, None)
+        member = self.members.pop(member_id, None)
+        instance_id = None if member is None else member.instance_id
+        if instance_id is not None and self.instances.get(instance_id) == member_id:
+            del self.instances[instance_id]
+
+    def _apply_current(self, member_id: str, record: CurrentRecord | None) -> None:
+        former = self.members.get(member_id)
+        if former is None and record is None:
+            return
+        member = self._member(member_id)
+        for place in (*each(member.assigned), *each(member.revoking)):
+            if self.owners.get(place) == member_id:
+                del self.owners[place]
+        epoch, previous_epoch, stored, assigned, revoking = record or current_record(ConsumerMember(id=member_id))
+        state = ConsumerMemberState(stored) if stored in _STATES else ConsumerMemberState.UNKNOWN
+        self.members[member_id] = replace(
+            member, epoch=epoch, previous_epoch=previous_epoch, state=state, assigned=assigned, revoking=revoking
+        )
+        for place in (*each(assigned), *each(revoking)):
+            self.owners[place] = member_id
+
+
+def client_record(member: ConsumerMember) -> ClientRecord:
+    return ClientRecord(
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted(member.topics)),
+        member.topic_regex,
+        member.rebalance_timeout_ms,
+        member.assignor,
+    )
+
+
+def current_record(member: ConsumerMember) -> CurrentRecord:
+    return CurrentRecord(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)

@@ -1,0 +1,133 @@
+"""The groups of the `consumer` design of one partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.consumer import heartbeat, leaving, timers
+from coordinator.groups.consumer.description import described
+from coordinator.groups.consumer.draft import Draft
+from coordinator.groups.consumer.group import ConsumerGroup
+from coordinator.groups.consumer.member import JOINING
+from coordinator.groups.consumer.topics import metadata_hash
+from coordinator.groups.consumer_records import EpochKey, RegexKey, TargetEpochKey
+from coordinator.groups.effects import TimerKind, Write
+from coordinator.groups.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from coordinator.groups.consumer.description import ConsumerGroupDescription
+    from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
+    from coordinator.groups.consumer.topics import Topics
+    from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord, RegexRecord
+    from coordinator.groups.effects import TimerKey, Turn
+
+
+class ConsumerGroups:
+    """By group id."""
+
+    def __init__(self, settings: ConsumerSettings, topics: Topics) -> None:
+        self.groups: dict[str, ConsumerGroup] = {}
+        self._settings = settings
+        self._topics = topics
+
+    def find(self, group_id: str) -> ConsumerGroup | None:
+        """A group that exists: its first records were not refused."""
+        group = self.groups.get(group_id)
+        return group if group is not None and group.epoch else None
+
+    def apply(self, key: ConsumerKey, record: ConsumerRecord | None) -> None:
+        """Take over one stored record. Records may come in any order; `wake` follows the last one."""
+        if record is not None:
+            self.groups.setdefault(key.group_id, ConsumerGroup(key.group_id)).apply(key, record)
+        elif key.group_id in self.groups:
+            self.groups[key.group_id].apply(key, None)
+            if isinstance(key, EpochKey):
+                del self.groups[key.group_id]
+
+    def wake(self) -> Iterator[Callable[[Turn], None]]:
+        """Every member gets a whole session, and a whole rebalance timeout if it has to give partitions up."""
+        for group in list(self.groups.values()):
+            yield partial(self._wake_group, group)
+
+    def _wake_group(self, group: ConsumerGroup, turn: Turn) -> None:
+        for member in group.members.values():
+            timers.restart_session(group, member.id, self._settings.session_timeout_ms, turn)
+            timers.time_revocation(group, member, turn)
+
+    def unload(self, turn: Turn) -> None:
+        """Another broker leads the partition. Nobody waits here but for writes, which will fail."""
+        for group in self.groups.values():
+            for member_id in group.members:
+                timers.cancel_timers(group, member_id, turn)
+
+    def heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
+        error = heartbeat.invalid(request, self._settings)
+        group = self.find(request.group_id)
+        if error is None and group is None:
+            if request.epoch == JOINING:
+                group = ConsumerGroup(request.group_id)
+            else:
+                error = Error.GROUP_ID_NOT_FOUND
+        if error is not None or group is None:
+            turn.reply(request.token, ConsumerHeartbeatAnswer(error or Error.GROUP_ID_NOT_FOUND))
+            return
+        try:
+            if request.epoch < JOINING:
+                leaving.leave(group, request, self._settings, self._topics, turn)
+            else:
+                heartbeat.heartbeat(group, request, self._settings, self._topics, turn)
+                self.groups[group.id] = group
+        except heartbeat.Refused as refused:
+            turn.reply(request.token, ConsumerHeartbeatAnswer(refused.error))
+
+    def topics_changed(self, names: frozenset[str]) -> None:
+        """The next heartbeat of anybody in a group that subscribes to one of these looks at the topics again."""
+        for group in self.groups.values():
+            if not names.isdisjoint(group.subscribed()):
+                group.topics_due_ms = 0
+
+    def matched(self, group_id: str, found: Mapping[str, RegexRecord], turn: Turn) -> None:
+        """The topics that match regular expressions of a group have been searched: the target may be outdated."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return
+        draft, before = Draft(group, self._settings), group.subscribed()
+        for regex, record in found.items():
+            if any(member.topic_regex == regex for member in group.members.values()):
+                draft.put(RegexKey(group.id, regex), record)
+        if group.subscribed() != before:
+            draft.bump(metadata_hash(group.subscribed(), self._topics))
+        draft.store(None, None, turn)
+
+    def delete(self, group_id: str, turn: Turn) -> bool:
+        """Delete a group without members; says whether there was one."""
+        group = self.groups.get(group_id)
+        if group is None or group.members:
+            return False
+        keys: list[ConsumerKey] = [RegexKey(group_id, regex) for regex in sorted(group.regexes)]
+        keys += [TargetEpochKey(group_id), EpochKey(group_id)]
+        for key in keys:
+            self.apply(key, None)
+        turn.write(Write(tuple(cast("ConsumerChange", (key, None)) for key in keys)))
+        return True
+
+    def timer_fired(self, key: TimerKey, turn: Turn) -> None:
+        group = self.groups.get(key.group_id)
+        if group is None:
+            return
+        expired = (
+            timers.session_has_expired(group, key.member_id, turn)
+            if key.kind is TimerKind.CONSUMER_SESSION
+            else timers.revocation_is_late(group, key.member_id)
+        )
+        if expired and key.member_id in group.members:
+            leaving.remove(group, key.member_id, self._settings, self._topics, turn)
+        elif expired:
+            group.sessions.pop(key.member_id, None)  # of a static member that has been replaced
+
+    def describe(self, group_id: str) -> ConsumerGroupDescription:
+        return described(self.find(group_id), self._settings, self._topics)

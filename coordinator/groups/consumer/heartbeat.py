@@ -1,0 +1,187 @@
+"""ConsumerGroupHeartbeat of a member that joins or stays.
+
+One step decides everything: who the member is, whether the group needs a new target, what that target is, and what the
+member has to give up or may take (GroupMetadataManager.consumerGroupHeartbeat, 4.1.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.consumer.draft import Draft
+from coordinator.groups.consumer.group import client_record
+from coordinator.groups.consumer.member import (
+    JOINING,
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    NO_TIMEOUT,
+    ConsumerMember,
+)
+from coordinator.groups.consumer.reconciliation import Goal, MemberFenced, reconciled
+from coordinator.groups.consumer.target import changed_targets
+from coordinator.groups.consumer.timers import restart_session, time_revocation
+from coordinator.groups.consumer.topics import metadata_hash
+from coordinator.groups.consumer_records import ClientKey, TargetEpochKey, TargetEpochRecord, TargetKey, TargetRecord
+from coordinator.groups.errors import Error
+from coordinator.groups.partitions import is_within
+
+if TYPE_CHECKING:
+    from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
+    from coordinator.groups.consumer.topics import Topics
+    from coordinator.groups.effects import Turn
+
+
+class Refused(Exception):  # an answer, not a failure
+    def __init__(self, error: Error) -> None:
+        self.error = error
+
+
+def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | None:
+    """The error of a request that no group could accept."""
+    if any(text is not None and not text.strip() for text in (request.group_id, request.instance_id, request.rack_id)):
+        return Error.INVALID_REQUEST
+    if not request.member_id.strip() and not (request.may_lack_id and request.epoch == JOINING):
+        return Error.INVALID_REQUEST
+    if request.epoch < LEAVING_FOR_A_WHILE or (request.epoch == LEAVING_FOR_A_WHILE and request.instance_id is None):
+        return Error.INVALID_REQUEST
+    if request.epoch == JOINING and (
+        request.rebalance_timeout_ms == NO_TIMEOUT
+        or request.owned is None
+        or request.owned
+        or (request.topics is None and request.topic_regex is None)
+    ):
+        return Error.INVALID_REQUEST
+    if request.assignor is not None and request.assignor not in settings.assignors:
+        return Error.UNSUPPORTED_ASSIGNOR
+    if request.topic_regex and request.epoch not in (LEAVING, LEAVING_FOR_A_WHILE):
+        return None if settings.is_regex(request.topic_regex) else Error.INVALID_REGULAR_EXPRESSION
+    return None
+
+
+def heartbeat(
+    group: ConsumerGroup, request: ConsumerHeartbeat, settings: ConsumerSettings, topics: Topics, turn: Turn
+) -> None:
+    """One valid request to a group, which may be a new one if the member joins. Raises `Refused`."""
+    draft = Draft(group, settings)
+    former = _member(draft, request, settings)
+    _describe(draft, former, request)
+    if _needs_target(draft, former, settings, topics, turn):
+        draft.bump(metadata_hash(group.subscribed(), topics))
+    if group.epoch > group.target_epoch:
+        for member_id, target in changed_targets(group, group.assignor(settings.assignors), topics).items():
+            draft.put(TargetKey(group.id, member_id), TargetRecord(target))
+        draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
+    present = group.members[former.id]
+    try:
+        member = _reconcile(draft, present, request, turn)
+    except MemberFenced as fenced:
+        draft.undo()
+        raise Refused(Error.FENCED_MEMBER_EPOCH) from fenced
+    restart_session(group, member.id, settings.session_timeout_ms, turn)
+    tells = request.is_full or member.assigned != present.assigned
+    answer = ConsumerHeartbeatAnswer(
+        Error.NONE,
+        member.id,
+        member.epoch,
+        settings.heartbeat_interval_ms,
+        member.assigned if tells else None,
+    )
+    draft.store(request.token, answer, turn)
+
+
+def _member(draft: Draft, request: ConsumerHeartbeat, settings: ConsumerSettings) -> ConsumerMember:
+    """The member that sends this, as known, or a new one. Raises `Refused`."""
+    group, member_id = draft.group, request.member_id or request.fresh_id
+    if len(group.members) >= settings.members_max and member_id not in group.members:
+        raise Refused(Error.GROUP_MAX_SIZE_REACHED)
+    if request.instance_id is not None:
+        return _static_member(draft, member_id, request)
+    member = group.members.get(member_id)
+    if member is None:
+        if request.epoch != JOINING:
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+        return ConsumerMember(id=member_id)
+    _check_epoch(member, request)
+    return member
+
+
+def _static_member(draft: Draft, member_id: str, request: ConsumerHeartbeat) -> ConsumerMember:
+    """An instance that has left for a while is replaced, a running one is not: the newcomer loses."""
+    assert request.instance_id is not None, "an instance id is what makes a member static"
+    group = draft.group
+    holder = group.members.get(group.instances.get(request.instance_id, ""))
+    if request.epoch == JOINING:
+        if holder is None:
+            return group.members.get(member_id) or ConsumerMember(id=member_id)
+        if holder.epoch != LEAVING_FOR_A_WHILE:
+            raise Refused(Error.UNRELEASED_INSTANCE_ID)
+        return _replaced(draft, holder, member_id)
+    if holder is None:
+        raise Refused(Error.UNKNOWN_MEMBER_ID)
+    if holder.id != member_id:
+        raise Refused(Error.FENCED_INSTANCE_ID)
+    _check_epoch(holder, request)
+    return holder
+
+
+def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
+    """The previous epoch will do if the answer with the present one may have been lost. Raises `Refused`."""
+    if request.epoch == member.epoch:
+        return
+    knows_less = request.epoch < member.epoch and request.epoch == member.previous_epoch
+    if not knows_less or request.owned is None or not is_within(request.owned, member.assigned):
+        raise Refused(Error.FENCED_MEMBER_EPOCH)
+
+
+def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
+    """The same member under its new id, with the same target and partitions, which it has to take again."""
+    group, target = draft.group, draft.group.target_of(holder.id)
+    draft.remove(holder.id)
+    member = replace(holder, id=member_id, epoch=JOINING, previous_epoch=JOINING)
+    draft.put(ClientKey(group.id, member_id), client_record(member))
+    draft.put(TargetKey(group.id, member_id), TargetRecord(target))
+    draft.place(member)
+    return group.members[member_id]
+
+
+def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) -> None:
+    """Record what the client says of itself, if it is new."""
+    described = replace(
+        former,
+        instance_id=former.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=former.rack_id if request.rack_id is None else request.rack_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        topics=former.topics if request.topics is None else frozenset(request.topics),
+        topic_regex=former.topic_regex if request.topic_regex is None else request.topic_regex,
+        rebalance_timeout_ms=(
+            former.rebalance_timeout_ms if request.rebalance_timeout_ms == NO_TIMEOUT else request.rebalance_timeout_ms
+        ),
+        assignor=former.assignor if request.assignor is None else request.assignor,
+    )
+    if described != former or former.id not in draft.group.members:
+        draft.put(ClientKey(draft.group.id, former.id), client_record(described))
+
+
+def _needs_target(draft: Draft, former: ConsumerMember, settings: ConsumerSettings, topics: Topics, turn: Turn) -> bool:
+    """Whether the group is new, or what it subscribes to has changed: here, or in the cluster."""
+    group = draft.group
+    member = group.members[former.id]
+    changed = group.epoch == 0 or (former.topics, former.topic_regex) != (member.topics, member.topic_regex)
+    if changed or turn.now.ms >= group.topics_due_ms:
+        group.topics_due_ms = turn.now.ms + settings.topics_refresh_ms
+        changed = changed or metadata_hash(group.subscribed(), topics) != group.metadata_hash
+    return changed
+
+
+def _reconcile(draft: Draft, present: ConsumerMember, request: ConsumerHeartbeat, turn: Turn) -> ConsumerMember:
+    group = draft.group
+    goal = Goal(group.target_epoch, group.target_of(present.id), group.is_free)
+    member = present if present.is_at(goal.epoch) else reconciled(present, goal, request.owned)
+    if member != present:
+        draft.place(member)
+        time_revocation(group, member, turn)
+    return member

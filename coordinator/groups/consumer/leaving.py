@@ -1,0 +1,62 @@
+"""How members leave: by themselves, by an administrator, or because they were silent or slow for too long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.consumer.draft import Draft
+from coordinator.groups.consumer.heartbeat import Refused
+from coordinator.groups.consumer.member import LEAVING_FOR_A_WHILE
+from coordinator.groups.consumer.timers import cancel_timers
+from coordinator.groups.consumer.topics import metadata_hash
+from coordinator.groups.consumer_records import RegexKey
+from coordinator.groups.errors import Error
+from coordinator.groups.partitions import NONE
+
+if TYPE_CHECKING:
+    from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
+    from coordinator.groups.consumer.topics import Topics
+    from coordinator.groups.effects import Turn
+
+
+def leave(
+    group: ConsumerGroup, request: ConsumerHeartbeat, settings: ConsumerSettings, topics: Topics, turn: Turn
+) -> None:
+    """A heartbeat with the epoch -1 or -2. Raises `Refused`."""
+    answer = ConsumerHeartbeatAnswer(Error.NONE, request.member_id, request.epoch)
+    if request.instance_id is None:
+        if request.member_id not in group.members:
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+    else:
+        holder = group.instances.get(request.instance_id)
+        if holder is None:
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+        if holder != request.member_id:
+            raise Refused(Error.FENCED_INSTANCE_ID)
+    if request.epoch == LEAVING_FOR_A_WHILE:
+        # Its session goes on: if it does not return in time, it has left for good.
+        draft = Draft(group, settings)
+        draft.place(replace(group.members[request.member_id], epoch=LEAVING_FOR_A_WHILE, revoking=NONE))
+        draft.store(request.token, answer, turn)
+    else:
+        _remove(group, request.member_id, settings, topics, turn).store(request.token, answer, turn)
+
+
+def remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, topics: Topics, turn: Turn) -> None:
+    """Remove a member that was silent or slow."""
+    _remove(group, member_id, settings, topics, turn).store(None, None, turn)
+
+
+def _remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, topics: Topics, turn: Turn) -> Draft:
+    """Its partitions are free at once; the next heartbeat of anybody computes the new target."""
+    draft = Draft(group, settings)
+    draft.remove(member_id)
+    used = {member.topic_regex for member in group.members.values()}
+    for regex in sorted(group.regexes.keys() - used):
+        draft.put(RegexKey(group.id, regex), None)
+    draft.bump(metadata_hash(group.subscribed(), topics))
+    cancel_timers(group, member_id, turn)
+    return draft

@@ -1,0 +1,42 @@
+"""A member of a group of the `consumer` design. Members are values: what changes is replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from coordinator.groups.consumer.states import ConsumerMemberState
+
+if TYPE_CHECKING:
+    from coordinator.groups.partitions import Partitions
+
+JOINING = 0  #: the epoch of a member that joins
+LEAVING = -1  #: the epoch of a member that leaves
+LEAVING_FOR_A_WHILE = -2  #: the epoch of a static member that will be back
+NO_TIMEOUT = -1  #: a rebalance timeout that a heartbeat leaves as it is
+NEVER_RECONCILED = -1  #: the previous epoch of a member that has no assignment yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """Everything here is stored, in two records: what the client said, and where the member is."""
+
+    id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()  #: the subscribed names
+    topic_regex: str = ""
+    rebalance_timeout_ms: int = NO_TIMEOUT
+    assignor: str | None = None  #: that the member prefers
+
+    epoch: int = JOINING
+    previous_epoch: int = NEVER_RECONCILED
+    state: ConsumerMemberState = ConsumerMemberState.STABLE
+    assigned: Partitions = field(default_factory=dict)  #: that it has, or has just been told to take
+    revoking: Partitions = field(default_factory=dict)  #: that it was told to give up
+
+    def is_at(self, target_epoch: int) -> bool:
+        """Whether it has the target of this epoch."""
+        return self.state is ConsumerMemberState.STABLE and self.epoch == target_epoch

@@ -1,0 +1,232 @@
+"""Random lives of a group: members join, heartbeat, revoke late, lose answers, leave, fall silent; topics change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.groups.consumer.states import ConsumerGroupState
+from coordinator.groups.errors import Error
+from coordinator.groups.partitions import each, is_within, overlap
+from tests.support.consumer_groups import SETTINGS, World, by_name, owned_by_name
+
+if TYPE_CHECKING:
+    from coordinator.groups.consumer.group import ConsumerGroup
+
+NAMES = ("a", "b", "c", "d", "e")
+TOPICS = ("foo", "bar", "new")
+#: Members that hang for longer than a session have been removed; the others do not.
+PATIENT = replace(SETTINGS, session_timeout_ms=3_000, members_max=4)
+
+
+@dataclass
+class Client:
+    """A consumer as the new Java one behaves: it revokes what is not in its assignment, then takes the rest."""
+
+    name: str
+    world: World
+    topics: tuple[str, ...]
+    assignor: str | None
+    instance: str | None
+    epoch: int = 0
+    owns: dict[str, set[int]] = field(default_factory=dict)
+    told: dict[str, set[int]] | None = None  #: an assignment that it has not taken yet
+    fresh: bool = True  #: its next heartbeat tells everything
+
+    def beat(self, lose: bool = False) -> Error:
+        told = {"rebalance_timeout_ms": 2_000, "topics": self.topics, "assignor": self.assignor} if self.fresh else {}
+        owned = {} if self.epoch == 0 else {topic: sorted(numbers) for topic, numbers in self.owns.items()}
+        token = self.world.send(self.name, self.epoch, instance_id=self.instance, owned=owned_by_name(owned), **told)
+        answer = self.world.answers[token]
+        if lose:
+            self.fresh = True
+            return Error.NONE
+        if answer.error is Error.NONE:
+            self.epoch, self.fresh = answer.epoch, False
+            if answer.assignment is not None:
+                self.told = {topic: set(numbers) for topic, numbers in (by_name(answer.assignment) or {}).items()}
+        elif answer.error in (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND):
+            self.epoch, self.owns, self.told, self.fresh = 0, {}, None, True
+        else:
+            assert answer.error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNRELEASED_INSTANCE_ID), answer
+        return answer.error
+
+    def reconcile(self) -> None:
+        if self.told is not None:
+            self.owns, self.told = self.told, None
+
+
+class Life:
+    def __init__(self) -> None:
+        self.world = World({"foo": 6, "bar": 3}, PATIENT)
+        self.clients: dict[str, Client] = {}
+        self.epochs: dict[str, int] = {}
+        self.group_epochs = (0, 0)
+        self.births = 0
+
+    def act(self, draw: st.DataObject) -> None:
+        what = draw.draw(
+            st.sampled_from(
+                (
+                    "start",
+                    "beat",
+                    "beat",
+                    "beat",
+                    "lose",
+                    "reconcile",
+                    "reconcile",
+                    "change",
+                    "leave",
+                    "crash",
+                    "grow",
+                    "wait",
+                    "failover",
+                )
+            )
+        )
+        client = self.clients.get(draw.draw(st.sampled_from(NAMES)))
+        if what == "start":
+            self.start(draw)
+        elif what == "grow":
+            topic = draw.draw(st.sampled_from(TOPICS))
+            self.world.sizes[topic] = self.world.sizes.get(topic, 0) + 1
+            self.world.groups.topics_changed(frozenset({topic}))
+        elif what == "wait":
+            self.world.advance(draw.draw(st.sampled_from((100, 900, 2_500))))
+        elif what == "failover":
+            self.fail_over()
+        elif client is not None:
+            self.of_client(what, client, draw)
+
+    def start(self, draw: st.DataObject) -> None:
+        slot = draw.draw(st.sampled_from(NAMES))
+        if slot not in self.clients:
+            self.births += 1
+            topics = tuple(draw.draw(st.sets(st.sampled_from(TOPICS))))
+            instance = draw.draw(st.sampled_from((None, None, f"i-{slot}")))
+            assignor = draw.draw(st.sampled_from((None, "range", "uniform")))
+            self.clients[slot] = Client(f"{slot}{self.births}", self.world, topics, assignor, instance)
+
+    def of_client(self, what: str, client: Client, draw: st.DataObject) -> None:
+        if what in ("beat", "lose"):
+            client.beat(lose=what == "lose")
+        elif what == "reconcile":
+            client.reconcile()
+        elif what == "change":
+            client.topics, client.fresh = tuple(draw.draw(st.sets(st.sampled_from(TOPICS)))), True
+        else:
+            del self.clients[client.name[0]]
+            if what == "leave" and client.epoch > 0:
+                self.world.send(client.name, -1 if client.instance is None else -2, instance_id=client.instance)
+
+    def fail_over(self) -> None:
+        other = self.world.successor()
+        other.epochs, other.answers = {}, dict(self.world.answers)
+        other._tokens = self.world._tokens
+        assert hard_state(other) == hard_state(self.world)
+        self.world = other
+        for client in self.clients.values():
+            client.world = other
+
+    def check(self) -> None:
+        group = self.world.groups.groups.get("g")
+        if group is None:
+            return
+        check_owners(group)
+        epochs = (group.epoch, group.target_epoch)
+        assert all(new >= old for new, old in zip(epochs, self.group_epochs, strict=True))
+        assert group.target_epoch <= group.epoch
+        self.group_epochs = epochs
+        for member in group.members.values():
+            assert member.epoch == -2 or member.epoch >= self.epochs.get(member.id, 0)
+            assert member.epoch <= group.epoch
+            self.epochs[member.id] = max(member.epoch, 0)
+        for client in self.clients.values():
+            member_of_it = group.members.get(client.name)
+            if member_of_it is not None and client.epoch == member_of_it.epoch and client.told is None:
+                # What it delivers from is its own until it says that it gave it up.
+                mine = owned_by_name(client.owns) or {}
+                others = [m for m in group.members.values() if m.id != client.name]
+                assert not any(overlap(mine, m.assigned) for m in others)
+
+    def settle(self) -> None:
+        """Everybody who is left behaves."""
+        self.world.advance(PATIENT.session_timeout_ms)
+        for _ in range(12):
+            for client in self.clients.values():
+                client.beat()
+                client.reconcile()
+                self.check()
+        group = self.world.groups.groups.get("g")
+        if not self.clients:
+            assert group is None or group.state is ConsumerGroupState.EMPTY
+            return
+        assert group is not None
+        inside = [client for client in self.clients.values() if client.epoch > 0]
+        assert len(inside) == min(len(self.clients), PATIENT.members_max)
+        assert group.state is ConsumerGroupState.STABLE
+        delivered = [place for client in inside for place in each(owned_by_name(client.owns) or {})]
+        subscribed = {topic for client in inside for topic in client.topics}
+        assert len(delivered) == len(set(delivered)) == sum(self.world.sizes.get(topic, 0) for topic in subscribed)
+        for client in inside:
+            assert set(client.owns) <= set(client.topics)
+
+
+def check_owners(group: ConsumerGroup) -> None:
+    """A partition is in the hands of one member at most, and the group knows whose."""
+    held = [
+        (place, member.id)
+        for member in group.members.values()
+        for part in (member.assigned, member.revoking)
+        for place in each(part)
+    ]
+    assert len(held) == len({place for place, _ in held})
+    assert dict(held) == group.owners
+    for member in group.members.values():
+        if member.is_at(group.target_epoch):
+            assert is_within(member.assigned, group.target_of(member.id))
+    targets = [place for target in group.targets.values() for place in each(target)]
+    assert len(targets) == len(set(targets))
+
+
+def hard_state(world: World) -> object:
+    return {
+        group.id: (
+            group.epoch,
+            group.metadata_hash,
+            group.target_epoch,
+            group.members,
+            group.instances,
+            group.targets,
+            group.owners,
+            group.regexes,
+        )
+        for group in world.groups.groups.values()
+    }
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_group_never_gives_a_partition_to_two_and_settles(data: st.DataObject) -> None:
+    life = Life()
+    for _ in range(data.draw(st.integers(0, 40))):
+        life.act(data)
+        life.check()
+    life.fail_over()
+    life.settle()
+
+
+@pytest.mark.long
+@settings(max_examples=3_000)
+@given(st.data())
+def test_group_never_gives_a_partition_to_two_in_long_lives(data: st.DataObject) -> None:
+    life = Life()
+    for _ in range(data.draw(st.integers(20, 120))):
+        life.act(data)
+        life.check()
+    life.fail_over()
+    life.settle()
