@@ -22,6 +22,8 @@ from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
 from kernel.designs import COORDINATED, DESIGN_NAMES
+from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +37,27 @@ _EXITS = {
 }
 
 
+class _First(click.ParamType[tuple[int, str]]):
+    """A number of a schedule, or of some designs' schedules: N or N:DESIGN."""
+
+    name = "N[:DESIGN]"
+
+    def convert(
+        self, value: object, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[int, str]:
+        number, _, design = str(value).partition(":")
+        if not number.isascii() or not number.isdecimal() or not int(number[:9]) >= 1 or len(number) > 9:
+            self.fail(f"{value!r} is not a number from 1 on, or one with :DESIGN", parameter, context)
+        return int(number), design
+
+
 @click.command(
     epilog="""\b
 Examples:
   rebalance-lab fuzz --minutes 5                         the designs with a coordinator
   rebalance-lab fuzz --design eager,server --seed 7
   rebalance-lab fuzz --seed 7 --first 41 --minutes 60    go on where --seed 7 stopped after 40
+  rebalance-lab fuzz --seed 7 --first 41:static          go on within number 41
   rebalance-lab fuzz --seed 7 --dry-run --schedules 20   print schedules, run none
 
 \b
@@ -61,7 +78,13 @@ Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be jud
     help="Draw and run schedules for this long.",
 )
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Seed of the schedules.  [default: random]")
-@click.option("--first", type=click.IntRange(1), default=1, show_default=True, help="Number of the first schedule.")
+@click.option(
+    "--first",
+    type=_First(),
+    default="1",
+    show_default=True,
+    help="Number of the first schedule; with :DESIGN, of those designs that come from this one on.",
+)
 @click.option("--schedules", type=click.IntRange(1), help="Stop after this many runs, over all designs.")
 @click.option(
     "--shrink-minutes",
@@ -88,11 +111,15 @@ def fuzz(designs: tuple[str, ...], **options: Any) -> int:
     circumstances. A counterexample is written as a scenario file, which `run` repeats.
     """
     chosen = designs_named(designs) if designs else COORDINATED
+    first, first_design = options["first"]
+    if first_design and first_design not in chosen:
+        raise ConfigurationError(unknown(f"design of --first {first}:", first_design, chosen))
     command, seed = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
     wanted = Wanted(
         designs=tuple(chosen),
         seed=seed,
-        first=options["first"],
+        first=first,
+        first_design=first_design,
         schedules=options["schedules"],
         seconds=60 * options["minutes"],
         shrink_seconds=60 * options["shrink_minutes"],
@@ -102,7 +129,7 @@ def fuzz(designs: tuple[str, ...], **options: Any) -> int:
     click.echo(f"seed {seed}", err=True)
     if options["dry_run"]:
         for number in range(wanted.first, wanted.first + (wanted.schedules or 10)):
-            for design in wanted.designs:
+            for design in wanted.designs_of(number):
                 schedule = draw(seed, number, design)
                 click.echo(f"{schedule.title}: {schedule.in_words()}")
         return Exit.AS_EXPECTED
@@ -124,15 +151,39 @@ def _fuzzed(wanted: Wanted, command: list[str], root: Path, *, quiet: bool) -> i
         finished = asyncio.run(fuzzer.fuzz())
     for line in summary.lines():
         click.echo(line)
-    click.echo(f"runs: {bundle}; to go on: {shlex.join(_going_on(wanted, summary))}", err=True)
+    click.echo(f"runs: {bundle}; to go on: {shlex.join(going_on(wanted, summary, root))}", err=True)
     return _EXITS[summary.outcome] if finished else Exit.INTERRUPTED
 
 
-def _going_on(wanted: Wanted, summary: Summary) -> list[str]:
-    designs = ",".join(wanted.designs)
+def going_on(wanted: Wanted, summary: Summary, root: Path) -> list[str]:
+    """The command that runs the schedules after the last one: the rest of its number first, in the same way."""
+    first = str(wanted.first) + (f":{wanted.first_design}" if wanted.first_design else "")
+    if summary.made:
+        after = wanted.designs.index(summary.last_design) + 1
+        is_whole = after == len(wanted.designs)
+        first = str(summary.last + 1) if is_whole else f"{summary.last}:{wanted.designs[after]}"
+    left = None if wanted.schedules is None else wanted.schedules - summary.made or wanted.schedules
+    chosen = {
+        "--minutes": f"{wanted.seconds / 60:g}",
+        "--schedules": "" if left is None else str(left),
+        "--shrink-minutes": f"{wanted.shrink_seconds / 60:g}",
+        "--tries": str(wanted.tries),
+        "--output": str(root),
+    }
+    usual = {option: str(each.default) for each in fuzz.params for option in each.opts}
+    other = [(name, value) for name, value in chosen.items() if value and not _same(value, usual[name])]
+    command = ["rebalance-lab", "fuzz", "--design", ",".join(wanted.designs), "--seed", str(wanted.seed)]
     return [
-        "rebalance-lab", "fuzz", "--design", designs, "--seed", str(wanted.seed), "--first", str(summary.last + 1),
-    ]  # fmt: skip
+        *command,
+        "--first",
+        first,
+        *(part for each in other for part in each),
+        *(["--keep"] if wanted.keep else []),
+    ]
+
+
+def _same(value: str, usual: str) -> bool:
+    return value == usual or f"{value}.0" == usual
 
 
 def _say_attempt(attempt: Attempt) -> None:

@@ -44,11 +44,17 @@ class Wanted:
     designs: tuple[str, ...]
     seed: int
     first: int = 1  #: number of the first schedule
+    first_design: str = ""  #: the design that begins with it, if not the first one
     schedules: int | None = None  #: at most so many
     seconds: float
     shrink_seconds: float
     tries: int = 3  #: runs of a candidate
     keep: bool = False  #: also the folders of runs that kept every promise
+
+    def designs_of(self, number: int) -> tuple[str, ...]:
+        """The designs whose schedule of this number is wanted."""
+        from_ = self.designs.index(self.first_design) if self.first_design and number == self.first else 0
+        return self.designs[from_:]
 
 
 class Rate(NamedTuple):
@@ -125,12 +131,13 @@ class Fuzzer:
     def _schedules(self) -> Iterator[Schedule]:
         """One of each design in turn, then their next ones."""
         made = 0
-        number = self.wanted.first
+        wanted = self.wanted
+        number = wanted.first
         while True:
-            for design in self.wanted.designs:
-                if made == self.wanted.schedules:
+            for design in wanted.designs_of(number):
+                if made == wanted.schedules:
                     return
-                yield draw(self.wanted.seed, number, design)
+                yield draw(wanted.seed, number, design)
                 made += 1
             number += 1
 

@@ -25,6 +25,7 @@ class Summary:
 
     seconds: float = 0.0
     last: int = 0  #: number of the last schedule
+    last_design: str = ""
     by_design: dict[str, Counter[Outcome]] = field(default_factory=dict)
     steps: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
@@ -34,7 +35,7 @@ class Summary:
     def add(self, attempt: Attempt) -> None:
         schedule = attempt.schedule
         self.seconds += attempt.seconds
-        self.last = max(self.last, schedule.number)
+        self.last, self.last_design = schedule.number, schedule.design
         self.by_design.setdefault(schedule.design, Counter())[attempt.judgement.outcome] += 1
         for step in schedule.steps:
             (self.faults if isinstance(step, Inject) else self.steps)[kind_of_step(step)] += 1
@@ -47,6 +48,11 @@ class Summary:
         return sum(each[outcome] for each in self.by_design.values())
 
     @property
+    def made(self) -> int:
+        """How many schedules were run."""
+        return sum(map(self.number, Outcome))
+
+    @property
     def outcome(self) -> Outcome:
         """The worst of all; unknown if there was none."""
         if self.number(_VIOLATED):
@@ -54,7 +60,7 @@ class Summary:
         return _UNKNOWN if self.number(_UNKNOWN) or not self.by_design else _HELD
 
     def lines(self) -> Iterator[str]:
-        made = sum(map(self.number, Outcome))
+        made = self.made
         a_minute = f", {60 * made / self.seconds:.1f} a minute" if self.seconds else ""
         yield f"{_plural(made, 'schedule')} in {self.seconds:.0f} s{a_minute}: {_outcomes(self.number)}"
         for design, each in self.by_design.items():

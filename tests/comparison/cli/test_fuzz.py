@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from comparison.cli.fuzz import going_on
 from comparison.cli.main import main
 from comparison.exits import Exit
+from comparison.fuzzing.fuzzer import Wanted
+from comparison.fuzzing.judging import Outcome
+from comparison.fuzzing.summary import Summary
 from kernel.designs import COORDINATED
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +53,46 @@ def test_dry_run_prints_the_same_schedules_again_and_writes_nothing(
         (("--minutes", "0"), "--minutes"),
         (("--seed", "-1"), "--seed"),
         (("--tries", "0"), "--tries"),
+        (("--first", "0"), "--first"),
+        (("--first", "x:eager"), "--first"),
+        (("--first", "3:egaer"), "Did you mean 'eager'?"),
     ],
 )
 def test_what_is_refused(given: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(*given) == Exit.USAGE
     assert why in capsys.readouterr().err
+
+
+DESIGNS = ("server", "eager", "static")
+
+
+@pytest.mark.parametrize(
+    ("given", "last", "expected"),
+    [
+        ({}, None, "--first 1"),
+        ({}, (4, "static"), "--first 5"),
+        ({}, (4, "eager"), "--first 4:static"),
+        ({"first": 3, "first_design": "eager"}, None, "--first 3:eager"),
+        ({"seconds": 5400.0, "tries": 5}, (4, "static"), "--first 5 --minutes 90 --tries 5"),
+        ({"schedules": 10, "keep": True}, (4, "static"), "--first 5 --schedules 9 --keep"),
+        ({"schedules": 1, "shrink_seconds": 60.0}, (1, "server"), "--first 1:eager --schedules 1 --shrink-minutes 1"),
+    ],
+)
+def test_command_to_go_on_repeats_nothing_and_leaves_nothing_out(
+    given: dict[str, Any], last: tuple[int, str] | None, expected: str
+) -> None:
+    wanted = Wanted(**{"designs": DESIGNS, "seed": 7, "seconds": 300.0, "shrink_seconds": 600.0, **given})
+    summary = Summary()
+    if last is not None:
+        summary.last, summary.last_design = last
+        summary.by_design = {last[1]: Counter({Outcome.HELD: 1})}
+    command = going_on(wanted, summary, Path("runs"))
+    assert " ".join(command) == f"rebalance-lab fuzz --design server,eager,static --seed 7 {expected}"
+    assert going_on(wanted, summary, Path("/tmp/x"))[-2:] == ["--output", "/tmp/x"] or wanted.keep
+
+
+def test_command_to_go_on_is_accepted_and_draws_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--design", "server,eager,static", "--seed", "7", "--first", "4:eager", "--schedules", "2", "--dry-run")
+    assert code_of(*given) == Exit.AS_EXPECTED
+    titles = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert titles == ["4 eager", "4 static", "5 server", "5 eager", "5 static"]
