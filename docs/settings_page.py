@@ -175,7 +175,7 @@ def _entry(row: Row, designs: tuple[str, ...], names: Counter[str]) -> str:
         lines += [textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False), ""]
     facts = {
         "Default": default_of(row),
-        "Kafka": kafka_of(row) + (f" ({setting.source})" if setting.source else ""),
+        "Kafka": kafka_of(row) + (f" ({row.source})" if row.source else ""),
         "Values": setting.allowed + (f", in {setting.unit}" if setting.unit else ""),
         "See also": ", ".join(_link(name, names) for name in setting.see),
     }

@@ -55,7 +55,7 @@ def facts(row: Row) -> Iterator[tuple[str, str]]:
     yield "values", setting.allowed + (f", in {setting.unit}" if setting.unit else "")
     yield "default", default_of(row)
     yield "Kafka", kafka_of(row)
-    for label, text in (("advice", setting.advice), ("see also", ", ".join(setting.see)), ("source", setting.source)):
+    for label, text in (("advice", setting.advice), ("see also", ", ".join(setting.see)), ("source", row.source)):
         if text:
             yield label, text
 
@@ -107,7 +107,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "until": setting.until,
         "advice": setting.advice,
         "see": list(setting.see),
-        "source": setting.source,
+        "source": row.source,
         "shown_by": command(row),
     }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 FILE, FOLDER = "file", "folder"
 SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
 METRIC, SETTING, STRATEGY = "metric", "setting", "strategy"
+NAME_OF_A_SETTING = "name of a setting"
 
 #: What the values of a parameter are: by its command and its name, or by its name in any command.
 KINDS = {
@@ -21,4 +22,5 @@ KINDS = {
     "report folders": RUN,
     "pairs": SETTING,
     "strategies": STRATEGY,
+    "settings name": NAME_OF_A_SETTING,
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.assigning.strategies import all_names as rehearsed
-from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, SCENARIO, STRATEGY
+from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, NAME_OF_A_SETTING, SCENARIO, STRATEGY
 from comparison.consumers import CONSUMERS
 from comparison.metrics import METRICS
 from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.setting_rows import rows
 from comparison.sweep.grid import NAMED
 from comparison.sweep.metrics import CHANGE_METRICS, OWN_METRICS
 from kernel.assignors.registry import names as strategies
@@ -35,6 +36,7 @@ def names() -> dict[str, dict[str, str]]:
         DESIGN: dict.fromkeys((*DESIGN_NAMES, "all"), ""),
         STRATEGY: dict.fromkeys(rehearsed(), ""),
         AXIS: dict.fromkeys(NAMED, ""),
+        NAME_OF_A_SETTING: {row.setting.name: row.setting.doc for row in rows()},
         METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **OWN_METRICS}.items()}, **changes},
     }
 

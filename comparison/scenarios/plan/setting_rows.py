@@ -44,7 +44,18 @@ USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _INSTANCE = "group.instance.id"
 
 BROKERS = "brokers"
+_OLD, _SERVER = "zookeeper members", "server members"
 _COORDINATED, _CLASSIC = "members of the coordinator designs", "classic members"
+#: Kafka's files with the settings of a part.
+_FILES: Mapping[str, str] = MappingProxyType(
+    {
+        _OLD: "ConsumerConfig.scala",
+        _SERVER: "ConsumerConfig.scala",
+        _CLASSIC: "ConsumerConfig.java",
+        _COORDINATED: "ConsumerConfig.java",
+        BROKERS: "KafkaConfig.scala",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +82,22 @@ class Row:
     def since(self) -> str:
         """The first release of Kafka that has it; '' if none has."""
         return next(iter(self.setting.kafka), "")
+
+    @property
+    def source(self) -> str:
+        """Where Kafka has it, and the proposals and issues that it comes from."""
+        return ", ".join(filter(None, (self.setting.source, self._file if self.setting.kafka else "")))
+
+    @property
+    def _file(self) -> str:
+        name = self.setting.name
+        if name == DELAY:
+            return "DistributedConfig.java of Connect"
+        if self.part in (_OLD, _SERVER) and name.startswith("zookeeper."):
+            return "ZkUtils.scala"
+        if self.part == BROKERS and name.startswith("log.message."):
+            return "LogConfig.java"
+        return _FILES[self.part]
 
     @property
     def history(self) -> list[tuple[str, str]]:
@@ -106,10 +133,10 @@ def _parts() -> Mapping[str, Iterable[Setting]]:
     shared = [setting for name, setting in CONSUMER_SETTINGS.items() if SERVER_CONSUMER_SETTINGS.get(name) is setting]
     own = [setting for setting in SERVER_CONSUMER_SETTINGS.values() if setting not in shared]
     return {
-        "zookeeper members": ZK_CONSUMER_SETTINGS.values(),
+        _OLD: ZK_CONSUMER_SETTINGS.values(),
         _CLASSIC: [setting for setting in CONSUMER_SETTINGS.values() if setting not in shared],
         _COORDINATED: shared,
-        "server members": own,
+        _SERVER: own,
         BROKERS: BROKER_SETTINGS.values(),
     }
 

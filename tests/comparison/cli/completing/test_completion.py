@@ -55,6 +55,7 @@ def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[
         ("diagram x --fu", ["--full"]),
         ("run crash-and", ["crash-and-return", "crash-and-return-late"]),
         ("run crash mass", ["mass-start"]),
+        ("settings session.", ["session.timeout.ms"]),
         ("run mi", ["mixed-subscriptions", "mine.toml"]),
         ("compare --smoke hr", []),
         ("scenarios --show quorum", ["quorum-loss"]),
