@@ -196,7 +196,7 @@ class _Picture:
     def _phase(self, row: Row, y: float) -> None:
         """A member's phase lasts until it does something of another one."""
         bars = self._bars[row.who]
-        if row.phase and (not bars or bars[-1][0] != row.phase):
+        if row.kind != "note" and (not bars or bars[-1][0] != row.phase):
             bars.append((row.phase, y))
 
     def _phase_bars(self, bottom: float) -> Iterator[Shape]:

@@ -141,14 +141,15 @@ def _member_rows(events: Sequence[Mapping[str, Any]], who: str, begins: int) -> 
             case "phase_entered" if event["phase"] == "decide" and who == LEADER:
                 yield Happened(ms, who, "note", "assigns partitions to all", "", JOIN)
             case "partitions_assigned":
-                yield Happened(ms, who, "note", f"may deliver {_partitions(event)}", "", SYNC)
+                given = _partitions(event)
+                yield Happened(ms, who, "note", f"may deliver {given}" if given else "gets nothing new", "", SYNC)
             case "partitions_revoked" if following["kind"] != "member_closed":
                 yield Happened(ms, who, "note", f"stops delivering {_partitions(event)}", "", WORK)
 
 
 def _partitions(event: Mapping[str, Any]) -> str:
     numbers = sorted(each["partition"] for each in event["partitions"])
-    return ", ".join(str(number) for number in numbers) or "nothing new"
+    return ", ".join(str(number) for number in numbers)
 
 
 def _state(event: Mapping[str, Any], begins: int) -> Happened:
