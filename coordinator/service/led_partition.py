@@ -100,6 +100,7 @@ class LedPartition:
         self._deliveries: set[asyncio.Task[None]] = set()
         self._stop_log = services.storage.stop_log
         self._failure: LogStopped | None = None
+        self._is_failing = False  #: its last write did not fit on the disk
 
     def stop(self, bug: BaseException) -> None:
         """After a bug: answer waiting requests and have the partition given up."""
@@ -319,9 +320,14 @@ class LedPartition:
         except Fenced as error:
             log.info("another broker leads now, a write was fenced: %s", error)
             return Error.NOT_COORDINATOR
-        except StorageFailed:
-            log.exception("the coordinator cannot write")
+        except StorageFailed as error:
+            if not self._is_failing:
+                log.warning("the coordinator of %s cannot write: %s", self._log.topic_partition, error)
+            self._is_failing = True
             return Error.COORDINATOR_NOT_AVAILABLE
         except LogStopped:  # the traceback has been logged
             return Error.UNKNOWN_SERVER_ERROR
+        if pairs and self._is_failing:
+            log.info("the coordinator of %s can write again", self._log.topic_partition)
+            self._is_failing = False
         return None

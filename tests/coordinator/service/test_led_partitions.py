@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -226,18 +227,25 @@ def test_fenced_assignment_is_not_sent():
     play(scene)
 
 
-def test_full_disk_refuses_writes_and_the_coordinator_goes_on():
+def test_full_disk_refuses_writes_says_so_once_and_the_coordinator_goes_on(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "coordinator.service.led_partition")
+
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         member_id = await stable(connection)
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
         log.broken = StorageFailed("no space left on device")
         request = COMMIT | {"generation_id_or_member_epoch": 1, "member_id": member_id}
-        answer = await connection.call(Api.OffsetCommit, 8, **request)
-        assert error_of(Api.OffsetCommit, answer) == "COORDINATOR_NOT_AVAILABLE"
+        for _ in range(2):
+            answer = await connection.call(Api.OffsetCommit, 8, **request)
+            assert error_of(Api.OffsetCommit, answer) == "COORDINATOR_NOT_AVAILABLE"
         log.broken = None
         assert error_of(Api.OffsetCommit, await connection.call(Api.OffsetCommit, 8, **request)) == "NONE"
 
     play(scene)
+    said = [each for each in caplog.records if "write" in each.message]
+    assert [each.levelname for each in said] == ["WARNING", "INFO"]
+    assert said[0].message.endswith("cannot write: no space left on device")
+    assert not said[0].exc_info
 
 
 def test_concurrent_writes_are_stored_together():
