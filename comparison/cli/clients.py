@@ -233,7 +233,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         tracer: Tracer = SilentTracer()
         if trace is not None:
             tracer = stack.enter_context(contextlib.closing(trace_in(trace, Role.MEMBER, design=design)))
-        seen = SeenTracer(tracer, Rebalances(printer.rebalanced))
+        seen = SeenTracer(tracer, Rebalances(printer.rebalanced), printer.reset)
         asyncio.run(_consume(design, lambda: consumer(request, seen), wanted, printer, max_records))
 
 

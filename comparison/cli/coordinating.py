@@ -7,6 +7,7 @@ import asyncio
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
 from comparison.printable import printable
@@ -34,7 +35,10 @@ Like any lookup of a coordinator, this makes the cluster create __consumer_offse
 )
 @state_option
 def coordinator(group: str, bootstrap: str | None) -> int:
-    """Show which broker coordinates a group; exit code 1 if none does."""
+    """Show which broker coordinates a group; exit code 1 if none does.
+
+    The pid is shown of a broker that was started by `broker` and runs.
+    """
     return asyncio.run(_show(group, bootstrap_of(bootstrap)))
 
 
@@ -48,5 +52,7 @@ async def _show(group: str, bootstrap: str) -> int:
         await client.close()
     where = f"partition {partition_of(group, partitions)} of {partitions}, " if partitions else ""
     who = f"broker {found.node_id} at {found.host}:{found.port}" if not found.error else f"none: {found.error}"
-    click.echo(printable(f"{group}: {where}{who}"))
+    started = {state.address: state.pid for state in states("broker-") if state.running}
+    pid = started.get(f"{found.host}:{found.port}")
+    click.echo(printable(f"{group}: {where}{who}") + (f" (pid {pid})" if pid else ""))
     return Exit.NOT_AS_EXPECTED if found.error else Exit.AS_EXPECTED

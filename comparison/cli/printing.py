@@ -44,13 +44,17 @@ class Printer:
         self._now_s = now_s
         self._counted: dict[TopicPartition, _Counted] = {}
         self._counting_since_s = 0.0
+        self._resets: dict[TopicPartition, int] = {}
+        self._reset_to = ""
         self.records = 0
         #: The current assignment of each stream, kept partitions included.
         self.assignment: Callable[[], Mapping[int, frozenset[TopicPartition]]] = dict
         self.places: Callable[[], Mapping[int, MemberPlace]] = dict
 
     def say(self, event: str, text: str, **fields: object) -> None:
-        if self._counted:  # what was read before comes first
+        if self._resets:  # what was done and read before comes first
+            self._say_resets()
+        if self._counted:
             self._say_counts()
         if self._json:
             line = msgspec.json.encode({"event": event, "time_ms": time.time_ns() // 1_000_000, **fields}).decode()
@@ -94,6 +98,17 @@ class Printer:
             coordinator=member.coordinator,
         )
 
+    def reset(self, partition: TopicPartition, offset: int, how: str) -> None:
+        """A position that was unknown or out of range is now this offset; all of them make one line."""
+        self._resets[partition] = offset
+        self._reset_to = how
+
+    def _say_resets(self) -> None:
+        resets, self._resets = sorted(self._resets.items()), {}
+        parts = ", ".join(f"{tp} to @{offset}" for tp, offset in resets)
+        rows = [{"topic": tp.topic, "partition": tp.partition, "offset": offset} for tp, offset in resets]
+        self.say("reset", f"{parts} (auto.offset.reset={self._reset_to})", reset=self._reset_to, partitions=rows)
+
     # -- records -----------------------------------------------------------------------------------------------------
 
     def batch(self, batch: Batch) -> None:
@@ -105,7 +120,9 @@ class Printer:
             self._count(batch)
 
     def polled(self) -> None:
-        """Print the counts when they are due."""
+        """Print the counts when they are due, and resets."""
+        if self._resets:
+            self._say_resets()
         if self._counted and self._now_s() - self._counting_since_s >= COUNTS_S:
             self._say_counts()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernel.clock import SystemClock
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,11 +82,18 @@ class Rebalances:
 
 
 class SeenTracer:
-    """Passes every event on to a tracer, and then to the rebalances."""
+    """Passes every event on to a tracer, then to the rebalances, and every reset of a position to `reset`."""
 
-    def __init__(self, tracer: Tracer, rebalances: Rebalances, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        tracer: Tracer,
+        rebalances: Rebalances,
+        reset: Callable[[TopicPartition, int, str], None],
+        clock: Clock | None = None,
+    ) -> None:
         self._tracer = tracer
         self._rebalances = rebalances
+        self._reset = reset
         self._clock = clock or SystemClock()
 
     def emit(
@@ -93,3 +101,6 @@ class SeenTracer:
     ) -> None:
         self._tracer.emit(kind, member=member, stream=stream, cause=cause, **fields)
         self._rebalances.see(kind, stream, self._clock.monotonic_ns(), fields)
+        if kind == "position_reset":
+            partition = TopicPartition(str(fields["topic"]), int(str(fields["partition"])))
+            self._reset(partition, int(str(fields["offset"])), str(fields["reset"]))

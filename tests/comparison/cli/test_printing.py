@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.cli.printing import COUNTS, COUNTS_S, NOTHING, Printer
-from comparison.cli.rebalances import Rebalanced, Rebalances
+from comparison.cli.rebalances import Rebalanced, Rebalances, SeenTracer
 from kernel.consumer import MemberPlace
+from kernel.trace.writer import SilentTracer
 from kernel.values import Batch, Record, TopicPartition
 
 if TYPE_CHECKING:
@@ -124,3 +125,17 @@ def test_nothing_of_records_is_printed_when_nobody_wants_them(capsys: pytest.Cap
     printer.batch(batch(0, 0, 2))
     printer.say("left", f"after {printer.records} records")
     assert capsys.readouterr().out == "left: after 2 records\n"
+
+
+def test_resets_of_positions_make_one_line_before_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer("text", COUNTS)
+    seen = SeenTracer(SilentTracer(), Rebalances(printer.rebalanced), printer.reset)
+    for partition in (1, 0):
+        seen.emit("position_reset", stream=0, topic="t", partition=partition, offset=partition + 7, reset="largest")
+    assert capsys.readouterr().out == ""
+    printer.polled()
+    printer.polled()
+    assert capsys.readouterr().out == "reset: t-0 to @7, t-1 to @8 (auto.offset.reset=largest)\n"
+    seen.emit("position_reset", stream=0, topic="t", partition=0, offset=3, reset="earliest")
+    printer.say("left", "")
+    assert capsys.readouterr().out == "reset: t-0 to @3 (auto.offset.reset=earliest)\nleft\n"
