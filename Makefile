@@ -9,7 +9,7 @@ JOBS   ?= 2
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test classes test-faults test-containers test-originals test-long lint bench docs draw pictures names clean
+.PHONY: help setup compare test classes test-faults test-containers test-originals test-long lint bench docs draw pictures names tutorial clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ names: setup  ## rewrite the pages that are made from the code: tests of Kafka's
 	$(BIN)/python -m docs.offset_picture
 	$(BIN)/python -m docs.assign_blocks
 	$(BIN)/python -m docs.phases_page
+
+tutorial: setup  ## play docs/tutorial.md with real processes, and write the outputs into it (ARGS=--check: compare)
+	$(BIN)/python -m docs.tutorial $(ARGS)
 
 clean:  ## remove the virtual environment, builds and all runs
 	rm -rf $(VENV) runs build *.egg-info

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from kernel.ports import free_ports
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 PAGE = Path(__file__).with_name("tutorial.md")
 #: The ports that the page names.
@@ -202,9 +202,12 @@ class Player:
 
     def _of_the_page(self, text: str) -> str:
         for there, here in self._ports.items():
-            text = re.sub(rf"(?<=[:=\"-]){here}\b|(?<=port ){here}\b", str(there), text)
+            # In a table the next column stays where it was.
+            shorter = " " * (len(str(here)) - len(str(there)))
+            text = re.sub(rf"(?<=:){here}( \(\d+\))?(?= {{2,}})", rf"{there}\1{shorter}", text)
+            text = re.sub(rf"(?<=[:=\"-]){here}\b", str(there), text)
         text = text.replace(str(self._state), f"{HOME}/.local/state/rebalance-lab")
-        return text.replace(str(self._folder), f"{HOME}/tutorial")
+        return re.sub(r" +$", "", text.replace(str(self._folder), f"{HOME}/tutorial"), flags=re.MULTILINE)
 
 
 def _has(lines: list[str], pattern: str) -> bool:
@@ -223,27 +226,25 @@ def differences(block: Block, played: list[Step]) -> str:
     return "\n".join(found)
 
 
-def played_page(page: str, folder: Path, chapters: int | None = None, *, compare: bool) -> str:
-    """Play the page, or its first chapters; the page with the outputs of this run.
+def play(page: str, folder: Path, chapters: int | None = None, *, compare: bool) -> Iterator[Block]:
+    """Play the page, or its first chapters; each block as it is in this run, with real pids.
 
-    Raises `NotAsOnThePage` if `compare`, and something differs.
+    Raises `NotAsOnThePage` if a block cannot be played, or if `compare` and what it shows differs.
     """
     blocks = blocks_of(page)
     names = list(dict.fromkeys(block.chapter for block in blocks))[:chapters]
     player = Player(folder)
-    written = []
     try:
         for block in blocks:
             if block.chapter not in names:
-                continue
+                break
             played = player.play(block)
             if compare and (problem := differences(block, played)):
                 raise NotAsOnThePage(problem)
             steps = [Step(player.with_real_pids(step.typed), trimmed(step.shown, block.options)) for step in played]
-            written.append(Block(block.terminal, block.chapter, block.options, block.first, block.last, steps))
+            yield replace(block, steps=steps)
     finally:
         player.close()
-    return rewritten(page, written)
 
 
 def main() -> None:
@@ -251,10 +252,15 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     parser.add_argument("--chapters", type=int, help="only the first chapters")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        page = played_page(PAGE.read_text(), Path(folder), chosen.chapters, compare=chosen.check)
-    if not chosen.check:
-        PAGE.write_text(page)
+    played: list[Block] = []
+    page = PAGE.read_text()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for block in play(page, Path(folder), chosen.chapters, compare=chosen.check):
+                played.append(block)  # noqa: PERF402  # what was played before an error is written
+    finally:
+        if not chosen.check:
+            PAGE.write_text(rewritten(page, played))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ The first word names the terminal; `sh` is the one whose commands run to their e
 `trim`   lines of the output that the page shows; a line `[... 9 more lines]` stands for the others
 `exit`   the exit code, if it is not 0
 
-Lines `$ command` (in a terminal `m1$ command`) are typed, a line `^C` is Ctrl-C, and the rest is output. A command goes
-on in the next line after a backslash.
+Lines `$ command` (in a terminal `(m1) $ command`) are typed, a line `^C` is Ctrl-C, and the rest is output. A command
+goes on in the next line after a backslash.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHELL = "sh"
 INTERRUPT = "^C"
 OPTIONS = ("until", "same", "last", "mask", "trim", "exit")
 _MARK = re.compile(r"<!-- play: (.*) -->")
-_PROMPT = re.compile(r"(\w*)\$ (.*)")
+_PROMPT = re.compile(r"(?:\((\w+)\) )?\$ (.*)")
 _CHAPTER = re.compile(r"## (.*)")
 
 
@@ -102,7 +102,7 @@ def _steps(lines: list[str], terminal: str, first: int) -> list[Step]:
         if goes_on:
             steps[-1].typed.append(line)
         elif match is not None or line == INTERRUPT:
-            if match is not None and match[1] != ("" if terminal == SHELL else terminal):
+            if match is not None and match[1] != (None if terminal == SHELL else terminal):
                 raise MalformedPage(f"line {number}: {line} is not typed in {terminal}")
             steps.append(Step([line]))
         else:

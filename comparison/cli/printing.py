@@ -56,6 +56,9 @@ class Printer:
             self._say_resets()
         if self._counted:
             self._say_counts()
+        self._print(event, text, fields)
+
+    def _print(self, event: str, text: str, fields: Mapping[str, object]) -> None:
         if self._json:
             line = msgspec.json.encode({"event": event, "time_ms": time.time_ns() // 1_000_000, **fields}).decode()
         else:
@@ -107,7 +110,8 @@ class Printer:
         resets, self._resets = sorted(self._resets.items()), {}
         parts = ", ".join(f"{tp} to @{offset}" for tp, offset in resets)
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": offset} for tp, offset in resets]
-        self.say("reset", f"{parts} (auto.offset.reset={self._reset_to})", reset=self._reset_to, partitions=rows)
+        told = f"{parts} (auto.offset.reset={self._reset_to})"
+        self._print("reset", told, {"reset": self._reset_to, "partitions": rows})
 
     # -- records -----------------------------------------------------------------------------------------------------
 

@@ -137,5 +137,9 @@ def test_resets_of_positions_make_one_line_before_the_records(capsys: pytest.Cap
     printer.polled()
     assert capsys.readouterr().out == "reset: t-0 to @7, t-1 to @8 (auto.offset.reset=largest)\n"
     seen.emit("position_reset", stream=0, topic="t", partition=0, offset=3, reset="earliest")
+    printer.batch(Batch(0, TopicPartition("t", 0), (Record("t", 0, 3, 0, None, None),)))
+    printer.polled()
     printer.say("left", "")
-    assert capsys.readouterr().out == "reset: t-0 to @3 (auto.offset.reset=earliest)\nleft\n"
+    reset, records, left = capsys.readouterr().out.splitlines()
+    assert reset == "reset: t-0 to @3 (auto.offset.reset=earliest)"
+    assert (records, left) == ("records: 1: 1 of t-0 up to @3", "left")

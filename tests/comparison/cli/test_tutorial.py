@@ -10,7 +10,7 @@ import pytest
 
 from comparison.cli.main import cli
 from comparison.cli.state import STATE_VARIABLE
-from docs.tutorial import PAGE, differences, played_page
+from docs.tutorial import PAGE, differences, play
 from docs.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_steps_of_a_block_are_found_and_rewritten() -> None:
         ("<!-- play: sh never=1 -->\n```console\n$ date\n```\n", "no such option: never"),
         ("<!-- play: m1 -->\n```console\n$ date\n```\n", "is not typed in m1"),
         ("<!-- play: m1 -->\ntext\n", "not the beginning of a block"),
-        ("<!-- play: m1 -->\n```console\nm1$ a\n^C\n```\n", "one command"),
+        ("<!-- play: m1 -->\n```console\n(m1) $ a\n^C\n```\n", "one command"),
     ],
 )
 def test_what_cannot_be_played_is_refused(text: str, problem: str) -> None:
@@ -137,10 +137,10 @@ def test_another_output_than_the_page_s_is_a_difference() -> None:
 
 
 def test_first_chapter_shows_what_its_commands_show(tmp_path: Path) -> None:
-    played_page(PAGE.read_text(), tmp_path, 1, compare=True)
+    assert list(play(PAGE.read_text(), tmp_path, 1, compare=True))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_whole_tutorial_shows_what_its_commands_show(tmp_path: Path) -> None:
-    played_page(PAGE.read_text(), tmp_path, compare=True)
+    assert len(list(play(PAGE.read_text(), tmp_path, compare=True))) == len(BLOCKS)
