@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.cli.state import STATE_VARIABLE
-from docs.tutorial_page import INTERRUPT, SHELL, Block, Step, blocks_of, normalised, rewritten, trimmed
+from docs.tutorial_page import SHELL, Block, Step, blocks_of, normalised, rewritten, trimmed
 from kernel.ports import free_ports
 from kernel.waiting import wait_until
 
@@ -142,7 +142,7 @@ class Player:
         if step.command:
             self._start(block.terminal, step.command)
         running = self._terminals[block.terminal]
-        if step.typed == [INTERRUPT]:
+        if step.is_interrupt:
             running.process.send_signal(signal.SIGINT)
             running.process.wait(PATIENCE_S)
         elif "exit" in block.options:  # it ends by itself

@@ -12,8 +12,8 @@ The first word names the terminal; `sh` is the one whose commands run to their e
 `trim`   lines of the output that the page shows; a line `[... 9 more lines]` stands for the others
 `exit`   the exit code, if it is not 0
 
-Lines `$ command` (in a terminal `(m1) $ command`) are typed, a line `^C` is Ctrl-C, and the rest is output. A command
-goes on in the next line after a backslash.
+Lines `$ command` are typed (in a terminal `(m1) $ command`, or `(m1) ^C`), and the rest is output. A command goes on in
+the next line after a backslash. After `(m1)` alone a terminal shows more.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ import shlex
 from dataclasses import dataclass, field
 
 SHELL = "sh"
-INTERRUPT = "^C"
 OPTIONS = ("until", "same", "last", "mask", "trim", "exit")
 _MARK = re.compile(r"<!-- play: (.*) -->")
-_PROMPT = re.compile(r"(?:\((\w+)\) )?\$ (.*)")
+_TYPED = re.compile(r"(?:\((\w+)\) )?\$ .*|\((\w+)\)(?: \^C)?")
 _CHAPTER = re.compile(r"## (.*)")
 
 
@@ -36,17 +35,19 @@ class MalformedPage(Exception):
 
 @dataclass(slots=True)
 class Step:
-    """What is typed (the lines as they are on the page; none if only the output goes on), and what is shown then."""
+    """What is typed, as it is on the page, and what is shown then."""
 
     typed: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
 
     @property
     def command(self) -> str:
-        if not self.typed or self.typed == [INTERRUPT]:
-            return ""
         joined = " ".join(line.removesuffix("\\").strip() for line in self.typed)
         return joined.partition("$ ")[2]
+
+    @property
+    def is_interrupt(self) -> bool:
+        return self.typed[0].endswith("^C")
 
 
 @dataclass(slots=True)
@@ -95,21 +96,21 @@ def _options(text: str, line: int) -> tuple[str, dict[str, str]]:
 
 
 def _steps(lines: list[str], terminal: str, first: int) -> list[Step]:
-    steps = [Step()]
+    steps: list[Step] = []
     goes_on = False
     for number, line in enumerate(lines, first + 1):
-        match = _PROMPT.fullmatch(line)
+        match = _TYPED.fullmatch(line)
         if goes_on:
             steps[-1].typed.append(line)
-        elif match is not None or line == INTERRUPT:
-            if match is not None and match[1] != (None if terminal == SHELL else terminal):
+        elif match is not None:
+            if (match[1] or match[2] or SHELL) != terminal:
                 raise MalformedPage(f"line {number}: {line} is not typed in {terminal}")
             steps.append(Step([line]))
+        elif not steps:
+            raise MalformedPage(f"line {number}: output before anything is typed")
         else:
             steps[-1].shown.append(line)
-        goes_on = bool(steps[-1].typed) and not steps[-1].shown and line.endswith("\\")
-    if not steps[0].shown and len(steps) > 1:
-        del steps[0]
+        goes_on = not steps[-1].shown and line.endswith("\\")
     if terminal != SHELL and len(steps) > 1:
         raise MalformedPage(f"line {first}: one command in a block of {terminal}")
     return steps

@@ -29,8 +29,14 @@ $ true
 
 <!-- play: m1 last="a" -->
 ```console
-^C
+(m1) ^C
 a
+```
+
+<!-- play: m1 -->
+```console
+(m1)
+b
 ```
 """
 
@@ -72,11 +78,13 @@ def test_every_block_shows_what_is_compared() -> None:
 
 
 def test_steps_of_a_block_are_found_and_rewritten() -> None:
-    first, second = blocks_of(SMALL)
+    first, second, third = blocks_of(SMALL)
     assert [(step.command, step.shown) for step in first.steps] == [("date -u", ["x"]), ("true", [])]
     assert (first.chapter, first.options) == ("1. One", {"until": "x$"})
-    assert [(step.typed, step.shown) for step in second.steps] == [(["^C"], ["a"])]
-    assert rewritten(SMALL, [first, second]) == SMALL
+    assert [(step.typed, step.shown) for step in second.steps] == [(["(m1) ^C"], ["a"])]
+    assert [(step.typed, step.command, step.shown) for step in third.steps] == [(["(m1)"], "", ["b"])]
+    assert [step.is_interrupt for step in (*second.steps, *third.steps)] == [True, False]
+    assert rewritten(SMALL, [first, second, third]) == SMALL
     second.steps[0].shown = ["b", "a"]
     assert rewritten(SMALL, [first, second]) == SMALL.replace("^C\na", "^C\nb\na")
 
@@ -88,7 +96,8 @@ def test_steps_of_a_block_are_found_and_rewritten() -> None:
         ("<!-- play: sh never=1 -->\n```console\n$ date\n```\n", "no such option: never"),
         ("<!-- play: m1 -->\n```console\n$ date\n```\n", "is not typed in m1"),
         ("<!-- play: m1 -->\ntext\n", "not the beginning of a block"),
-        ("<!-- play: m1 -->\n```console\n(m1) $ a\n^C\n```\n", "one command"),
+        ("<!-- play: m1 -->\n```console\n(m1) $ a\n(m1) ^C\n```\n", "one command"),
+        ("<!-- play: m1 -->\n```console\na\n```\n", "before anything is typed"),
     ],
 )
 def test_what_cannot_be_played_is_refused(text: str, problem: str) -> None:
@@ -131,7 +140,7 @@ def test_lines_left_out_have_a_visible_mark() -> None:
 
 
 def test_another_output_than_the_page_s_is_a_difference() -> None:
-    first, _ = blocks_of(SMALL)
+    first, *_ = blocks_of(SMALL)
     assert differences(first, [Step(["$ date"], ["x"]), Step(["$ true"])]) == ""
     assert "+y" in differences(first, [Step(["$ date"], ["y"]), Step(["$ true"])])
 
