@@ -112,8 +112,8 @@ KAFKA_SETTINGS = (
         None,
         0,
         "wait after each failed attempt; default: zookeeper.sync.time.ms",
-        advice="Such that rebalance.max.retries times it is more than the session timeout, and one backoff more to be "
-        "safe, since the last try begins one backoff before the end. Otherwise a member gives up while a dead "
+        advice="Choose it so that rebalance.max.retries times this is more than the session timeout, better by one "
+        "backoff, since the last try begins one backoff before the end. Otherwise a member gives up while a dead "
         "one still owns its partitions.",
         see=("rebalance.max.retries", "zookeeper.session.timeout.ms", "fix.retry.when.free"),
         shown_by="run rebalance-failed --design zookeeper --set rebalance.backoff.ms=2000",

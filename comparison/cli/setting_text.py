@@ -68,13 +68,14 @@ def of_whom(row: Row) -> str:
 
 
 def default_of(row: Row) -> str:
-    """Our default, why it is not Kafka's, and what runs set instead."""
-    text = written(row.setting.default)
+    """Our default, why it is not Kafka's, and what runs set instead, if it is something else."""
+    default = text = written(row.setting.default)
     if row.setting.differs:
         text += f" ({row.setting.differs})"
     by_values: dict[str, list[str]] = {}
     for preset, values in row.in_runs.items():
-        by_values.setdefault(_values(values), []).append(preset)
+        if set(values.values()) != {default}:
+            by_values.setdefault(_values(values), []).append(preset)
     runs = ", ".join(f"{values} with {' or '.join(presets)}" for values, presets in by_values.items())
     return f"{text}; in a run {runs}" if runs else text
 

@@ -102,3 +102,11 @@ def test_setting_that_only_kafka_has_causes_a_warning() -> None:
     _, warnings = CoordinatorConsumerConfig.from_settings({**REQUIRED, "client.rack": "r1"})
     assert warnings == ["client.rack is a Kafka setting that rebalance-lab does not implement: ignored"]
     assert not KAFKA_CONSUMER_SETTINGS & set(CONSUMER_SETTINGS)
+
+
+def test_a_session_of_less_than_three_heartbeats_is_a_warning_and_not_an_error():
+    given = {"bootstrap.servers": "h:1", "group.id": "g", "session.timeout.ms": "5000", "heartbeat.interval.ms": "2000"}
+    config, (warning,) = CoordinatorConsumerConfig.from_settings(given)
+    assert (config.session_timeout_ms, config.heartbeat_interval_ms) == (5000, 2000)
+    assert warning.startswith("session.timeout.ms=5000 is less than three times heartbeat.interval.ms=2000")
+    assert CoordinatorConsumerConfig.from_settings(given | {"session.timeout.ms": "6000"})[1] == []
