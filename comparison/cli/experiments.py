@@ -239,6 +239,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             + ". Choose another --design"
         )
     warnings = [*check(settings), *check_applicability(designs, settings), *ineffective(names, options)]
+    warnings += without_variants(names)
     warnings += overriding(designs, options["session_timeout_ms"], settings)
     for scenario in map(scenario_named, names):
         warnings += check_scenario(scenario, designs, {**options, "settings": settings})
@@ -301,6 +302,20 @@ def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str
     if options["members"] is None or not sized:
         return []
     return [f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"]
+
+
+def without_variants(names: Sequence[str]) -> list[str]:
+    """Warnings for copies of scenarios whose variants, which run beside the original, do not run with a copy."""
+    warnings = []
+    for scenario in map(scenario_named, names):
+        original = CATALOGUE.get(scenario.like)
+        if scenario.name in CATALOGUE or original is None or scenario.steps != original.steps:
+            continue
+        variants = [each.name for each in CATALOGUE.values() if each.variant_of == original.name]
+        if left := [name for name in variants if name not in names]:
+            which = f"the variant{'' if len(left) == 1 else 's'} of {original.name}"
+            warnings.append(f"{scenario.name} runs without {which}: to compare with, add {' '.join(left)}")
+    return warnings
 
 
 def _plural(count: int, noun: str) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.run.experiments import Planned
 
+_ONE = ("needs a ZooKeeper of its own", "it breaks")
+_SEVERAL = ("need ZooKeepers of their own", "they break")
 _CONNECT_MS = 10_000
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
 #: Scenarios whose joins are compared with the servers' own counters, if the servers are ours.
@@ -40,13 +42,14 @@ def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
         return list(names)
     possible = [name for name in names if not _breaks_servers(scenario_named(name))]
     skipped = [name for name in names if name not in possible]
+    needs, breaks = _ONE if len(skipped) == 1 else _SEVERAL
     if not possible:
         raise ConfigurationError(
-            f"{', '.join(skipped)} needs a ZooKeeper of its own, since it breaks servers or the links between them. "
+            f"{', '.join(skipped)} {needs}, since {breaks} servers or the links between them. "
             "Leave out --zookeeper, or use --zookeeper docker"
         )
     if skipped:
-        click.echo(f"skipped (needs a ZooKeeper of its own): {', '.join(skipped)}", err=True)
+        click.echo(f"skipped ({needs}): {', '.join(skipped)}", err=True)
     return possible
 
 

@@ -123,7 +123,8 @@ def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Param
         yield from _at_a_point(step, scenario, parameters)
     if isinstance(step, Resubscribe):
         if not 1 <= step.place <= sizes.places_max:
-            yield f"place {step.place}: there are places 1 to {sizes.places_max} by then"
+            several = f"are places 1 to {sizes.places_max}" if sizes.places_max > 1 else "is only place 1"
+            yield f"place {step.place}: there {several} by then"
         if strange := [number for number in step.topics if not 0 <= number < parameters.topics]:
             yield f"topic {strange[0]}: there are {parameters.topics} topics, which count from 0"
         if not step.topics:
@@ -144,9 +145,10 @@ def _targets(target: str, sizes: _Sizes) -> Iterator[str]:
     if kind in (TargetKind.MEMBER, TargetKind.MEMBER_AUTHORITY, TargetKind.MEMBER_DATA):
         number, most = named.removeprefix("m"), sizes.places_max
         if number.isdecimal() and int(number) > most:
-            yield f"{target!r}: by then there are members at m1 to m{most}"
+            yield f"{target!r}: by then there {'is only m1' if most == 1 else f'are members at m1 to m{most}'}"
     part, _, number = named.rpartition("-")
     if part == "partition" and int(number) >= sizes.partitions:
         yield f"{target!r}: there are {sizes.partitions} partitions, which count from 0"
     elif part in sizes.numbers and int(number) > sizes.numbers[part]:
-        yield f"{target!r}: there are {part}-1 to {part}-{sizes.numbers[part]}"
+        most = sizes.numbers[part]
+        yield f"{target!r}: there {f'is only {part}-1' if most == 1 else f'are {part}-1 to {part}-{most}'}"

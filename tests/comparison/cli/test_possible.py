@@ -28,6 +28,13 @@ def test_scenarios_that_cut_servers_are_skipped_with_a_message(capsys: pytest.Ca
     assert "skipped (needs a ZooKeeper of its own): split-brain" in capsys.readouterr().err
 
 
+def test_several_skipped_scenarios_are_named_in_the_plural(capsys: pytest.CaptureFixture[str]) -> None:
+    assert possible_on(FOREIGN, ["split-brain", "quorum-loss", "crash"]) == ["crash"]
+    assert "skipped (need ZooKeepers of their own): split-brain, quorum-loss" in capsys.readouterr().err
+    with pytest.raises(ConfigurationError, match="split-brain, quorum-loss need ZooKeepers of their own, since they"):
+        possible_on(FOREIGN, ["split-brain", "quorum-loss"])
+
+
 def test_no_runnable_scenario_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="Leave out --zookeeper"):
         possible_on(FOREIGN, ["split-brain"])

@@ -74,3 +74,18 @@ def test_everything_that_a_file_can_have_is_listed(capsys: pytest.CaptureFixture
     assert called("scenarios", "--steps") == Exit.AS_EXPECTED
     listed = capsys.readouterr().out
     assert {f"  {name}" for name in (*STEPS, *FAULTS, "settles", "zombie commits")} <= set(listed.splitlines())
+
+
+def test_a_copy_that_loses_the_variants_of_its_original_causes_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.toml"
+    called("scenarios", "--show", "stale-view", "--as-file")
+    mine.write_text(capsys.readouterr().out.replace('name = "stale-view"', 'name = "my-view"'))
+    warning = "warning: my-view runs without the variant of stale-view: to compare with, add stale-view-synced"
+    assert called("run", str(mine), "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert warning in capsys.readouterr().err
+    assert called("run", str(mine), "stale-view-synced", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert warning not in capsys.readouterr().err
+    assert called("run", "stale-view", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert "runs without" not in capsys.readouterr().err

@@ -230,6 +230,7 @@ step = "hold"
         ),
         ('step = "inject"\nfault = "kill"\ntarget = "m9"', "'m9': by then there are members at m1 to m4"),
         ('step = "inject"\nfault = "kill"\ntarget = "broker-3"', "'broker-3': there are broker-1 to broker-2"),
+        ('step = "inject"\nfault = "kill"\ntarget = "zookeeper-2"', "'zookeeper-2': there is only zookeeper-1"),
         ('step = "resubscribe"\nplace = 9\ntopics = [1]', "place 9: there are places 1 to 4 by then"),
         ('step = "resubscribe"\nplace = 1\ntopics = ["a"]', "line 7, column 11: topics must be a whole number, is 'a'"),
         ('step = "kill-at-point"\npoint = "decde"\ntarget = "member"', "unknown point 'decde'. Did you mean 'decide'?"),
