@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.group import Batch, current_record
 from coordinator.groups.consumer.timers import restart_session
-from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, TargetKey
+from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, RegexKey, TargetKey
 from coordinator.groups.effects import Write
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ class Draft:
         self.put(CurrentKey(self.group.id, member_id), None)
         self.put(TargetKey(self.group.id, member_id), None)
         self.put(ClientKey(self.group.id, member_id), None)
+
+    def forget_unused_regexes(self) -> None:
+        used = {member.topic_regex for member in self.group.members.values()}
+        for regex in sorted(self.group.regexes.keys() - used):
+            self.put(RegexKey(self.group.id, regex), None)
 
     def place(self, member: ConsumerMember) -> None:
         """Record where a member is now."""

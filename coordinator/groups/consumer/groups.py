@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 class ConsumerGroups:
     """By group id."""
 
-    def __init__(self, settings: ConsumerSettings, topics: Topics) -> None:
+    def __init__(self, settings_of: Callable[[str], ConsumerSettings], topics: Topics) -> None:
+        """`settings_of(group id)` is the broker's, with what the group has of its own."""
         self.groups: dict[str, ConsumerGroup] = {}
-        self._settings = settings
+        self._settings_of = settings_of
         self._topics = topics
 
     def find(self, group_id: str) -> ConsumerGroup | None:
@@ -54,8 +55,9 @@ class ConsumerGroups:
             yield partial(self._wake_group, group)
 
     def _wake_group(self, group: ConsumerGroup, turn: Turn) -> None:
+        settings = self._settings_of(group.id)
         for member in group.members.values():
-            timers.restart_session(group, member.id, self._settings.session_timeout_ms, turn)
+            timers.restart_session(group, member.id, settings.session_timeout_ms, turn)
             timers.time_revocation(group, member, turn)
 
     def unload(self, turn: Turn) -> None:
@@ -65,7 +67,8 @@ class ConsumerGroups:
                 timers.cancel_timers(group, member_id, turn)
 
     def heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
-        error = heartbeat.invalid(request, self._settings)
+        settings = self._settings_of(request.group_id)
+        error = heartbeat.invalid(request, settings)
         group = self.find(request.group_id)
         if error is None and group is None:
             if request.epoch == JOINING:
@@ -77,9 +80,9 @@ class ConsumerGroups:
             return
         try:
             if request.epoch < JOINING:
-                leaving.leave(group, request, self._settings, self._topics, turn)
+                leaving.leave(group, request, settings, self._topics, turn)
             else:
-                heartbeat.heartbeat(group, request, self._settings, self._topics, turn)
+                heartbeat.heartbeat(group, request, settings, self._topics, turn)
                 self.groups[group.id] = group
         except heartbeat.Refused as refused:
             turn.reply(request.token, ConsumerHeartbeatAnswer(refused.error))
@@ -95,7 +98,7 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         if group is None:
             return
-        draft, before = Draft(group, self._settings), group.subscribed()
+        draft, before = Draft(group, self._settings_of(group_id)), group.subscribed()
         for regex, record in found.items():
             if any(member.topic_regex == regex for member in group.members.values()):
                 draft.put(RegexKey(group.id, regex), record)
@@ -125,9 +128,9 @@ class ConsumerGroups:
             else timers.revocation_is_late(group, key.member_id)
         )
         if expired and key.member_id in group.members:
-            leaving.remove(group, key.member_id, self._settings, self._topics, turn)
+            leaving.remove(group, key.member_id, self._settings_of(group.id), self._topics, turn)
         elif expired:
             group.sessions.pop(key.member_id, None)  # of a static member that has been replaced
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
-        return described(self.find(group_id), self._settings, self._topics)
+        return described(self.find(group_id), self._settings_of(group_id), self._topics)

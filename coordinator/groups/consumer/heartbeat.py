@@ -164,6 +164,8 @@ def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) 
     )
     if described != former or former.id not in draft.group.members:
         draft.put(ClientKey(draft.group.id, former.id), client_record(described))
+    if described.topic_regex != former.topic_regex:
+        draft.forget_unused_regexes()
 
 
 def _needs_target(draft: Draft, former: ConsumerMember, settings: ConsumerSettings, topics: Topics, turn: Turn) -> bool:

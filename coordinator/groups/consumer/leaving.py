@@ -11,7 +11,6 @@ from coordinator.groups.consumer.heartbeat import Refused
 from coordinator.groups.consumer.member import LEAVING_FOR_A_WHILE
 from coordinator.groups.consumer.timers import cancel_timers
 from coordinator.groups.consumer.topics import metadata_hash
-from coordinator.groups.consumer_records import RegexKey
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import NONE
 
@@ -54,9 +53,7 @@ def _remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, to
     """Its partitions are free at once; the next heartbeat of anybody computes the new target."""
     draft = Draft(group, settings)
     draft.remove(member_id)
-    used = {member.topic_regex for member in group.members.values()}
-    for regex in sorted(group.regexes.keys() - used):
-        draft.put(RegexKey(group.id, regex), None)
+    draft.forget_unused_regexes()
     draft.bump(metadata_hash(group.subscribed(), topics))
     cancel_timers(group, member_id, turn)
     return draft

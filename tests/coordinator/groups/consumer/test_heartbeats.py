@@ -75,6 +75,16 @@ def test_heartbeats_keep_a_session_alive_with_one_timer(world: World) -> None:
     assert [key.kind for key in world.timers] == [TimerKind.CONSUMER_SESSION]
 
 
+def test_group_may_have_timeouts_of_its_own(world: World) -> None:
+    world.join("a", "foo")
+    world.join("z", "foo", group="other")
+    world.own[GROUP] = replace(SETTINGS, session_timeout_ms=1_000, heartbeat_interval_ms=200)
+    assert world.beat("a").heartbeat_interval_ms == 200
+    world.advance(1_000)
+    assert not world.group.members
+    assert world.groups.groups["other"].members
+
+
 def test_slow_member_is_removed_after_its_rebalance_timeout_though_it_heartbeats(world: World) -> None:
     world.join("a", "foo")
     world.join("b", "foo")
@@ -226,6 +236,10 @@ def test_regular_expression_gets_its_topics_when_they_have_been_found(world: Wor
     world.step(partial(world.groups.matched, GROUP, {"ba.*": RegexRecord(("bar",), 9, 9), "x": RegexRecord((), 1, 1)}))
     assert world.beat("a").epoch == 2
     assert set(world.group.regexes) == {"ba.*"}
+    world.join("b", topic_regex="ba.*", topics=None)
+    world.beat("b", topic_regex="fo.*")
+    assert set(world.group.regexes) == {"ba.*"}  # as long as a member uses it
+    world.leave("b")
     world.leave("a")
     assert not [key for key in world.log if isinstance(key, RegexKey)]
 

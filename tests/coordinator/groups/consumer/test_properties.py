@@ -221,7 +221,7 @@ def test_group_never_gives_a_partition_to_two_and_settles(data: st.DataObject) -
 
 
 @pytest.mark.long
-@settings(max_examples=3_000)
+@settings(max_examples=500)
 @given(st.data())
 def test_group_never_gives_a_partition_to_two_in_long_lives(data: st.DataObject) -> None:
     life = Life()

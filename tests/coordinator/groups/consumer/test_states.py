@@ -47,4 +47,4 @@ def test_group_reports_assigning_only_between_a_leave_and_the_next_heartbeat() -
 
 def test_unknown_group_is_dead() -> None:
     world = World({})
-    assert ConsumerGroups(SETTINGS, world.topics).describe("g").state is ConsumerGroupState.DEAD
+    assert ConsumerGroups(lambda _: SETTINGS, world.topics).describe("g").state is ConsumerGroupState.DEAD
