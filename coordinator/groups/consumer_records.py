@@ -104,6 +104,8 @@ class RegexRecord(NamedTuple):
     wall_ms: int
 
 
+#: As classes, for `isinstance`.
+CONSUMER_KEYS = (EpochKey, ClientKey, TargetEpochKey, TargetKey, CurrentKey, RegexKey)
 ConsumerKey = EpochKey | ClientKey | TargetEpochKey | TargetKey | CurrentKey | RegexKey
 
 ConsumerChange = (

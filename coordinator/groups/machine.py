@@ -1,18 +1,24 @@
-"""One partition of `__consumer_offsets` as one machine: classic groups, groups of the server design, their offsets
-and transactions.
+"""One partition of `__consumer_offsets` as one machine: classic groups, groups of the `server` and `consumer` designs,
+their offsets and transactions.
 
-A group id belongs to one design at a time: the one that has members. Requests of the other design's members get
+A group id belongs to one of these at a time: the one that has members. Requests of the other design's members get
 INCONSISTENT_GROUP_PROTOCOL. Commits without a member get UNKNOWN_MEMBER_ID, Kafka's answer for a group with members.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, cast
 
-from coordinator.groups.answers import DeleteGroupAnswer, DeleteOffsetsAnswer, JoinAnswer
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer, DeleteOffsetsAnswer, JoinAnswer
 from coordinator.groups.classic import liveness, sync
 from coordinator.groups.classic.groups import ClassicGroups
 from coordinator.groups.classic.states import GroupState
+from coordinator.groups.consumer.fencing import COMMITS_WITH_EPOCHS, commit_refusal, transactional_commit_refusal
+from coordinator.groups.consumer.groups import ConsumerGroups
+from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
+from coordinator.groups.consumer.topics import NO_TOPICS
+from coordinator.groups.consumer_records import CONSUMER_KEYS
 from coordinator.groups.effects import TimerKey, TimerKind, Turn
 from coordinator.groups.errors import Error
 from coordinator.groups.inspection import (
@@ -52,12 +58,12 @@ from kernel.values import NO_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer_records import ConsumerRecord
     from coordinator.groups.effects import Effects, Moment
     from coordinator.groups.limits import Limits
     from coordinator.groups.records import (
         GroupRecord,
-        OffsetKey,
-        PendingKey,
         ProducerRecord,
         ServerChange,
         StoredChange,
@@ -67,7 +73,9 @@ if TYPE_CHECKING:
     from coordinator.groups.server.group import AssignmentSettings, ServerGroup
 
     Event = Callable[[Turn], None]
-    RarerRequest = TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit
+    RarerRequest = (
+        TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit | ConsumerHeartbeat
+    )
 
 _RETENTION = TimerKey(TimerKind.RETENTION, "")
 
@@ -79,17 +87,27 @@ class Machine:
     write (`stored`) or of one of the parts.
     """
 
-    def __init__(self, limits: Limits, settings: AssignmentSettings, size_of: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        settings: AssignmentSettings,
+        size_of: Callable[[str], int],
+        consumer: ConsumerGroups | None = None,
+    ) -> None:
         """`size_of(topic)` is the topic's current number of partitions, 0 if it does not exist."""
         self.limits = limits
+        self.consumer = consumer or ConsumerGroups(lambda _: ConsumerSettings(), NO_TOPICS)
         self.server = ServerGroups(settings, size_of, self._offset_of)
         self.classic = ClassicGroups()
-        self.offsets = CommittedOffsets(self.classic.groups, self.server.keeps)
+        self.offsets = CommittedOffsets(self.classic.groups, self._keeps_offsets)
         self.transactions = Transactions()
 
     def _offset_of(self, group_id: str, topic: str, partition: int) -> int:
         ((_, _, found),) = self.offsets.fetch(group_id, ((topic, partition),))
         return found.offset if isinstance(found, OffsetRecord) else NO_OFFSET
+
+    def _keeps_offsets(self, group_id: str, turn: Turn) -> bool:
+        return self.server.keeps(group_id, turn) or self.consumer.in_use(group_id)
 
     def step(self, event: Event, now: Moment) -> Effects:
         turn = Turn(now, self.limits)
@@ -109,8 +127,10 @@ class Machine:
             self.offsets.pending.know(key, cast("ProducerRecord | None", value))
         elif isinstance(key, ServerKey):
             self.server.apply(cast("ServerChange", change))
-        else:  # groups of the `consumer` design are not connected yet
-            self.offsets.apply(cast("OffsetKey | PendingKey", key), cast("OffsetRecord | None", value))
+        elif isinstance(key, CONSUMER_KEYS):
+            self.consumer.apply(key, cast("ConsumerRecord | None", value))
+        else:
+            self.offsets.apply(key, cast("OffsetRecord | None", value))
 
     def wake(self) -> Iterator[Event]:
         """What follows once all records are applied: events, each of which may be a separate step.
@@ -122,6 +142,7 @@ class Machine:
         yield from self.classic.wake()
         yield self.transactions.load
         yield from self.server.wake()
+        yield from self.consumer.wake()
 
     def unload(self, now: Moment) -> Effects:
         """Another broker leads the partition. Waiting requests get NOT_COORDINATOR, timers are cancelled."""
@@ -130,11 +151,12 @@ class Machine:
         self.transactions.unload(turn)
         turn.cancel_timer(_RETENTION)
         self.server.unload(turn)
+        self.consumer.unload(turn)
         return turn.effects()
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def handle(self, request: Request | Await | OwnedCommit, now: Moment) -> Effects:
+    def handle(self, request: Request | Await | OwnedCommit | ConsumerHeartbeat, now: Moment) -> Effects:
         """One request. Its group id is valid, and this machine is responsible for it."""
         turn = Turn(now, self.limits)
         match request:
@@ -143,7 +165,7 @@ class Machine:
             case Sync():
                 sync.sync(self.classic.groups.get(request.group_id), request, turn)
             case Join():
-                if self.server.in_use(request.group_id):
+                if self.server.in_use(request.group_id) or self.consumer.in_use(request.group_id):
                     error = Error.INCONSISTENT_GROUP_PROTOCOL
                     turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))
                 else:
@@ -151,6 +173,8 @@ class Machine:
             case Commit():
                 if self.server.in_use(request.group_id):
                     offsets.refuse_commit(request, Error.UNKNOWN_MEMBER_ID, turn)
+                elif (group := self.consumer.find(request.group_id)) is not None:
+                    self._commit_of_member(group, request, turn)
                 else:
                     self.offsets.commit(request, turn)
             case _:
@@ -164,10 +188,16 @@ class Machine:
             case InitProducer() | AddGroup() | AddPartitions() | EndTransaction():
                 self.transactions.handle(request, turn)
             case Await():
-                if self._has_classic_members(request.asked.group_id):
+                group_id = request.asked.group_id
+                if self._has_classic_members(group_id) or self.consumer.in_use(group_id):
                     turn.reply(request.token, CommandAnswer(error=ServerError.INCONSISTENT_GROUP_PROTOCOL))
                 else:
                     self.server.ask(request, turn)
+            case ConsumerHeartbeat():
+                if self._has_classic_members(request.group_id) or self.server.in_use(request.group_id):
+                    turn.reply(request.token, ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND))
+                else:
+                    self.consumer.heartbeat(request, turn)
             case OwnedCommit():
                 self.offsets.commit(self._judged(request), turn)
             case Leave():
@@ -184,6 +214,18 @@ class Machine:
         """Whether members that joined by JoinGroup have the group id."""
         group = self.classic.groups.get(group_id)
         return group is not None and group.state is not GroupState.DEAD and bool(group.members or group.pending)
+
+    def _commit_of_member(self, group: ConsumerGroup, request: Commit, turn: Turn) -> None:
+        """In a group of the `consumer` design, or without a member in one that has none."""
+        if request.producer is not None:
+            refusal = transactional_commit_refusal(group, request.member_id, request.generation)
+        else:
+            version = COMMITS_WITH_EPOCHS if request.absent_group_is_named else 0
+            refusal = commit_refusal(group, request.member_id, request.generation, version)
+        if refusal is None:
+            self.offsets.commit(dataclasses.replace(request, verdicts=request.verdicts or {}), turn)
+        else:
+            offsets.refuse_commit(request, refusal, turn)
 
     def _judged(self, request: OwnedCommit) -> Commit:
         commit = request.commit
@@ -204,7 +246,9 @@ class Machine:
     def _delete_group(self, request: DeleteGroup, turn: Turn) -> None:
         """Delete the group with its offsets. Those of a server group belong to a classic group of the same id."""
         group_id = request.group_id
-        if group_id not in self.server.groups:
+        if self.consumer.find(group_id) is not None:
+            self._delete_consumer_group(request, turn)
+        elif group_id not in self.server.groups:
             self.offsets.delete_group(request, turn)
         elif self.server.in_use(group_id):
             turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
@@ -212,6 +256,14 @@ class Machine:
             self.server.delete(group_id, request.token, turn)
         elif self.offsets.delete_group(request, turn):
             self.server.delete(group_id, None, turn)  # the deletion of the offsets answers
+
+    def _delete_consumer_group(self, request: DeleteGroup, turn: Turn) -> None:
+        if self.consumer.in_use(request.group_id):
+            turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
+        elif request.group_id not in self.classic.groups:
+            self.consumer.delete(request.group_id, request.token, turn)
+        elif self.offsets.delete_group(request, turn):
+            self.consumer.delete(request.group_id, None, turn)  # the deletion of the offsets answers
 
     # -- timers ----------------------------------------------------------------------------------
 
@@ -226,6 +278,8 @@ class Machine:
             self.transactions.timer_fired(key.group_id, turn)
         elif key.kind is TimerKind.AWAIT or key.kind is TimerKind.ROUND:
             self.server.timer_fired(key, turn)
+        elif key.kind is TimerKind.CONSUMER_SESSION or key.kind is TimerKind.REVOCATION:
+            self.consumer.timer_fired(key, turn)
         else:
             self.classic.timer_fired(key, turn)
         return turn.effects()

@@ -43,7 +43,6 @@ KEYS: dict[int, type[ConsumerKey]] = {
     8: CurrentKey,
     16: RegexKey,
 }
-CONSUMER_KEYS = (EpochKey, ClientKey, TargetEpochKey, TargetKey, CurrentKey, RegexKey)
 _VERSIONS = {kind: version for version, kind in KEYS.items()}
 _VALUE = 0
 _NO_TAGS = b"\0"

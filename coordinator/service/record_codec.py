@@ -2,9 +2,9 @@
 
 Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey and GroupMetadataValue (JSON schemas
 of 4.1). Written records equal those of a 4.1.1 broker byte for byte: key 1 with value 4 (without the tag for the
-topic's id, which only OffsetCommit 10 has), key 2 with value 3. All versions up to these are read. Keys of other
-versions are skipped when loading, as KIP-915 requires; so are, for the time being, those of groups of the `consumer`
-design (`consumer_records`), which nobody writes yet.
+topic's id, which only OffsetCommit 10 has), key 2 with value 3. All versions up to these are read. The records of
+groups of the `consumer` design are in `consumer_records`. Keys of other versions are skipped when loading, as KIP-915
+requires.
 
 Records of transactions have key versions of our own, because this log keeps one value per key and has no transactional
 batches, and because there is no second topic for transactional ids. Kafka skips them.
@@ -16,6 +16,7 @@ import functools
 import struct
 from typing import TYPE_CHECKING, cast
 
+from coordinator.groups.consumer_records import CONSUMER_KEYS
 from coordinator.groups.records import (
     GroupKey,
     GroupRecord,
@@ -33,7 +34,7 @@ from coordinator.groups.records import (
     TransactionKey,
     TransactionRecord,
 )
-from coordinator.service.consumer_records import CONSUMER_KEYS, encode_consumer
+from coordinator.service.consumer_records import decode_consumer_key, decode_consumer_value, encode_consumer
 from coordinator.service.record_reader import MalformedRecord, RecordReader
 from kernel.values import TopicPartition
 from kernel.wire.tags import uvarint
@@ -155,6 +156,8 @@ def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[StoredChange]:
                 yield key, _decode_producer(value)
             case ServerKey():
                 yield key, _decode_server(value)
+            case None if (consumer_key := decode_consumer_key(raw)) is not None:
+                yield cast("ConsumerChange", (consumer_key, decode_consumer_value(consumer_key, value)))
 
 
 def _encode_offset(record: OffsetRecord) -> bytes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer
 from coordinator.groups.consumer import heartbeat, leaving, timers
 from coordinator.groups.consumer.description import described
 from coordinator.groups.consumer.draft import Draft
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.description import ConsumerGroupDescription
     from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
     from coordinator.groups.consumer.topics import Topics
-    from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord, RegexRecord
+    from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord, RegexRecord
     from coordinator.groups.effects import TimerKey, Turn
 
 
@@ -39,6 +40,11 @@ class ConsumerGroups:
         """A group that exists: its first records were not refused."""
         group = self.groups.get(group_id)
         return group if group is not None and group.epoch else None
+
+    def in_use(self, group_id: str) -> bool:
+        """Whether the group id belongs to this design now."""
+        group = self.groups.get(group_id)
+        return group is not None and bool(group.members)
 
     def apply(self, key: ConsumerKey, record: ConsumerRecord | None) -> None:
         """Take over one stored record. Records may come in any order; `wake` follows the last one."""
@@ -106,17 +112,15 @@ class ConsumerGroups:
             draft.bump(metadata_hash(group.subscribed(), self._topics))
         draft.store(None, None, turn)
 
-    def delete(self, group_id: str, turn: Turn) -> bool:
-        """Delete a group without members; says whether there was one."""
-        group = self.groups.get(group_id)
-        if group is None or group.members:
-            return False
-        keys: list[ConsumerKey] = [RegexKey(group_id, regex) for regex in sorted(group.regexes)]
-        keys += [TargetEpochKey(group_id), EpochKey(group_id)]
-        for key in keys:
-            self.apply(key, None)
-        turn.write(Write(tuple(cast("ConsumerChange", (key, None)) for key in keys)))
-        return True
+    def delete(self, group_id: str, token: int | None, turn: Turn) -> None:
+        """Delete a group without members. `token` None: the deletion of its offsets answers."""
+        group = self.groups[group_id]
+        assert not group.members, f"group {group_id!r} has members"
+        draft = Draft(group, self._settings_of(group_id))
+        draft.forget_unused_regexes()
+        draft.put(TargetEpochKey(group_id), None)
+        draft.put(EpochKey(group_id), None)
+        turn.write(DeletionWrite(tuple(draft.batch.changes), draft=draft, groups=self, token=token))
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:
         group = self.groups.get(key.group_id)
@@ -134,3 +138,25 @@ class ConsumerGroups:
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
         return described(self.find(group_id), self._settings_of(group_id), self._topics)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeletionWrite(Write):
+    """DeleteGroups of a group; until it is durable, a member may join it anew."""
+
+    draft: Draft
+    groups: ConsumerGroups
+    token: int | None
+
+    def stored(self, turn: Turn) -> None:
+        group = self.draft.group
+        if not group.epoch and not group.batches and self.groups.groups.get(group.id) is group:
+            del self.groups.groups[group.id]
+        if self.token is not None:
+            turn.reply(self.token, DeleteGroupAnswer(Error.NONE))
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        if not self.draft.group.epoch:
+            self.draft.undo()
+        if self.token is not None:
+            turn.reply(self.token, DeleteGroupAnswer(error))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.groups.consumer_records import EpochKey, EpochRecord, TargetEpochKey, TargetEpochRecord
 from coordinator.groups.records import (
     GroupKey,
     GroupRecord,
@@ -105,8 +106,15 @@ def test_group_of_version_0_has_no_rebalance_timeout_but_the_session_timeout():
     assert list(decode_all([(key, value)])) == [(GroupKey("g"), expected)]
 
 
-def test_keys_of_later_protocols_are_skipped():
-    assert list(decode_all([(b"\0\x03\0\x01g", b"\0\0\0\0\0\x01")])) == []
+@pytest.mark.parametrize("version", [4, 9, 15, 17, 29_999])
+def test_keys_of_later_protocols_are_skipped(version):
+    assert list(decode_all([(struct.pack(">h", version) + b"\0\x01g", b"\0\0\0\0\0\x01")])) == []
+
+
+def test_records_of_consumer_groups_are_read_among_the_others():
+    changes = [(EpochKey("g"), EpochRecord(7, 5)), (GroupKey("g"), None), (TargetEpochKey("g"), TargetEpochRecord(7))]
+    stored = [(key, value) for key, value in map(encode, changes) if value is not None]
+    assert list(decode_all(stored)) == [changes[0], changes[2]]
 
 
 texts = st.text(max_size=20).filter(lambda text: text.isprintable())
