@@ -28,9 +28,8 @@ from comparison.assigning.notation import (
     unknown,
 )
 from comparison.assigning.strategies import chosen
-from comparison.near_paths import did_you_mean_path
-from comparison.toml_places import NotToml, located
-from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from comparison.toml_files import located_in, read_toml_text
+from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed
 
 if TYPE_CHECKING:
@@ -39,37 +38,18 @@ if TYPE_CHECKING:
     from comparison.toml_places import Located, Place
     from comparison.toml_places import Path as KeyPath
 
-_BYTES_MAX = 1_000_000
 _KEYS = ("strategies", "then", "topics", "members")
 _MEMBER_KEYS = ("name", "count", "topics", "streams", "instance")
 
 
 def read_plan(path: Path) -> Plan:
     """The plan of a file. Raises `EnvironmentFault` if it cannot be read, `ConfigurationError` for its content."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_BYTES_MAX + 1)
-    except OSError as error:
-        meant = did_you_mean_path(path) or "."
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}{meant} Give a file with a group") from error
-    if len(content) > _BYTES_MAX:
-        raise ConfigurationError(f"more than {_BYTES_MAX} bytes ({path}). Use `count` for members that are alike")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"not UTF-8 text ({path}). A group is a TOML file") from error
-    return parse_plan(text, str(path))
+    return parse_plan(read_toml_text(path, "group"), str(path))
 
 
 def parse_plan(text: str, name: str) -> Plan:
     """The plan in a TOML text; `name` is the file's. Raises `SeveralErrors`."""
-    try:
-        found = located(text)
-    except NotToml as error:
-        where = f", {error.place}" if error.place else ""
-        raise SeveralErrors(
-            [placed(f"not TOML: {error}. The form is in docs/assignment.md", f"{name}{where}")]
-        ) from error
+    found = located_in(text, name, "docs/assignment.md")
     reader = _Reader(found)
     plan = reader.read()
     if plan is None:

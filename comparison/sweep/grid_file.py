@@ -15,13 +15,12 @@ import contextlib
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from comparison.near_paths import did_you_mean_path
 from comparison.own_scenarios import is_file, own_scenario
 from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.sweep.metrics import metrics_named
-from comparison.toml_places import NotToml, located
-from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from comparison.toml_files import located_in, read_toml_text
+from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed, unknown
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _GRID, _METRICS = "grid", "metrics"
+_KIND, _INSTEAD = "grid", "a grid or a sweep's folder"
 #: What a scenario's file has, and a grid has not.
 _STEPS = "steps"
 _KNOWN = (*COUNTS, _METRICS, _GRID)
@@ -36,7 +36,7 @@ _KNOWN = (*COUNTS, _METRICS, _GRID)
 
 def scenario_or_grid(path: Path) -> Grid:
     """The grid of a file; of a scenario's file, the grid that has only this scenario. Raises as `read_grid`."""
-    text = _text(path)
+    text = read_toml_text(path, _KIND, _INSTEAD)
     with contextlib.suppress(tomllib.TOMLDecodeError):
         if _STEPS in tomllib.loads(text):
             return Grid(axes={SCENARIO: (own_scenario(path).scenario.name,)})
@@ -45,30 +45,12 @@ def scenario_or_grid(path: Path) -> Grid:
 
 def read_grid(path: Path) -> Grid:
     """The grid of a file. Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content."""
-    return parse_grid(_text(path), str(path), path.parent)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except OSError as error:
-        meant = did_you_mean_path(path) or "."
-        raise EnvironmentFault(
-            f"cannot read {path}: {error.strerror}{meant} Give a grid or a sweep's folder"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"not UTF-8 text ({path}). A grid is a TOML file (docs/sweeps.md)") from error
+    return parse_grid(read_toml_text(path, _KIND, _INSTEAD), str(path), path.parent)
 
 
 def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
     """The grid in a TOML text; `name` is the file's, `folder` where its scenario files are looked for first."""
-    try:
-        content, places = located(text)
-    except NotToml as error:
-        where = f", {error.place}" if error.place else ""
-        raise ConfigurationError(
-            placed(f"not TOML: {error}. The form is in docs/sweeps.md", f"{name}{where}")
-        ) from error
+    content, places = located_in(text, name, "docs/sweeps.md")
 
     @contextlib.contextmanager
     def at_line(*key: str) -> Iterator[None]:

@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import uuid
 from typing import Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.jre import find_java
+from tests.support.java_child import answered_by
 
 VERSION = "4.1.1"
 
 
 def seen_by_java(bootstrap: str, *, timeout_s: float = 120) -> dict[str, Any]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.java_admin", bootstrap],
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    seen: dict[str, Any] = json.loads(done.stdout)
+    seen: dict[str, Any] = answered_by("tests.support.java_admin", bootstrap, timeout_s=timeout_s)
     return seen
 
 

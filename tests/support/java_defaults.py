@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.jre import find_java
+from tests.support.java_child import answered_by
 from zkconsumer.kafka_settings import KAFKA_SETTINGS
 
 CONSUMER, BROKER, OLD_CONSUMER = "consumer", "broker", "old consumer"
@@ -24,16 +23,7 @@ FIELDS = {"queued.max.message.chunks": "queuedMaxMessages"}
 
 def java_defaults(version: str, *, timeout_s: float = 120) -> dict[str, dict[str, str | None]]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.java_defaults", version],
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, dict[str, str | None]] = json.loads(done.stdout)
+    found: dict[str, dict[str, str | None]] = answered_by("tests.support.java_defaults", version, timeout_s=timeout_s)
     return found
 
 

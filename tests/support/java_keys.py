@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS
-from kernel.jre import find_java
+from tests.support.java_child import answered_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,17 +25,9 @@ _RUNTIME = "org.apache.kafka.coordinator.common.runtime"
 
 def kinds(version: str, keys: Sequence[bytes], *, timeout_s: float = 120) -> list[str]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.support.java_keys", version],
-        input=json.dumps([key.hex() for key in keys]),
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
+    answer: list[str] = answered_by(
+        "tests.support.java_keys", version, asked=[key.hex() for key in keys], timeout_s=timeout_s
     )
-    assert child.returncode == 0, child.stderr[-2000:]
-    answer: list[str] = json.loads(child.stdout)
     return answer
 
 

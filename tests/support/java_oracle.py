@@ -14,30 +14,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS
-from kernel.jre import find_java
+from tests.support.java_child import answered_by
 
 VERSION = "0.8.2.2"
 
 
 def ask(asked: dict[str, list[str]], *, timeout_s: float = 120) -> dict[str, list[Any]]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.support.java_oracle"],
-        input=json.dumps(asked),
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr[-2000:]
-    answer: dict[str, list[Any]] = json.loads(child.stdout)
+    answer: dict[str, list[Any]] = answered_by("tests.support.java_oracle", asked=asked, timeout_s=timeout_s)
     return answer
 
 

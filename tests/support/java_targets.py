@@ -10,14 +10,12 @@ a member is a copied HashSet, as the coordinator makes it from a record.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from typing import Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS
-from kernel.jre import find_java
+from tests.support.java_child import answered_by
 
 VERSION = "4.1.1"
 GROUP = "org.apache.kafka.coordinator.group."
@@ -25,17 +23,9 @@ GROUP = "org.apache.kafka.coordinator.group."
 
 def ask(asked: list[tuple[str, dict[str, Any]]], *, timeout_s: float = 240) -> list[dict[str, list[list[Any]]]]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.support.java_targets"],
-        input=json.dumps(asked),
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
+    answers: list[dict[str, list[list[Any]]]] = answered_by(
+        "tests.support.java_targets", asked=asked, timeout_s=timeout_s
     )
-    assert child.returncode == 0, child.stderr[-2000:]
-    answers: list[dict[str, list[list[Any]]]] = json.loads(child.stdout)
     return answers
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.jre import find_java
+from tests.support.java_child import answered_by
 from tests.support.stock_transactions import ENDS, LEVELS
 
 VERSION = "4.1.1"
@@ -26,16 +25,7 @@ _SERIALIZATION = "org.apache.kafka.common.serialization.String"
 
 def observe(bootstrap: str, topic: str, *, timeout_s: float = 120) -> dict[str, Any]:
     """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.java_transactions", bootstrap, topic],
-        env={**os.environ, "JAVA_HOME": str(find_java().home)},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    observed: dict[str, Any] = json.loads(done.stdout)
+    observed: dict[str, Any] = answered_by("tests.support.java_transactions", bootstrap, topic, timeout_s=timeout_s)
     return observed
 
 

@@ -21,7 +21,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comparison.near_paths import did_you_mean_path
 from comparison.scenarios.plan.admitted import ScenarioFile
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import OF_A_STEP
@@ -36,16 +35,16 @@ from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
 from comparison.scenarios.plan.vocabulary import Heal, Inject, KillAtPoint
-from comparison.toml_places import Located, NotToml, located
+from comparison.toml_files import located_in, read_toml_text
 from kernel.designs import DESIGN_NAMES
-from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
+from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from comparison.toml_places import Located, Place
     from comparison.toml_places import Path as KeyPath
-    from comparison.toml_places import Place
 
     #: Why a scenario that is like another one cannot be judged by a check of this name; '' if it can.
     CheckComplaint = Callable[[str, str], str]
@@ -58,34 +57,17 @@ _MAY_BE_EMPTY: Mapping[str, object] = {"symptom": "", "look_for": ()}
 _OF_DEFAULTS = tuple(field.name for field in fields(Parameters) if field.name != "settings")
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,59}")
 _LENGTH_MS_MAX, _COUNT_MAX = 3_600_000, 1000
-_BYTES_MAX = 1_000_000
 
 
 def read_scenario(path: Path, complaint_of: CheckComplaint) -> ScenarioFile:
     """The scenario of a file. Raises `EnvironmentFault` if it cannot be read, `SeveralErrors` for its content."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        meant = did_you_mean_path(path) or "."
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}{meant} Give a file with a scenario") from error
-    if len(content) > _BYTES_MAX:
-        raise ConfigurationError(f"{path} has {len(content)} bytes. A scenario has at most {_BYTES_MAX}")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"not UTF-8 text ({path}). A scenario is a TOML file") from error
+    text = read_toml_text(path, "scenario")
     return ScenarioFile(scenario=parse_scenario(text, str(path), complaint_of), path=str(path), text=text)
 
 
 def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenario:
     """The scenario in a TOML text; `name` is the file's. Raises `SeveralErrors`."""
-    try:
-        found = located(text)
-    except NotToml as error:
-        where = f", {error.place}" if error.place else ""
-        raise SeveralErrors(
-            [placed(f"not TOML: {error}. The form is in docs/own-scenarios.md", f"{name}{where}")]
-        ) from error
+    found = located_in(text, name, "docs/own-scenarios.md")
     reader = _Reader(found, complaint_of, Path(name).parent)
     scenario = reader.read()
     if reader.complaints or scenario is None:
