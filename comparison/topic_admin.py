@@ -13,6 +13,7 @@ from kernel.broker.settings.effective_configs import Source
 from kernel.broker.settings.topic_configs import NOTES
 from kernel.client.client import EARLIEST, LATEST, list_offset
 from kernel.errors import ProtocolError, Unavailable, UserError
+from kernel.suggestions import did_you_mean
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode, error_name
@@ -110,7 +111,9 @@ class TopicAdmin:
         connection = await self._controller()
         body = {"topic_names": (name,), "topics": ({"name": name, "topic_id": None},), "timeout": TIMEOUT_MS}
         answer = await connection.call(Api.DeleteTopics, body)
-        _raise_if_refused(f"topic {name!r} was not deleted", _only(connection, Api.DeleteTopics, answer.responses))
+        await self._refuse(
+            f"topic {name!r} was not deleted", name, _only(connection, Api.DeleteTopics, answer.responses)
+        )
 
     async def list(self) -> dict[str, int]:
         """{topic: number of partitions}, sorted by name, without internal topics. Raises `Unavailable`."""
@@ -126,7 +129,7 @@ class TopicAdmin:
         version = min(12, connection.version_of(Api.Metadata))  # the last that every stock broker offers
         answer = await connection.call(Api.Metadata, body, version=version)
         topic = _only(connection, Api.Metadata, answer.topics)
-        _raise_if_refused(f"topic {name!r} cannot be described", topic)
+        await self._refuse(f"topic {name!r} cannot be described", name, topic)
         leaders = {TopicPartition(name, row.partition_index): row.leader_id for row in topic.partitions}
         begins, ends = await self._offsets(leaders, EARLIEST), await self._offsets(leaders, LATEST)
         return TopicDescription(
@@ -146,6 +149,14 @@ class TopicAdmin:
             ),
             settings=await _settings(connection, name),
         )
+
+    async def _refuse(self, what: str, name: str, row: Any) -> None:
+        """Raises `TopicRefused` if the row does, for an unknown topic with the one that may be meant."""
+        if row.error_code != ErrorCode.unknown_topic_or_partition:
+            _raise_if_refused(what, row)
+            return
+        meant = did_you_mean(name, await self.list()) or "."
+        raise TopicRefused(f"{what}: {error_name(row.error_code)}{meant} `rebalance-lab topic list` lists them all")
 
     async def _offsets(self, leaders: Mapping[TopicPartition, int], at: int) -> dict[TopicPartition, int]:
         """The first (EARLIEST) or next (LATEST) offset of each partition with a leader."""

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
+from comparison.cli.complaints import error_line
 from comparison.cli.hand_observer import HandObserver
 from comparison.cli.options import form_option
 from comparison.cli.part_options import chosen_parts, part_options
@@ -27,7 +28,8 @@ from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
-from kernel.errors import ConfigurationError, Unavailable
+from kernel.errors import ConfigurationError, ProtocolError, Unavailable
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -41,6 +43,8 @@ _ABSENT = frozenset({"", "Dead"})
 _CHANGED = "bold green"
 #: How long `--once` waits for what is unavailable, and how often it reads again.
 _ONCE_S, _AGAIN_S = 5.0, 0.25
+#: Groups that a complaint about an unknown one lists.
+_NAMED_MAX = 8
 
 
 @click.command(
@@ -121,6 +125,7 @@ class _Where:
         self._zookeeper, self._bootstrap, self._group = zookeeper, bootstrap, group
         self._stack = contextlib.AsyncExitStack()
         self._reads: list[Read] = []
+        self._groups: list[Callable[[], Awaitable[set[str]]]] = []
         self._observer: HandObserver | None = None
         self.is_partial = False  #: one of the readers found its server unavailable, the last time
 
@@ -130,16 +135,31 @@ class _Where:
             reader = await ZooKeeperReader.open(self._zookeeper, self._group, self._bootstrap)
             self._stack.push_async_callback(reader.close)
             self._reads.append(reader.read)
+            self._groups.append(reader.groups)
         if self._bootstrap:
             client = await open_client(self._bootstrap)
             self._stack.push_async_callback(client.close)
-            self._reads.append(CoordinatorReader(client, self._group).read)
+            coordinators = CoordinatorReader(client, self._group)
+            self._reads.append(coordinators.read)
+            self._groups.append(coordinators.groups)
 
     async def trace(self, folder: Path) -> None:
         """Observe the group into a run folder until the end. Raises `ConfigurationError`, `Unavailable`."""
         self._observer = HandObserver(self._zookeeper, self._group, folder)
         await self._observer.open()
         self._stack.push_async_callback(self._observer.close)
+
+    async def complaint(self) -> str:
+        """That the group is in none of these places, and which one may be meant."""
+        known: set[str] = set()
+        for groups in self._groups:
+            with contextlib.suppress(Unavailable, ProtocolError):
+                known |= await groups()
+        if not known:
+            return f"there is no group {self._group!r}, and no other one. A consumer makes it: `rebalance-lab consume`"
+        first, more = ", ".join(sorted(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
+        hint = f"Use one of {first}{f' and {more} more' if more > 0 else ''}"
+        return unknown("group", self._group, known, hint=hint)
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -191,6 +211,8 @@ async def _watch(where: _Where, view: _View, interval_s: float | None, trace: Pa
         if interval_s is None:
             seen = await _read_once(where)
             view.show(seen)
+            if not seen:
+                click.echo(error_line(await where.complaint()), err=True)
             return Exit.AS_EXPECTED if seen else Exit.NOT_AS_EXPECTED
         known: list[GroupSeen] = []
         while not stopping.is_set():

@@ -80,6 +80,14 @@ class CoordinatorReader:
             raise ConfigurationError(f"group {self._group!r} cannot be described: {error}")
         return await self._put_together(group, committed, coordinator)
 
+    async def groups(self) -> set[str]:
+        """The groups of all coordinators. Raises `Unavailable`, `ProtocolError`."""
+        metadata = await self._client.refresh([])
+        connections = [await self._client.connection(node_id) for node_id in metadata.brokers]
+        body = {"states_filter": (), "types_filter": ()}
+        answers = [await each.call(Api.ListGroups, body, timeout_ms=_TIMEOUT_MS) for each in connections]
+        return {row.group_id for answer in answers for row in answer.groups}
+
     async def _put_together(
         self, group: _Described, committed: Mapping[TopicPartition, int], coordinator: str
     ) -> GroupSeen:

@@ -72,6 +72,13 @@ class ZooKeeperReader:
             await self._client.close()
         await self._session.close()
 
+    async def groups(self) -> set[str]:
+        """The groups that ZooKeeper knows. Raises `Unavailable`."""
+        try:
+            return set(await self._children(paths.CONSUMERS))
+        except (OperationTimeout, SessionExpired) as error:
+            raise Unavailable(str(error)) from error
+
     async def read(self) -> GroupSeen:
         """The group now; without members and partitions if there is none. Raises `Unavailable`."""
         try:

@@ -69,7 +69,8 @@ def test_a_setting_without_effect_is_reported_when_its_topic_is_created_and_desc
         (("create", "no/slash"), "topic 'no/slash' was not created: INVALID_TOPIC_EXCEPTION"),
         (("create", "no", "--replication-factor", "2"), "topic 'no' was not created: INVALID_REPLICATION_FACTOR"),
         (("describe", "no"), "topic 'no' cannot be described: UNKNOWN_TOPIC_OR_PARTITION"),
-        (("delete", "no"), "topic 'no' was not deleted: UNKNOWN_TOPIC_OR_PARTITION"),
+        (("delete", "no"), "topic 'no' was not deleted: UNKNOWN_TOPIC_OR_PARTITION. `rebalance-lab topic list`"),
+        (("describe", "tken"), "UNKNOWN_TOPIC_OR_PARTITION. Did you mean 'taken'?"),
     ],
 )
 def test_a_refused_operation_on_a_topic_is_reported_and_changes_nothing(

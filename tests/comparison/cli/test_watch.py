@@ -109,6 +109,8 @@ def test_tables_are_printed_again_when_something_has_changed(terminals: Terminal
 
 def test_unknown_group_and_absent_servers_are_errors(terminals: Terminals, unused_port: int) -> None:
     unknown = terminals.run("watch", "--group", "nobody", "--once")
+    assert unknown.stderr.startswith("Error: ")
+    assert "'nobody'" in unknown.stderr
     elsewhere = terminals.run("watch", "--group", "nobody", "--once", "--group-state", "--state", "elsewhere")
     assert elsewhere.returncode == Exit.USAGE
     assert "no ZooKeeper. Start one" in elsewhere.stderr
