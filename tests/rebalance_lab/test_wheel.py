@@ -60,15 +60,20 @@ def test_wheel_installs_one_package(wheel: Path) -> None:
 
 
 def test_installed_command_runs_a_scenario_beside_packages_with_our_names(installed: Path, hostile: Path) -> None:
-    """The members find a strategy by an entry point; members, brokers and Spark's workers are processes of ours."""
+    """Members, brokers and Spark's workers are processes that load our modules by their new names."""
     command = str(installed / "rebalance-lab")
     assert _run(command, "--version", folder=hostile).split()[-1] == _version()
     assert "crash" in _run(command, "scenarios", folder=hostile)
     assert "spark: counted" in _run(command, "doctor", folder=hostile)
-    strategy = "partition.assignment.strategy=random"
-    _run(command, "run", "crash", "--design", "eager", "-c", strategy, folder=hostile)
+    _run(command, "run", "crash", "--design", "eager", folder=hostile)
     (run,) = json.loads((hostile / "runs" / "latest" / "result.json").read_bytes())["runs"]
     assert (run["outcome"], run["verdict"]) == ("complete", "as expected")
+
+
+def test_installed_strategy_is_found_by_its_entry_point(installed: Path, hostile: Path) -> None:
+    program = "from rebalance_lab.assignors import assignor; print(assignor('random').__module__)"
+    found = _run(str(installed / "python"), "-c", program, folder=hostile)
+    assert found == "rebalance_lab.kernel.assignors.checking\n"
 
 
 def _version() -> str:
