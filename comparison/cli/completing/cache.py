@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,8 @@ from kernel.lean_imports import leave_out_hypothesis
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: The folder of our packages, in a checkout and where a wheel is installed.
+_HOME = Path(__file__).parents[3]
 _PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
 
 
@@ -48,9 +49,9 @@ def _keep(path: Path, table: Table) -> None:
 
 def _digest() -> str:
     """What changes with any of the program's modules, and with what is installed beside them (strategies)."""
-    roots = [Path(spec.origin).parent for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
     installed = str(Path(click.__file__).parents[1].stat().st_mtime_ns)
-    found = [installed, *(each for root in roots for each in _modules(root))]
+    roots = [_HOME / name for name in _PACKAGES]
+    found = [installed, *(each for root in roots if root.is_dir() for each in _modules(root))]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 

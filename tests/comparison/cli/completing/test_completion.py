@@ -80,6 +80,7 @@ def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[
         ("sweep --metric conv", ["converge_ms"]),
         ("analyze ru", ["runs/"]),
         ("report runs/latest/crash/e", ["runs/latest/crash/eager"]),
+        ("settings rebalance.max", ["rebalance.max.retries"]),
         ("assign -s stick", ["sticky"]),
         ("topic describe o", []),
         ("nothing x", []),
@@ -140,6 +141,24 @@ def test_table_is_kept_in_the_cache_until_the_program_changes(
     monkeypatch.setattr("comparison.cli.completing.cache.table_of", lambda _: table)
     assert cached_table() == table
     assert kept.read_text().startswith("{")
+
+
+def test_table_is_made_anew_when_a_module_changes(
+    tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "program" / "kernel" / "broker").mkdir(parents=True)
+    module = tmp_path / "program" / "kernel" / "broker" / "loop.py"
+    module.write_text("one = 1")
+    made: list[int] = []
+    monkeypatch.setattr("comparison.cli.completing.cache._HOME", tmp_path / "program")
+    monkeypatch.setattr("comparison.cli.completing.cache.table_of", lambda _: (made.append(1), table)[1])
+    cached_table()
+    cached_table()
+    assert len(made) == 1
+    module.write_text("three = 3")
+    cached_table()
+    assert len(made) == 2
+    assert len(list((tmp_path / "cache").glob("completion-*.json"))) == 1
 
 
 def test_cache_that_cannot_be_written_is_done_without(
