@@ -93,17 +93,20 @@ def test_names_and_wide_drawings_are_marked_for_the_style(site: Path) -> None:
     assert '<code class="whole">fix.retry.when.free</code>' in page
 
 
-def test_pages_are_found_without_a_server_or_a_network(site: Path, browser: Any) -> None:
+@pytest.mark.parametrize(
+    ("words", "page"), [("quarantine", "tables"), ("session.timeout.ms", "settings"), ("poll interval", "settings")]
+)
+def test_pages_are_found_without_a_server_or_a_network(site: Path, browser: Any, words: str, page: str) -> None:
     context = browser.new_context(viewport=DESKTOP, offline=True)
-    page = context.new_page()
+    shown = context.new_page()
     errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("requestfailed", lambda request: errors.append(request.url))
-    page.goto((site / "history.html").as_uri())
-    page.locator("input.md-search__input").click()
-    page.keyboard.type("quarantine")
-    page.locator('.md-search-result__link[href*="tables.html"]').first.click()
-    page.wait_for_url(re.compile(r"/tables\.html"))
+    shown.on("pageerror", lambda error: errors.append(str(error)))
+    shown.on("requestfailed", lambda request: errors.append(request.url))
+    shown.goto((site / "history.html").as_uri())
+    shown.locator("input.md-search__input").click()
+    shown.keyboard.type(words)
+    shown.locator(f'.md-search-result__link[href*="{page}.html"]').first.click()
+    shown.wait_for_url(re.compile(rf"/{page}\.html"))
     assert errors == []
     context.close()
 
