@@ -100,7 +100,7 @@ def for_site(markdown: str, path: str, page: str) -> str:
 def source_page(path: str) -> str:
     """A page with the text of a file."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    head = f"---\ntitle: {path}\nsearch:\n  exclude: true\n---\n\n# {path}\n\n"
+    head = f"---\ntitle: {path}\nhide: [navigation, toc]\nsearch:\n  exclude: true\n---\n\n# {path}\n\n"
     if path.endswith(".ipynb"):
         cells = (("".join(cell["source"]), cell["cell_type"]) for cell in json.loads(text)["cells"])
         return head + "\n\n".join(_fenced(source, "python") if kind == "code" else source for source, kind in cells)
