@@ -9,6 +9,7 @@ from coordinator.groups.classic.states import GroupState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from enum import Enum
 
     from coordinator.groups.classic.group import Group
 
@@ -57,15 +58,17 @@ def describe(group: Group | None) -> GroupDescription:
     )
 
 
+GROUP_TYPE = "classic"  #: what ListGroups v5 shows, and filters by (KIP-848)
+CONSUMER_GROUP_TYPE = "consumer"
+
+
 class ListedGroup(NamedTuple):
     """One row of ListGroups."""
 
     group_id: str
     protocol_type: str
-    state: GroupState
-
-
-GROUP_TYPE = "classic"  #: what ListGroups v5 shows, and filters by (KIP-848)
+    state: Enum  #: GroupState, or ConsumerGroupState of a group of the `consumer` design
+    type: str = GROUP_TYPE
 
 
 def listed(

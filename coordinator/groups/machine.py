@@ -22,6 +22,7 @@ from coordinator.groups.consumer_records import CONSUMER_KEYS
 from coordinator.groups.effects import TimerKey, TimerKind, Turn
 from coordinator.groups.errors import Error
 from coordinator.groups.inspection import (
+    CONSUMER_GROUP_TYPE,
     GROUP_TYPE,
     GroupDescription,
     ListedGroup,
@@ -290,9 +291,14 @@ class Machine:
     # -- inspection -------------------------------------------------------------------------------------------------
 
     def knows(self, group_id: str) -> bool:
+        """As a group that DescribeGroups describes."""
+        if self.consumer.find(group_id) is not None:
+            return False
         return group_id in self.classic.groups or group_id in self.server.groups
 
     def describe(self, group_id: str) -> GroupDescription:
+        if self.consumer.find(group_id) is not None:
+            return describe(None)  # ConsumerGroupDescribe is for those
         group = self.server.groups.get(group_id)
         if group is None or self._has_classic_members(group_id):
             return describe(self.classic.groups.get(group_id))
@@ -304,11 +310,15 @@ class Machine:
 
         Rows are made one at a time, so that a broker with many groups can serve others between them.
         """
-        if types and GROUP_TYPE not in {kind.lower() for kind in types}:
+        kinds = {kind.lower() for kind in types} or {GROUP_TYPE, CONSUMER_GROUP_TYPE}
+        if CONSUMER_GROUP_TYPE in kinds:
+            yield from self.consumer.listed({state.lower() for state in states})
+        if GROUP_TYPE not in kinds:
             return
         served = {group.id: group for group in self.server.groups.values() if not self._has_classic_members(group.id)}
         for row in listed(self.classic.groups.values(), states):
-            yield None if row is None or row.group_id in served else row
+            hidden = row is None or row.group_id in served or self.consumer.find(row.group_id) is not None
+            yield None if hidden else row
         wanted = {state.lower() for state in states}
         for group in served.values():
             is_wanted = not wanted or group.state.value.lower() in wanted

@@ -6,6 +6,8 @@ import functools
 import logging
 from typing import TYPE_CHECKING
 
+from coordinator.groups.consumer import topics as consumer_topics
+from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.machine import Machine
 from coordinator.groups.server.strategies import assignment_settings
 from coordinator.service.led_partition import GROUP_LOG, LedPartition
@@ -20,6 +22,7 @@ from coordinator.service.watcher import Watcher
 from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:
+    from coordinator.groups.consumer.requests import ConsumerSettings
     from kernel.broker.services import BrokerServices
     from kernel.broker.storage.logs import KeyValueLog
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 class Coordinator:
     """What handlers use. Each part is one attribute; none of the parts knows the coordinator."""
 
-    def __init__(self, services: BrokerServices) -> None:
+    def __init__(self, services: BrokerServices, consumer: ConsumerSettings) -> None:
         self.services = services
         self.topics = Topics(services.cluster)
         self.partitions = LedPartitions(services, self._open_partition)
@@ -40,12 +43,18 @@ class Coordinator:
         )
         self._limits = limits_of(services.config, traced=traced)
         self._settings = assignment_settings(services.config)
+        self._consumer = consumer
         self._watcher = Watcher(services, self.partitions.every_led)
         self._strategy_runner = StrategyRunner(self._settings)
 
     def _open_partition(self, log: KeyValueLog, leader_epoch: int) -> LedPartition:
         return LedPartition(
-            Machine(self._limits, self._settings, self.topics.size_of),
+            Machine(
+                self._limits,
+                self._settings,
+                self.topics.size_of,
+                ConsumerGroups(lambda _: self._consumer, consumer_topics.Topics(self.topics.find, self.topics.name_of)),
+            ),
             log,
             self.services,
             deliver=functools.partial(self.markers.deliver, epoch=leader_epoch),

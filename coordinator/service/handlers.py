@@ -21,8 +21,9 @@ from coordinator.groups.answers import (
     PartitionError,
     SyncAnswer,
 )
+from coordinator.groups.consumer.fencing import fetch_refusal
 from coordinator.groups.errors import Error
-from coordinator.groups.inspection import GROUP_TYPE, GroupDescription
+from coordinator.groups.inspection import GroupDescription
 from coordinator.groups.requests import DeleteGroup
 from coordinator.service import translation
 from coordinator.service.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
@@ -128,7 +129,7 @@ class GroupHandlers:
             return {"error_code": int(led), "groups": []}
         states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
         groups = (group for partition in led for group in partition.machine.list(states, types))
-        rows = (None if group is None else translation.listed(group, GROUP_TYPE) for group in groups)
+        rows = (None if group is None else translation.listed(group) for group in groups)
         return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
 
     async def delete(self, context: RequestContext, body: Body) -> Plain:
@@ -226,7 +227,7 @@ class OffsetHandlers:
     def fetch(self, context: RequestContext, body: Body) -> Plain:
         if hasattr(body, "groups"):
             stable = body.require_stable
-            return {"groups": [self._fetch_group(g.group_id, g.topics, stable=stable) for g in body.groups]}
+            return {"groups": [self._fetch_group(group, stable=stable) for group in body.groups]}
         wanted = translation.wanted(body.topics)
         at = self._partitions.at(body.group_id)
         if isinstance(at, LedPartition):
@@ -238,8 +239,12 @@ class OffsetHandlers:
             return {"topics": translation.fetched(body.topics, nothing, at)}
         return {"error_code": int(at), "topics": []}
 
-    def _fetch_group(self, group_id: str, topics: Any, *, stable: bool) -> Plain:
+    def _fetch_group(self, asked: Any, *, stable: bool) -> Plain:
+        group_id, topics = asked.group_id, asked.topics
         at = self._partitions.at(group_id)
+        if isinstance(at, LedPartition) and (group := at.machine.consumer.find(group_id)) is not None:
+            member_id, epoch = getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
+            at = fetch_refusal(group, member_id, epoch) or at
         if isinstance(at, Error):
             return {"group_id": group_id, "topics": [], "error_code": int(at)}
         offsets = at.machine.offsets.fetch(group_id, translation.wanted(topics), stable=stable)

@@ -33,6 +33,7 @@ from kernel.clock import NS_PER_MS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+    from coordinator.groups.consumer.requests import ConsumerHeartbeat
     from coordinator.groups.effects import Decide, Effects, Marker, Reply, TimerKey, TraceEvent, Turn, WatchEffect
     from coordinator.groups.machine import Machine
     from coordinator.groups.requests import Request
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from kernel.broker.server.handlers import DeferredResponse
     from kernel.broker.services import BrokerServices
     from kernel.broker.storage.logs import KeyValueLog
+
+    AnyRequest = Request | Await | OwnedCommit | ConsumerHeartbeat
 
 #: The name of the logger of groups.
 GROUP_LOG = __name__
@@ -138,14 +141,19 @@ class LedPartition:
             yield 0
 
     def ask(
-        self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
+        self,
+        request: Callable[[int], AnyRequest],
+        translate: Callable[[Any], Response],
     ) -> Response | DeferredResponse[Response]:
         """As `put`, for a request made from a new token."""
         token = next_token()
         return self.put(token, request(token), translate)
 
     def put(
-        self, token: int, request: Request | Await | OwnedCommit, translate: Callable[[Any], Response]
+        self,
+        token: int,
+        request: AnyRequest,
+        translate: Callable[[Any], Response],
     ) -> Response | DeferredResponse[Response]:
         """Put a request to the machine. Return the answer, or an awaitable of it if the request has to wait.
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coordinator.groups.consumer.requests import ConsumerSettings
 from coordinator.service.coordinator import Coordinator
 from coordinator.service.group_requests import JOIN_READERS, SYNC_READERS
 from coordinator.service.handlers import GroupHandlers, OffsetHandlers
+from coordinator.service.handlers_consumer import ConsumerHandlers
 from coordinator.service.handlers_server import ServerHandlers
 from coordinator.service.handlers_transactions import TransactionHandlers
 from coordinator.service.heartbeats import HeartbeatHandler
@@ -25,15 +27,18 @@ if TYPE_CHECKING:
     from kernel.broker.services import BrokerServices
 
 
-def mount(services: BrokerServices) -> HandlerTable:
-    """The handlers of the group protocol; subscribes to the leadership of `__consumer_offsets`."""
-    coordinator = Coordinator(services)
+def mount(services: BrokerServices, consumer: ConsumerSettings | None = None) -> HandlerTable:
+    """The handlers of the group protocol; subscribes to the leadership of `__consumer_offsets`.
+
+    With `consumer`, also those of the `consumer` design, which is under construction: clients see them in ApiVersions.
+    """
+    coordinator = Coordinator(services, consumer or ConsumerSettings())
     services.cluster.subscribe(coordinator.partitions, topics=lambda name: name == GROUP_METADATA_TOPIC)
     services.on_stop(coordinator.stop)
     services.verification.verifier = coordinator.verifier
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
     transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
-    return {
+    handlers: HandlerTable = {
         Api.FindCoordinator: Lookup(services).find,
         Api.JoinGroup: ReadByHand(group.join, JOIN_READERS),
         Api.SyncGroup: ReadByHand(group.sync, SYNC_READERS),
@@ -54,3 +59,10 @@ def mount(services: BrokerServices) -> HandlerTable:
         Api.AwaitCommand: server.await_command,
         Api.CommitOwned: server.commit_owned,
     }
+    if consumer is not None:
+        members = ConsumerHandlers(coordinator)
+        handlers |= {
+            Api.ConsumerGroupHeartbeat: members.heartbeat,
+            Api.ConsumerGroupDescribe: members.describe,
+        }
+    return handlers

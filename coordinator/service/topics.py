@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+from coordinator.groups.consumer.topics import Topic
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,3 +44,11 @@ class Topics:
         """The topic's number of partitions, 0 if it does not exist."""
         view = self._cluster.snapshot.topics.get(topic)
         return 0 if view is None else len(view.partitions)
+
+    def find(self, topic: str) -> Topic | None:
+        """As groups of the `consumer` design know it."""
+        view = self._cluster.snapshot.topics.get(topic)
+        return None if view is None else Topic(view.topic_id.bytes, len(view.partitions))
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return self._cluster.snapshot.topic_names.get(UUID(bytes=topic_id))

@@ -366,12 +366,12 @@ def described(group_id: str, group: GroupDescription, *, error: Error = Error.NO
     }
 
 
-def listed(group: ListedGroup, group_type: str) -> Plain:
+def listed(group: ListedGroup) -> Plain:
     return {
         "group_id": group.group_id,
         "protocol_type": group.protocol_type,
         "group_state": group.state.value,
-        "group_type": group_type,
+        "group_type": group.type,
     }
 
 

@@ -51,7 +51,9 @@ class Api(IntEnum):
     IncrementalAlterConfigs = 44
     OffsetDelete = 47
     DescribeCluster = 60
-    ConsumerGroupDescribe = 69  #: called only: our broker has no groups of KIP-848
+    #: KIP-848: of our broker only where the coordinator is told to mount them; `ConsumerGroupDescribe` is called, too.
+    ConsumerGroupHeartbeat = 68
+    ConsumerGroupDescribe = 69
     DescribeTopicPartitions = 75
     #: Messages of the `server` design (docs/server-protocol.md). Kafka's keys are below 100.
     AwaitCommand = 20_001
@@ -96,6 +98,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.IncrementalAlterConfigs: (0, 1),
         Api.OffsetDelete: (0, 0),
         Api.DescribeCluster: (0, 2),
+        Api.ConsumerGroupHeartbeat: (0, 1),
         Api.ConsumerGroupDescribe: (0, 1),
         Api.DescribeTopicPartitions: (0, 0),
         Api.AwaitCommand: (0, 0),

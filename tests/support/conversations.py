@@ -98,6 +98,7 @@ class Symbols:
     blobs: Mapping[str, bytes]
     values: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  #: the producer's id and epoch
+    topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)  #: `#t1` is the id of t1
 
     def __post_init__(self) -> None:
         self.values |= {
@@ -130,6 +131,8 @@ class Symbols:
             return self.numbers[value]
         if value.startswith("$"):
             return self.values.get(value, f"unbound{value}")
+        if value.startswith("#"):
+            return self.topic_ids[value[1:]]
         if value.startswith("@"):
             return self.blobs[value[1:]] if value != "@" else b""
         return value.replace("{G}", self.group)
@@ -144,6 +147,8 @@ class Symbols:
             return [self.symbolic(item) for item in value]
         if name in _WHATEVER:
             return "*"
+        if isinstance(value, uuid.UUID):
+            return next((f"#{topic}" for topic, topic_id in self.topic_ids.items() if topic_id == value), "#?")
         if isinstance(value, bytes):
             return self._blob_names.get(value, f"hex:{value.hex()}") if value else ""
         return self._symbolic_text(value) if isinstance(value, str) else value
@@ -301,7 +306,9 @@ def _form(member_id: str, sent: Step) -> str:
     return "<base64 uuid>" if _BASE64_UUID.fullmatch(member_id) else "other"
 
 
-def player(recorded: Recording, name: str, connect: Connect) -> Player:
+def player(
+    recorded: Recording, name: str, connect: Connect, topic_ids: Mapping[str, uuid.UUID] | None = None
+) -> Player:
     """A run of conversation `name` with its own groups."""
     group = f"play-{uuid.uuid4().hex[:10]}"
-    return Player(recorded.conversations[name], connect, Symbols(group, recorded.blobs))
+    return Player(recorded.conversations[name], connect, Symbols(group, recorded.blobs, topic_ids=topic_ids or {}))

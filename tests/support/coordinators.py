@@ -25,6 +25,7 @@ from kernel.wire.codec import decode_request, decode_response, encode_request, e
 from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
+    from coordinator.groups.consumer.requests import ConsumerSettings
     from kernel.broker.storage.errors import LogStopped, StorageError
     from kernel.clock import Clock
     from kernel.wire.versions import Api
@@ -86,9 +87,11 @@ class FixedCluster:
         self.node_id = NODE
         self._producer_ids = 0
         self.listener: LeadershipListener | None = None
+        views = {name: TopicView(name, uuid.uuid4(), (view,) * count) for name, count in topics.items()}
         self.snapshot = ClusterSnapshot(
             brokers=MappingProxyType({NODE: BrokerAddress(NODE, "127.0.0.1", 9092)}),
-            topics={name: TopicView(name, uuid.uuid4(), (view,) * count) for name, count in topics.items()},
+            topics=views,
+            topic_names={topic.topic_id: name for name, topic in views.items()},
         )
 
     def subscribe(self, listener: LeadershipListener, *, topics: Any) -> None:
@@ -110,6 +113,7 @@ class LoneCoordinator:
         settings: Mapping[str, str],
         topics: Mapping[str, int],
         storage: MemoryStorage | None = None,
+        consumer: ConsumerSettings | None = None,
     ) -> None:
         config, _ = BrokerConfig.from_settings(settings)
         self.partitions = config.number("offsets.topic.num.partitions")
@@ -128,7 +132,7 @@ class LoneCoordinator:
             create_internal_topic=self._nothing_to_create,
             on_stop=self.stops.append,
         )
-        self.handlers: HandlerTable = mount(services)
+        self.handlers: HandlerTable = mount(services, consumer)
 
     @staticmethod
     async def _nothing_to_create(name: str) -> None:

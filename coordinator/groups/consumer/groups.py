@@ -16,9 +16,11 @@ from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer_records import EpochKey, RegexKey, TargetEpochKey
 from coordinator.groups.effects import TimerKind, Write
 from coordinator.groups.errors import Error
+from coordinator.groups.inspection import CONSUMER_GROUP_TYPE, ListedGroup
+from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from coordinator.groups.consumer.description import ConsumerGroupDescription
     from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
@@ -135,6 +137,13 @@ class ConsumerGroups:
             leaving.remove(group, key.member_id, self._settings_of(group.id), self._topics, turn)
         elif expired:
             group.sessions.pop(key.member_id, None)  # of a static member that has been replaced
+
+    def listed(self, states: Collection[str]) -> Iterator[ListedGroup | None]:
+        """Rows of ListGroups, in one of these states (lower case; empty: any); None stands for a group in another."""
+        for group in tuple(self.groups.values()):
+            state = group.state
+            is_wanted = group.epoch and (not states or state.value.lower() in states)
+            yield ListedGroup(group.id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER_GROUP_TYPE) if is_wanted else None
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
         return described(self.find(group_id), self._settings_of(group_id), self._topics)
