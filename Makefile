@@ -61,24 +61,16 @@ docs: setup  ## build the docs as a site in build/site, links checked (SERVE=1: 
 	$(if $(SERVE),,@echo "Open build/site/index.html")
 
 draw: setup  ## redraw the diagrams and tables in docs/ from new runs
-	$(BIN)/python -m docs.draw $(ARGS)
+	$(BIN)/python -m docs.generators.draw $(ARGS)
 
 pictures: setup  ## take the README's pictures again, of new runs (needs Chromium)
-	$(BIN)/python -m docs.pictures $(ARGS)
+	$(BIN)/python -m docs.generators.pictures $(ARGS)
 
-names: setup  ## rewrite the pages that are made from the code: tests of Kafka's coordinator, trace files, tables, faults, settings, state machines, phases, the lookup of a coordinator, assignments
-	$(BIN)/python -m docs.name_tests
-	$(BIN)/python -m docs.table_pages
-	$(BIN)/python -m docs.fault_page
-	$(BIN)/python -m docs.settings_page
-	$(BIN)/python -m docs.machine_page
-	$(BIN)/python -m docs.lookup_page
-	$(BIN)/python -m docs.offset_picture
-	$(BIN)/python -m docs.assign_blocks
-	$(BIN)/python -m docs.phases_page
+names: setup  ## rewrite the pages and figures that are made from the code (docs/generators)
+	$(BIN)/python -m docs.generators
 
 tutorial: setup  ## play docs/tutorial.md with real processes, and write the outputs into it (ARGS=--check: compare)
-	$(BIN)/python -m docs.tutorial $(ARGS)
+	$(BIN)/python -m docs.generators.tutorial $(ARGS)
 
 clean:  ## remove the virtual environment, builds and all runs
 	rm -rf $(VENV) runs build *.egg-info

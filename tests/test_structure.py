@@ -1,10 +1,10 @@
-"""The figures of `docs.structure`, and their limits: rooms in levels, without circles."""
+"""The figures of `docs.generators.structure`, and their limits: rooms in levels, without circles."""
 
 from __future__ import annotations
 
 import pytest
 
-from docs.structure import back_arrows, circles, folders_of, graph_of, levels, rooms_of
+from docs.generators.structure import back_arrows, circles, folders_of, graph_of, levels, rooms_of
 
 LINE = {"a": {"b"}, "b": {"c"}, "c": set()}
 RING = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from docs.name_tests import PAGE, page
+from docs.generators.name_tests import PAGE, page
 from tests.support.kafka_markers import covered, named_in_prose
 from tests.support.kafka_names import CLASSES, LEFT_OUT, NAMES
 
@@ -37,7 +37,7 @@ def test_number_of_names_equals_the_checklists():
 
 
 def test_page_of_names_equals_the_generated_one():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m docs.name_tests` and commit the page"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make names` and commit the page"
 
 
 # -- the collector itself -----------------------------------------------------------------------------------------

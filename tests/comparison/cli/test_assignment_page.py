@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from docs.assign_blocks import PAGE, commands, page
+from docs.generators.assign_blocks import PAGE, commands, page
 
 
 def test_commands_of_the_page_print_what_it_says() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from comparison.cli.main import cli
 from comparison.cli.state import STATE_VARIABLE
-from docs.tutorial import PAGE, differences, play
-from docs.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
+from docs.generators.tutorial import PAGE, differences, play
+from docs.generators.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
 
 if TYPE_CHECKING:
     from pathlib import Path

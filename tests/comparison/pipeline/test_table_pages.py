@@ -16,10 +16,19 @@ import pytest
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, named_in_files
 from comparison.pipeline.bronze.tables import write_table
-from docs import columns
 from docs.examples.moved_back import moved_back
 from docs.examples.owned_twice import owned_twice
-from docs.table_pages import DOCS, RUN_NAMES, SWEEP_TABLES, TABLES, TABLES_PAGE, TRACE_PAGE, tables_page, trace_page
+from docs.generators import columns
+from docs.generators.table_pages import (
+    DOCS,
+    RUN_NAMES,
+    SWEEP_TABLES,
+    TABLES,
+    TABLES_PAGE,
+    TRACE_PAGE,
+    tables_page,
+    trace_page,
+)
 from kernel.trace.events import KINDS
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.seen_runs import analysed_inline, write_cut
@@ -62,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("page", "text"), [(TRACE_PAGE, trace_page), (TABLES_PAGE, tables_page)])
 def test_page_is_current(page: Path, text: Any) -> None:
-    assert page.read_text(encoding="utf-8") == text(), "run: python -m docs.table_pages"
+    assert page.read_text(encoding="utf-8") == text(), "run: make names"
 
 
 def test_every_field_and_column_has_a_meaning_and_no_meaning_is_left_over() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from docs.coordinator_tables import TABLES, changes, restarts
-from docs.draw import COMMANDS, DOCS, Runs, fillings
-from docs.history_picture import PICTURE, picture
+from docs.generators.coordinator_tables import TABLES, changes, restarts
+from docs.generators.draw import COMMANDS, DOCS, Runs, fillings
+from docs.generators.history_picture import PICTURE, picture
 from kernel.designs import COORDINATED, DESIGN_NAMES
 
 README, RESULTS = DOCS.parent / "README.md", DOCS / "results.md"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.machine_page import DIAGRAMS
+from docs.generators.machine_page import DIAGRAMS
 from tests.support.browser import running_browser
 
 #: Drawn from the code, not from a run.

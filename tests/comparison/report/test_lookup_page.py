@@ -10,7 +10,18 @@ import sys
 import pytest
 
 from coordinator.groups.placement import partition_of
-from docs.lookup_page import CODE, EXAMPLE, NAMES, PAGE, PARTITIONS, TRAP, files, java_abs, java_remainder, ways
+from docs.generators.lookup_page import (
+    CODE,
+    EXAMPLE,
+    NAMES,
+    PAGE,
+    PARTITIONS,
+    TRAP,
+    files,
+    java_abs,
+    java_remainder,
+    ways,
+)
 from kernel.java_hash import INT_MIN, java_hash
 from tests.coordinator.groups.test_placement import VECTORS
 

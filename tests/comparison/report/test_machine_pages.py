@@ -13,11 +13,11 @@ from coordinator.groups.classic import states as classic_states
 from coordinator.groups.server import states as server_states
 from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
 from coordinator.membership.server.table import TABLE as SERVER_TABLE
-from docs.machine_page import DIAGRAMS, PAGE, files
-from docs.machine_picture import picture, words
-from docs.machines import BETWEEN, machines
-from docs.rebalance_table import ORIGINAL
-from docs.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
+from docs.generators.machine_page import DIAGRAMS, PAGE, files
+from docs.generators.machine_picture import picture, words
+from docs.generators.machines import BETWEEN, machines
+from docs.generators.rebalance_table import ORIGINAL
+from docs.generators.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
 from tests.support import rebalance_world
 from tests.support.error_table import REQUESTS
 from tests.support.rebalance_conversations import FILES, play

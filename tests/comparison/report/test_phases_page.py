@@ -10,9 +10,21 @@ import pytest
 
 from coordinator.groups.classic.states import TRANSITIONS as CLASSIC
 from coordinator.groups.server.states import TRANSITIONS as SERVER_STATES
-from docs.phase_picture import picture, rows_of
-from docs.phases import COMMAND, COORDINATOR, FIND, JOIN, LEADER, NEW, PHASES, SYNC, WORK, conversations, record
-from docs.phases_page import DRAWN, PAGE, files, sent
+from docs.generators.phase_picture import picture, rows_of
+from docs.generators.phases import (
+    COMMAND,
+    COORDINATOR,
+    FIND,
+    JOIN,
+    LEADER,
+    NEW,
+    PHASES,
+    SYNC,
+    WORK,
+    conversations,
+    record,
+)
+from docs.generators.phases_page import DRAWN, PAGE, files, sent
 from kernel.designs import COORDINATED, DESIGN_NAMES, SERVER, ZOOKEEPER
 
 RECORDED = conversations()

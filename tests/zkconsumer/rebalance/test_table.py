@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import zkconsumer.rebalance.state
-from docs.draw import DOCS, FROM_CODE
-from docs.rebalance_table import OPTIONS as OPTION_CONFIGS
+from docs.generators.draw import DOCS, FROM_CODE
+from docs.generators.rebalance_table import OPTIONS as OPTION_CONFIGS
 from kernel.trace.events import PHASES
 from tests.support.rebalance_conversations import FILES, play
 from zkconsumer.rebalance import attempt

@@ -14,7 +14,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Step
 from comparison.scenarios.run.injections import PERFORMERS
-from docs.fault_page import PAGE, page
+from docs.generators.fault_page import PAGE, page
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
@@ -46,7 +46,7 @@ def composed(
 
 
 def test_page_of_the_faults_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m docs.fault_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make names"
 
 
 def test_every_fault_has_its_own_performer() -> None:

@@ -22,7 +22,7 @@ from comparison.scenarios.plan.setting_rows import BROKERS, Row, elsewhere, name
 from comparison.scenarios.run.experiments import plan
 from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.consumer.settings import CoordinatorConsumerConfig
-from docs.settings_page import HEAD, PAGE, page
+from docs.generators.settings_page import HEAD, PAGE, page
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import DESIGN_NAMES, DESIGNS
 from kernel.settings import boolean, split_pairs, written
@@ -45,7 +45,7 @@ def ids(row: Row) -> str:
 
 
 def test_page_of_the_settings_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m docs.settings_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make names"
 
 
 @pytest.mark.parametrize("line", re.findall(r"^    rebalance-lab (run .+)$", HEAD, flags=re.M))

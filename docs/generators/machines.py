@@ -1,5 +1,5 @@
-"""The state machines of both backends as values, read from the tables that run: what `docs.machine_picture` draws and
-`docs.machine_page` writes.
+"""The state machines of both backends as values, read from the tables that run: what `machine_picture` draws and
+`docs.generators.machine_page` writes.
 
 A group's moves come from its `TRANSITIONS`, a member's from its `TABLE` of events, an attempt's steps of the 0.8
 consumer from its rebalance table. Only what lies between two attempts of that consumer has no table: `BETWEEN` says it
@@ -19,8 +19,8 @@ from coordinator.membership.classic import member as classic_member
 from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
 from coordinator.membership.server import member as server_member
 from coordinator.membership.server.table import TABLE as SERVER_TABLE
-from docs import requests_by_state as requests
-from docs.rebalance_table import ORIGINAL
+from docs.generators import requests_by_state as requests
+from docs.generators.rebalance_table import ORIGINAL
 from zkconsumer.rebalance import state as rebalance_state
 from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.state import RebalanceState as S
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from enum import Enum
     from types import ModuleType
 
-    from docs.requests_by_state import Answers
+    from docs.generators.requests_by_state import Answers
     from zkconsumer.rebalance.steps import Step
 
 

@@ -1,7 +1,5 @@
 """Write the outputs of the commands in `assignment.md`.
 
-    python -m docs.assign_blocks      from the root of the project
-
 A block that begins with `$ rebalance-lab assign` is followed by what that prints in 80 columns; a block of TOML is the
 file `group.toml` of the commands after it. A test compares.
 """
@@ -18,7 +16,7 @@ from click.testing import CliRunner
 
 from comparison.cli.assign import assign
 
-PAGE = Path(__file__).parent / "assignment.md"
+PAGE = Path(__file__).parents[1] / "assignment.md"
 _BLOCK = re.compile(r"^```(toml)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMAND = "$ rebalance-lab assign "
 
@@ -55,5 +53,6 @@ def _filled(block: re.Match[str]) -> str:
     return f"```\n{command}{done.stdout}```"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+def files() -> dict[Path, str]:
+    """The generated pages with their content."""
+    return {PAGE: page(PAGE.read_text(encoding="utf-8"))}

@@ -23,7 +23,7 @@ from comparison.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-PICTURES = Path(__file__).parent / "pictures"
+PICTURES = Path(__file__).parents[1] / "pictures"
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
 SPLIT_BRAIN = ("run", "split-brain", "--design", "zookeeper,eager", "--partitions", "6", "--seed", "1")
 RESTARTS = (

@@ -1,4 +1,4 @@
-"""Draw `diagrams/history.svg`, the timeline of `history.md`: `python -m docs.history_picture`.
+"""Draw `diagrams/history.svg`, the timeline of `history.md`: `python -m docs.generators.history_picture`.
 
 A test compares the file with what this module draws.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-PICTURE = Path(__file__).with_name("diagrams") / "history.svg"
+PICTURE = Path(__file__).parents[1] / "diagrams" / "history.svg"
 TITLE = "The designs of Kafka's consumer groups, 2012 to 2026, by the releases that brought them and took them away"
 FIRST_YEAR, LAST_YEAR = 2012, 2026
 WIDTH, LEFT, RIGHT, TOP, LANE = 1000, 14, 986, 44, 46

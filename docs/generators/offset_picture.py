@@ -1,7 +1,7 @@
-"""Draw the figures of the 0.8 consumer's offsets: `python -m docs.offset_picture`.
+"""Draw the figures of the 0.8 consumer's offsets: `make names`.
 
 Of `diagrams/figures`, `offset-parts.svg` has the parts between a partition's log and the application, with the names of
-the code, and `offset-life.svg` the moments of `docs.offset_life`. The tables here say the same on the page. A test
+the code, and `offset-life.svg` the moments of `offset_life`. The tables here say the same on the page. A test
 compares the files with what this module draws.
 """
 
@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.figure_text import WIDTH, style, width_of, wrapped
-from docs.machine_picture import SHOWN
-from docs.offset_life import CHUNKS_MAX, COMMITTED, life
+from docs.generators.figure_text import WIDTH, style, width_of, wrapped
+from docs.generators.machine_picture import SHOWN
+from docs.generators.offset_life import CHUNKS_MAX, COMMITTED, life
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from docs.offset_life import Moment
+    from docs.generators.offset_life import Moment
 
-DIAGRAMS = Path(__file__).with_name("diagrams") / "figures"
+DIAGRAMS = Path(__file__).parents[1] / "diagrams" / "figures"
 #: Kafka's names for what the code calls so, by module of `zkconsumer`.
 NAMES = (
     ("PartitionTopicInfo", "PartitionInfo", "records/streams.py"),
@@ -256,7 +256,3 @@ def files() -> Mapping[Path, str]:
 
 
 assert len(_FILLS[2:4]) == CHUNKS_MAX, "a colour for each queued chunk"
-
-if __name__ == "__main__":
-    for file, content in files().items():
-        file.write_text(content, encoding="utf-8")

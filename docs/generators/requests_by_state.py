@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from enum import IntEnum
 
-ERROR_TABLE = Path(__file__).parents[1] / "tests" / "coordinator" / "groups" / "error_table.txt"
+ERROR_TABLE = Path(__file__).parents[2] / "tests" / "coordinator" / "groups" / "error_table.txt"
 WAITS, ANSWERED = "waits", "answered"
 NO_GROUP = "no group"
 

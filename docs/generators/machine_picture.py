@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.figure_text import WIDTH, style, width_of, wrapped
-from docs.requests_by_state import WAITS
+from docs.generators.figure_text import WIDTH, style, width_of, wrapped
+from docs.generators.requests_by_state import WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from docs.machines import Machine, Move, State
+    from docs.generators.machines import Machine, Move, State
 
 LEFT, BUS, MARGIN, RAIL, PAD = 32, 19, 8, 11, 9
 HEAD, LINE, TOP = 23, 14.5, 8

@@ -1,4 +1,4 @@
-"""What the fields of events and the columns of tables mean, for the pages that `docs.table_pages` writes.
+"""What the fields of events and the columns of tables mean, for the pages that `docs.generators.table_pages` writes.
 
 Fields that are called alike mean the same in every kind of event, but for those in `OF_KIND`.
 """

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.cli.state import STATE_VARIABLE
-from docs.tutorial_page import SHELL, Block, Step, blocks_of, normalised, rewritten, trimmed
+from docs.generators.tutorial_page import SHELL, Block, Step, blocks_of, normalised, rewritten, trimmed
 from kernel.ports import free_ports
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-PAGE = Path(__file__).with_name("tutorial.md")
+PAGE = Path(__file__).parents[1] / "tutorial.md"
 #: The ports that the page names.
 PORTS = (2181, 9092, 9093, 9094)
 #: What listens on a port of its own if none is given.

@@ -1,6 +1,6 @@
 """The four phases of a member in a recorded run: `four-phases.json`, one conversation for each design.
 
-    python -m docs.phases RUN      records it anew from a finished run of COMMAND
+    python -m docs.generators.phases RUN      records it anew from a finished run of COMMAND
 
 Only what the page shows is kept: the requests and ZooKeeper operations of the member that joins, those of the group's
 leader, and the moves of the coordinator's state machine.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 COMMAND = "rebalance-lab run join --design all --seed 1 -c heartbeat.interval.ms=200"
-RECORDING = Path(__file__).with_name("four-phases.json")
+RECORDING = Path(__file__).parents[1] / "four-phases.json"
 #: Who takes part: the member that joins, the group's leader, and the coordinator.
 NEW, LEADER, COORDINATOR = "new", "leader", "coordinator"
 #: The process of the member that joins.

@@ -1,4 +1,4 @@
-"""The tables of `coordinators.md`, from the results of runs. Pure: `docs.draw` makes the runs and fills the page."""
+"""The tables of `coordinators.md`, from the results of runs. Pure: `draw` makes the runs and fills the page."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from comparison.report.drawing.picture import chart_picture
 from comparison.report.drawing.records import delivered
 from comparison.report.drawing.scale import scales
 from comparison.report.view.runs import read_views
-from docs import offset_picture, rebalance_table
-from docs.coordinator_tables import TABLES
+from docs.generators import offset_picture, rebalance_table
+from docs.generators.coordinator_tables import TABLES
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from comparison.report.view.model import RunView
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
 #: The commands whose runs each page is drawn from.
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {

@@ -10,16 +10,16 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.figure_text import WIDTH, style, width_of
-from docs.machine_picture import SHOWN
-from docs.machines import GROUP_KINDS
-from docs.phases import COORDINATOR, LEADER, NEW, PHASES, WAITS
+from docs.generators.figure_text import WIDTH, style, width_of
+from docs.generators.machine_picture import SHOWN
+from docs.generators.machines import GROUP_KINDS
+from docs.generators.phases import COORDINATOR, LEADER, NEW, PHASES, WAITS
 from kernel.designs import SERVER, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from docs.phases import Happened
+    from docs.generators.phases import Happened
 
 #: The colours of the phases; those of joining, syncing and working are those of the group's states meanwhile.
 KINDS: Mapping[int, str] = {1: "k6", 2: "k1", 3: "k0", 4: "k2"}

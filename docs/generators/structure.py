@@ -1,4 +1,4 @@
-"""The structure of the code in figures: `python -m docs.structure [--types]`.
+"""The structure of the code in figures: `python -m docs.generators.structure [--types]`.
 
 For every folder: how many rooms it has (modules and folders directly in it), how many levels they form, which imports
 run back against that order, and which rooms import each other in circles. `--types` counts imports for type checking.
@@ -18,7 +18,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
 
 Edges = dict[str, set[str]]

@@ -1,0 +1,37 @@
+"""Writes every page and figure that is generated from the code: `make names`."""
+
+from __future__ import annotations
+
+from docs.generators import (
+    assign_blocks,
+    fault_page,
+    lookup_page,
+    machine_page,
+    name_tests,
+    offset_picture,
+    phases_page,
+    settings_page,
+    table_pages,
+)
+
+GENERATORS = (
+    name_tests,
+    table_pages,
+    fault_page,
+    settings_page,
+    machine_page,
+    lookup_page,
+    offset_picture,
+    assign_blocks,
+    phases_page,
+)
+
+
+def main() -> None:
+    for generator in GENERATORS:
+        for path, content in generator.files().items():
+            path.write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
