@@ -53,7 +53,10 @@ class Coordinator:
                 self._limits,
                 self._settings,
                 self.topics.size_of,
-                ConsumerGroups(lambda _: self._consumer, consumer_topics.Topics(self.topics.find, self.topics.name_of)),
+                ConsumerGroups(
+                    lambda _: self._consumer,
+                    consumer_topics.Topics(self.topics.find, self.topics.name_of, self.topics.view),
+                ),
             ),
             log,
             self.services,

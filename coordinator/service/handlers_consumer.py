@@ -1,7 +1,7 @@
 """The handlers of the `consumer` design (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe.
 
 Mounted only where `mount` is told to: clients that see the first of these in ApiVersions use it, and it is not whole
-yet (regular expressions, new partitions at once, groups with classic members).
+yet (regular expressions, groups with classic members).
 """
 
 from __future__ import annotations

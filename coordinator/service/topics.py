@@ -50,5 +50,9 @@ class Topics:
         view = self._cluster.snapshot.topics.get(topic)
         return None if view is None else Topic(view.topic_id.bytes, len(view.partitions))
 
+    def view(self) -> object:
+        """The same object as long as no topic changes."""
+        return self._cluster.snapshot.topics
+
     def name_of(self, topic_id: bytes) -> str | None:
         return self._cluster.snapshot.topic_names.get(UUID(bytes=topic_id))

@@ -61,6 +61,7 @@ class World:
     sizes: dict[str, int]
     settings: ConsumerSettings = SETTINGS
     now_ms: int = 0
+    view: object = None  #: another one when the broker learns that topics have changed
     own: dict[str, ConsumerSettings] = field(default_factory=dict)  #: of single groups
     log: dict[ConsumerKey, ConsumerRecord] = field(default_factory=dict)
     written: list[tuple[ConsumerKey, ConsumerRecord | None]] = field(default_factory=list)
@@ -71,7 +72,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.topics = Topics(
-            self._find, lambda identity: name if (name := topic_name(identity)) in self.sizes else None
+            self._find,
+            lambda identity: name if (name := topic_name(identity)) in self.sizes else None,
+            lambda: self.view,
         )
         self.groups = ConsumerGroups(lambda group_id: self.own.get(group_id, self.settings), self.topics)
         self._tokens = itertools.count(1)
@@ -175,7 +178,9 @@ class World:
 
     def successor(self) -> World:
         """Another coordinator, with the log of this one."""
-        other = World(self.sizes, self.settings, self.now_ms, self.own, log=dict(self.log), epochs=dict(self.epochs))
+        other = World(
+            self.sizes, self.settings, self.now_ms, own=self.own, log=dict(self.log), epochs=dict(self.epochs)
+        )
         for key, record in sorted(self.log.items(), key=repr):
             other.groups.apply(key, record)
         for event in other.groups.wake():

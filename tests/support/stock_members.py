@@ -34,6 +34,9 @@ STRATEGIES = {
     "confluent": ("range", "roundrobin", "cooperative-sticky"),
 }
 
+#: Instead of a strategy: the coordinator assigns (KIP-848). Only confluent has it.
+BROKERS = "the broker's"
+
 #: A static member must return within its session, though its process may start slowly on a busy machine.
 SESSION_MS, HEARTBEAT_MS = 60_000, 200
 
@@ -203,12 +206,17 @@ def run_confluent(reporter: ChangeReporter, given: Given) -> None:
     settings = {
         "bootstrap.servers": given.bootstrap,
         "group.id": given.group,
-        "session.timeout.ms": given.session_ms,
-        "heartbeat.interval.ms": HEARTBEAT_MS,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "partition.assignment.strategy": given.strategy,
     }
+    if given.strategy == BROKERS:
+        settings |= {"group.protocol": "consumer"}
+    else:
+        settings |= {
+            "session.timeout.ms": given.session_ms,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "partition.assignment.strategy": given.strategy,
+        }
     consumer = confluent_kafka.Consumer(settings | ({"group.instance.id": given.instance} if given.instance else {}))
     consumer.subscribe([given.topic])
     while reporter.going_on:

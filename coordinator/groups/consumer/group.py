@@ -70,6 +70,7 @@ class ConsumerGroup:
     sessions: dict[str, SessionTimer] = field(default_factory=dict)
     revocations: dict[str, int] = field(default_factory=dict)  #: members with a rebalance timer, and their epochs
     topics_due_ms: int = 0  #: when the topics have to be looked at again; 0 at once
+    topics_view: object = None  #: as they were looked at last
     batches: list[Batch] = field(default_factory=list)  #: not durable yet, oldest first
 
     @property

@@ -173,8 +173,9 @@ def _needs_target(draft: Draft, former: ConsumerMember, settings: ConsumerSettin
     group = draft.group
     member = group.members[former.id]
     changed = group.epoch == 0 or (former.topics, former.topic_regex) != (member.topics, member.topic_regex)
-    if changed or turn.now.ms >= group.topics_due_ms:
-        group.topics_due_ms = turn.now.ms + settings.topics_refresh_ms
+    view = topics.view()
+    if changed or turn.now.ms >= group.topics_due_ms or view is not group.topics_view:
+        group.topics_due_ms, group.topics_view = turn.now.ms + settings.topics_refresh_ms, view
         changed = changed or metadata_hash(group.subscribed(), topics) != group.metadata_hash
     return changed
 

@@ -21,6 +21,7 @@ class Topics(NamedTuple):
 
     find: Callable[[str], Topic | None]  #: by name; None if there is none
     name_of: Callable[[TopicId], str | None]  #: None if the topic has been deleted
+    view: Callable[[], object] = lambda: None  #: another object whenever any topic has changed
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:

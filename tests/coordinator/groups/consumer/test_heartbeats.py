@@ -129,6 +129,14 @@ def test_topics_are_looked_at_again_after_a_while(world: World) -> None:
     assert by_name(world.beat("a").assignment) == {"foo": [*range(6)], "new": [0, 1]}
 
 
+def test_topics_are_looked_at_again_when_the_broker_has_another_view_of_them(world: World) -> None:
+    shared(world)
+    world.sizes["foo"] = 8
+    assert world.beat("a").epoch == 2
+    world.view = object()
+    assert world.beat("a").epoch == 3
+
+
 def test_deleted_topic_leaves_targets_and_descriptions(world: World) -> None:
     world.join("a", "foo", "bar")
     del world.sizes["bar"]
