@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from comparison.pipeline.session import spark_session
+from kernel.jre import spark_java_home
 
-__all__ = ["spark_session"]
+__all__ = ["spark_java_home", "spark_session"]
