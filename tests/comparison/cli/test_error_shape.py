@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from comparison.cli.main import COMMANDS, main
 from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
 from kernel.suggestions import closest, did_you_mean, placed, unknown, whole_sentences
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCENARIO = """name = "mine"
 [[steps]]
@@ -225,3 +222,10 @@ def test_names_are_compared_without_their_case() -> None:
 def test_a_complaint_of_several_lines_becomes_one_sentence() -> None:
     assert whole_sentences("a\n  b") == "a b."
     assert whole_sentences("is it running?") == "is it running?"
+
+
+def test_one_module_alone_looks_for_names_that_are_alike() -> None:
+    root = Path(__file__).parents[3]
+    packages = ("kernel", "zkconsumer", "coordinator", "comparison", "rebalance_lab")
+    found = [path for package in packages for path in (root / package).rglob("*.py") if "difflib" in path.read_text()]
+    assert found == [root / "kernel" / "suggestions.py"]
