@@ -202,7 +202,7 @@ class Machine:
             case OwnedCommit():
                 self.offsets.commit(self._judged(request), turn)
             case Leave():
-                liveness.leave(self.classic.groups.get(request.group_id), request, turn)
+                self._leave(request, turn)
             case DeleteGroup():
                 self._delete_group(request, turn)
             case DeleteOffsets():
@@ -215,6 +215,12 @@ class Machine:
         """Whether members that joined by JoinGroup have the group id."""
         group = self.classic.groups.get(group_id)
         return group is not None and group.state is not GroupState.DEAD and bool(group.members or group.pending)
+
+    def _leave(self, request: Leave, turn: Turn) -> None:
+        if self.consumer.in_use(request.group_id):
+            self.consumer.leave(request, turn)
+        else:
+            liveness.leave(self.classic.groups.get(request.group_id), request, turn)
 
     def _commit_of_member(self, group: ConsumerGroup, request: Commit, turn: Turn) -> None:
         """In a group of the `consumer` design, or without a member in one that has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, LeaveAnswer
 from coordinator.groups.consumer.group import Batch, current_record
 from coordinator.groups.consumer.timers import restart_session
 from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, RegexKey, TargetKey
@@ -62,7 +62,7 @@ class Draft:
         """Record where a member is now."""
         self.put(CurrentKey(self.group.id, member.id), current_record(member))
 
-    def store(self, token: int | None, answer: ConsumerHeartbeatAnswer | None, turn: Turn) -> None:
+    def store(self, token: int | None, answer: ConsumerHeartbeatAnswer | LeaveAnswer | None, turn: Turn) -> None:
         """Write the records and answer once they, and all before them, are durable."""
         if self.batch.changes or (self.group.batches and token is not None):
             self.group.batches.append(self.batch)
@@ -78,7 +78,7 @@ class ConsumerWrite(Write):
 
     draft: Draft
     token: int | None
-    answer: ConsumerHeartbeatAnswer | None
+    answer: ConsumerHeartbeatAnswer | LeaveAnswer | None
 
     def stored(self, turn: Turn) -> None:
         group = self.draft.group
@@ -100,4 +100,5 @@ class ConsumerWrite(Write):
         for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
             restart_session(group, member_id, self.draft.settings.session_timeout_ms, turn)
         if self.token is not None:
-            turn.reply(self.token, ConsumerHeartbeatAnswer(error))
+            is_heartbeat = isinstance(self.answer, ConsumerHeartbeatAnswer)
+            turn.reply(self.token, ConsumerHeartbeatAnswer(error) if is_heartbeat else LeaveAnswer(error=error))

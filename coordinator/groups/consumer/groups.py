@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.topics import Topics
     from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord, RegexRecord
     from coordinator.groups.effects import TimerKey, Turn
+    from coordinator.groups.requests import Leave
 
 
 class ConsumerGroups:
@@ -94,6 +95,11 @@ class ConsumerGroups:
                 self.groups[group.id] = group
         except heartbeat.Refused as refused:
             turn.reply(request.token, ConsumerHeartbeatAnswer(refused.error))
+
+    def leave(self, request: Leave, turn: Turn) -> None:
+        """LeaveGroup of a group that has members."""
+        group = self.groups[request.group_id]
+        leaving.remove_named(group, request, self._settings_of(group.id), self._topics, turn)
 
     def topics_changed(self, names: frozenset[str]) -> None:
         """The next heartbeat of anybody in a group that subscribes to one of these looks at the topics again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, LeaveAnswer, Left
 from coordinator.groups.consumer.draft import Draft
 from coordinator.groups.consumer.heartbeat import Refused
 from coordinator.groups.consumer.member import LEAVING_FOR_A_WHILE
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
     from coordinator.groups.consumer.topics import Topics
     from coordinator.groups.effects import Turn
+    from coordinator.groups.requests import Leave, Leaving
 
 
 def leave(
@@ -49,11 +50,40 @@ def remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, top
     _remove(group, member_id, settings, topics, turn).store(None, None, turn)
 
 
+def remove_named(group: ConsumerGroup, request: Leave, settings: ConsumerSettings, topics: Topics, turn: Turn) -> None:
+    """LeaveGroup, by which administrators remove members of this design, too: all at once, for one new epoch."""
+    draft = Draft(group, settings)
+    left = tuple(Left(*leaving, _leave_one(draft, leaving, turn)) for leaving in request.members)
+    if draft.batch.changes:
+        _bump_without_them(draft, topics)
+    draft.store(request.token, LeaveAnswer(members=left), turn)
+
+
+def _leave_one(draft: Draft, leaving: Leaving, turn: Turn) -> Error:
+    group, member_id = draft.group, leaving.member_id
+    if leaving.instance_id is not None:
+        holder = group.instances.get(leaving.instance_id)
+        if holder is None:
+            return Error.UNKNOWN_MEMBER_ID
+        if member_id not in ("", holder):
+            return Error.FENCED_INSTANCE_ID
+        member_id = holder
+    if member_id not in group.members:
+        return Error.UNKNOWN_MEMBER_ID
+    draft.remove(member_id)
+    cancel_timers(group, member_id, turn)
+    return Error.NONE
+
+
 def _remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, topics: Topics, turn: Turn) -> Draft:
     """Its partitions are free at once; the next heartbeat of anybody computes the new target."""
     draft = Draft(group, settings)
     draft.remove(member_id)
-    draft.forget_unused_regexes()
-    draft.bump(metadata_hash(group.subscribed(), topics))
     cancel_timers(group, member_id, turn)
+    _bump_without_them(draft, topics)
     return draft
+
+
+def _bump_without_them(draft: Draft, topics: Topics) -> None:
+    draft.forget_unused_regexes()
+    draft.bump(metadata_hash(draft.group.subscribed(), topics))

@@ -16,7 +16,7 @@ from coordinator.groups.effects import Moment, SetTimer, TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.machine import Machine
 from coordinator.groups.records import OffsetKey
-from coordinator.groups.requests import Commit, DeleteGroup, Heartbeat, Join, OffsetToCommit
+from coordinator.groups.requests import Commit, DeleteGroup, Heartbeat, Join, Leave, Leaving, OffsetToCommit
 from tests.support.consumer_groups import SETTINGS, World
 from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
 
@@ -106,6 +106,22 @@ def test_group_with_members_of_one_design_refuses_those_of_another(at: Partition
     assert other.classic_join() is None  # it waits for others
     assert other.join() == ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND)
     assert not other.machine.consumer.groups
+
+
+def test_administrator_removes_members_with_leave_group(at: Partition) -> None:
+    """As in a real 4.1.1: one LeaveGroup, one new epoch."""
+    at.join()
+    at.join("b")
+    at.beat("s", 0, rebalance_timeout_ms=5_000, topics=("foo",), owned={}, instance_id="i")
+    wrong = (Leaving("x"), Leaving("x", "i"), Leaving("", "j"))
+    answer = at.ask(Leave, members=(Leaving("a"), Leaving("", "i"), *wrong))
+    errors = [Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID]
+    assert [left.error for left in answer.members] == errors
+    shown = at.machine.consumer.describe("g")
+    assert (shown.epoch, [member.member_id for member in shown.members]) == (4, ["b"])
+    at.beat("t", 0, rebalance_timeout_ms=5_000, topics=("foo",), owned={}, instance_id="i")
+    assert at.ask(Leave, members=(Leaving("x", "i"),)).members[0].error is Error.FENCED_INSTANCE_ID
+    assert at.machine.consumer.describe("g").epoch == 5
 
 
 def test_offsets_are_committed_with_the_members_epoch_and_kept(at: Partition) -> None:
