@@ -209,7 +209,7 @@ class Machine:
                 if self.server.in_use(request.group_id):
                     turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
                 else:
-                    self.offsets.delete(request, turn)
+                    self.offsets.delete(request, turn, self.consumer.subscribed(request.group_id))
 
     def _has_classic_members(self, group_id: str) -> bool:
         """Whether members that joined by JoinGroup have the group id."""

@@ -49,6 +49,11 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         return group is not None and bool(group.members)
 
+    def subscribed(self, group_id: str) -> frozenset[str]:
+        """The topics of a group's members."""
+        group = self.groups.get(group_id)
+        return frozenset() if group is None else group.subscribed()
+
     def apply(self, key: ConsumerKey, record: ConsumerRecord | None) -> None:
         """Take over one stored record. Records may come in any order; `wake` follows the last one."""
         if record is not None:

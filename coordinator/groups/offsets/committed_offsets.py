@@ -20,7 +20,7 @@ from coordinator.groups.offsets.pending_offsets import PendingOffsets
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from coordinator.groups.answers import CommitAnswer
     from coordinator.groups.effects import Turn
@@ -132,10 +132,13 @@ class CommittedOffsets:
             return
         self._start(MarkWrite(changes, self, request), turn)
 
-    def delete(self, request: DeleteOffsets, turn: Turn) -> None:
-        """OffsetDelete. Pending offsets of the partitions go too, and their transaction does not restore them."""
+    def delete(self, request: DeleteOffsets, turn: Turn, topics: Collection[str] = ()) -> None:
+        """OffsetDelete, not of these topics.
+
+        Pending offsets of the partitions go too, and their transaction does not restore them.
+        """
         group_id = request.group_id
-        answer = offsets.delete(self._groups.get(group_id), request)
+        answer = offsets.delete(self._groups.get(group_id), request, topics)
         going = [(topic, partition) for topic, partition, error in answer.partitions if error is Error.NONE]
         held = self.by_group.get(group_id, {})
         keys: list[AnyOffsetKey] = [OffsetKey(group_id, *at) for at in going if at in held]

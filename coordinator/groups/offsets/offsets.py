@@ -19,7 +19,7 @@ from coordinator.groups.requests import NO_GENERATION
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from coordinator.groups.classic.group import Group
     from coordinator.groups.effects import Turn
@@ -181,8 +181,10 @@ def fetch(
     return [(topic, partition, offsets.get((topic, partition))) for topic, partition in wanted]
 
 
-def delete(group: Group | None, request: DeleteOffsets) -> DeleteOffsetsAnswer:
+def delete(group: Group | None, request: DeleteOffsets, topics: Collection[str] = ()) -> DeleteOffsetsAnswer:
     """OffsetDelete (KIP-496): not for topics that a consumer group with members is subscribed to.
+
+    `topics` are those of a group of the `consumer` design with the same id.
 
     The partitions without an error are to be deleted.
     """
@@ -193,7 +195,9 @@ def delete(group: Group | None, request: DeleteOffsets) -> DeleteOffsetsAnswer:
     return DeleteOffsetsAnswer(
         partitions=tuple(
             PartitionError(
-                topic, partition, Error.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic) else Error.NONE
+                topic,
+                partition,
+                Error.GROUP_SUBSCRIBED_TO_TOPIC if topic in topics or is_subscribed(group, topic) else Error.NONE,
             )
             for topic, partition in request.partitions
         )

@@ -16,7 +16,16 @@ from coordinator.groups.effects import Moment, SetTimer, TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.machine import Machine
 from coordinator.groups.records import OffsetKey
-from coordinator.groups.requests import Commit, DeleteGroup, Heartbeat, Join, Leave, Leaving, OffsetToCommit
+from coordinator.groups.requests import (
+    Commit,
+    DeleteGroup,
+    DeleteOffsets,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaving,
+    OffsetToCommit,
+)
 from tests.support.consumer_groups import SETTINGS, World
 from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
 
@@ -135,6 +144,18 @@ def test_offsets_are_committed_with_the_members_epoch_and_kept(at: Partition) ->
     at.beat("a", -1)
     assert at.commit("a", 1) is Error.UNKNOWN_MEMBER_ID
     assert at.commit("", -1) is Error.NONE
+
+
+def test_offsets_of_subscribed_topics_are_not_deleted(at: Partition) -> None:
+    at.join()
+    at.commit("a", 1)
+    asked = {"partitions": (("foo", 0), ("bar", 0))}
+    errors = [row.error for row in at.ask(DeleteOffsets, **asked).partitions]
+    assert errors == [Error.GROUP_SUBSCRIBED_TO_TOPIC, Error.NONE]
+    assert OffsetKey("g", "foo", 0) in at.log
+    at.beat("a", 1, topics=())
+    assert at.ask(DeleteOffsets, **asked).partitions[0].error is Error.NONE
+    assert OffsetKey("g", "foo", 0) not in at.log
 
 
 def test_group_is_deleted_with_its_offsets_once_it_is_empty(at: Partition) -> None:
