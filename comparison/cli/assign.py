@@ -49,21 +49,29 @@ def _verb_and_rest(text: str) -> list[str]:
     epilog="""\b
 Examples:
   rebalance-lab assign --members C0,C1 --topics t0=3,t1=3
-  rebalance-lab assign -s sticky -s roundrobin --members C0,C1,C2 --topics t0=2,t1=2,t2=2,t3=2 --then leave C1
-  rebalance-lab assign -s cooperative-sticky --members C0,C1 --topics t=6 --then join C2
-  rebalance-lab assign --members C0,C1,C2 --topics t0=1,t1=2,t2=3 --subscribe C0=t0 --subscribe C1=t0,t1
-  rebalance-lab assign -s roundrobin --members C0@I0,C1@I1 --topics t=4 --then restart C0=C5
+  rebalance-lab assign -s sticky --members C0,C1 --topics t=4 --then leave C1
+  rebalance-lab assign --members C0,C1 --topics t=6,u=2 --then join C2:t
+  rebalance-lab assign --members C0,C1 --topics t=3,u=3 --subscribe C0=t
+  rebalance-lab assign --members C0@I0,C1 --topics t=4 --then restart C0=C5
   rebalance-lab assign -s thread-range --members C1:2,C2:2 --topics t=5
   rebalance-lab assign group.toml --json
 
-\b
 A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; it subscribes to all topics unless told
 otherwise. Its name stands for its member id, by which strategies sort.
-Steps, in order: join MEMBER,MEMBER   leave NAME,NAME   add-partitions TOPIC=HOW-MANY-MORE   subscribe NAME=TOPIC,TOPIC
-restart OLD=NEW,OLD=NEW (processes that come back under new member ids before the group rebalances).
+
+\b
+Steps, in order:
+  join MEMBER,MEMBER
+  leave NAME,NAME
+  add-partitions TOPIC=HOW-MANY-MORE
+  subscribe NAME=TOPIC,TOPIC
+  restart OLD=NEW,OLD=NEW   come back under new ids before the group rebalances
+
 Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is plugged in; uniform is that of KIP-848's
 coordinator; thread-range, thread-roundrobin-0.8.2 and thread-roundrobin-1.1 are those of the ZooKeeper consumer, which
 divide among its streams.
+
+\b
 docs/assignment.md says what each promises, and has the format of the file.""",
 )
 @click.argument("file", metavar="[GROUP.toml]", required=False, type=click.Path(path_type=Path))

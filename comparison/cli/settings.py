@@ -15,9 +15,9 @@ from kernel.suggestions import unknown
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab settings                       all of them, by the part that has them
-  rebalance-lab settings session.timeout.ms    one in full: Kafka's defaults by release, advice, a scenario
-  rebalance-lab settings backoff               those with this in their name
+  rebalance-lab settings                      all, by the part that has them
+  rebalance-lab settings session.timeout.ms   one in full, with advice
+  rebalance-lab settings backoff              those with this in their name
   rebalance-lab settings --design static
   rebalance-lab settings --json
 
