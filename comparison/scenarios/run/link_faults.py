@@ -14,6 +14,7 @@ from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:
     from comparison.scenarios.testbed.proxy import LinkFault, Picks, TcpProxy
+    from kernel.zookeeper.servers import Server
 
 _STEPS = 10
 
@@ -37,6 +38,7 @@ class _OfLink(Performer):
     async def setup(self) -> None:
         kind, (end, _, other) = kind_of(self.target), self.target.partition("->")
         self._broken: list[tuple[Cable, LinkFault]] = []
+        self._server: Server | None = None  #: of ZooKeeper, whose links to the others these are
         self._cables = await self._found(kind, end)
         self.target = f"{self._end}->{other}"
 
@@ -44,7 +46,7 @@ class _OfLink(Performer):
         zookeeper = self.testbed.zookeeper
         if kind is TargetKind.SERVERS:
             server = await asyncio.to_thread(zookeeper.server, end)
-            self._end = f"zookeeper-{server.number}"
+            self._end, self._server = f"zookeeper-{server.number}", server
             return [Cable(proxy, frozenset, connects) for proxy, connects in zookeeper.links_of(server.number)]
         if kind is TargetKind.BROKER_ZOOKEEPER:
             broker = self.testbed.broker(end)
@@ -73,6 +75,8 @@ class _OfLink(Performer):
     async def heal(self) -> None:
         for cable, fault in self._broken:
             cable.proxy.heal(fault)
+        if self._server is not None:
+            self.testbed.zookeeper.readmit(self._server)
 
 
 class Cut(_OfLink):

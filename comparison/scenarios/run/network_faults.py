@@ -31,3 +31,4 @@ class Disconnect(Performer):
             return
         for proxy, fault in self._broken:
             proxy.heal(fault)
+        self.testbed.zookeeper.readmit(self._server)

@@ -4,9 +4,9 @@ Each server has its own ports for reaching the others. When a server connects to
 that one connects back to the *real* address, past any proxy. So those connections are refused (the port is bound but
 not listened on), and the server with the larger id connects by its own ports.
 
-That is enough when all servers start. One that is started again has no way to tell the larger ids that it is back, so
-it is introduced to them: they get the message that it would begin an election connection with, with the port of their
-own link to it as its address, and connect to it.
+That is enough when all servers start. One that is started again, or whose connections were reset, has no way to tell
+the larger ids that it is back, so it is introduced to them: they get the message that it would begin an election
+connection with, with the port of their own link to it as its address, and connect to it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from kernel.zookeeper.servers import QuorumPorts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kernel.trace.writer import Tracer
 
 SERVERS = (1, 2, 3)
@@ -28,6 +30,10 @@ SERVERS = (1, 2, 3)
 _INITIAL_MESSAGE = struct.Struct("!qqi")
 _PROTOCOL_VERSION = -65536
 _AGAIN_S, _CONNECT_S = 1.0, 2.0
+#: A server whose links are healed: how often, and how many times at most, it is asked whether it serves; after so many
+#: answers it is back, or has to be introduced. An election takes half a second.
+_CHECK_S, _CHECKS = 0.5, 60
+_PRESENT_CHECKS, _ABSENT_CHECKS = 10, 4
 
 
 class QuorumProxies:
@@ -78,6 +84,30 @@ class QuorumProxies:
                         await self._tell(self._real[other], server, f"{self._host}:{proxy.port}".encode())
             await asyncio.sleep(again_s)
             again_s *= 2
+
+    async def readmit(self, server: int, serves: Callable[[], bool]) -> None:
+        """Watch a server whose links were broken, and introduce it if it has lost the others for good.
+
+        It looks for them where they refuse it, and they do not look for it: a majority is complete without it. Returns
+        when it has served for a while, or never did. `serves` may block.
+        """
+        introducing: asyncio.Task[None] | None = None
+        absent = present = 0
+        try:
+            for _ in range(_CHECKS):
+                await asyncio.sleep(_CHECK_S)
+                if await asyncio.to_thread(serves):
+                    absent, present = 0, present + 1
+                else:
+                    absent, present = absent + 1, 0
+                if present == _PRESENT_CHECKS:
+                    return
+                if absent == _ABSENT_CHECKS and introducing is None:
+                    introducing = asyncio.create_task(self.introduce(server))
+        finally:
+            if introducing is not None:
+                introducing.cancel()
+                await asyncio.gather(introducing, return_exceptions=True)
 
     async def _tell(self, other: QuorumPorts, server: int, address: bytes) -> None:
         async with asyncio.timeout(_CONNECT_S):

@@ -81,6 +81,7 @@ class ZooKeeperBed:
         self._chroot = ""  #: in a lent ensemble
         self.cut_server: Server | None = None  #: the follower that a split-brain run cuts off
         self._given_log = GivenLog(request.zookeeper_logs) if request.zookeeper_logs else None
+        self._readmitting: list[asyncio.Task[None]] = []
         self._observer: LiveObserver | None = None
         self._observer_trace: TraceWriter | None = None
 
@@ -243,6 +244,12 @@ class ZooKeeperBed:
                 task.cancel()
             await asyncio.gather(*introducing, return_exceptions=True)
 
+    def readmit(self, server: Server) -> None:
+        """The links of a server are healed: see that it finds the others again, in the background."""
+        if self._proxies is not None:
+            watching = self._proxies.readmit(server.number, lambda: server.mode() is not None)
+            self._readmitting.append(asyncio.create_task(watching, name=f"readmission of {server.number}"))
+
     def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:
         """The links between a server and the others, and whether the server made the connection."""
         return [] if self._proxies is None else self._proxies.of(server)
@@ -300,6 +307,9 @@ class ZooKeeperBed:
 
     async def stop(self) -> None:
         self.heal()
+        for task in self._readmitting:
+            task.cancel()
+        await asyncio.gather(*self._readmitting, return_exceptions=True)
         if self._opening is not None:
             self._given_up.set()
             await asyncio.gather(self._opening, return_exceptions=True)

@@ -9,6 +9,7 @@ import pytest
 
 from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
 from kernel.trace.writer import SilentTracer
+from kernel.waiting import until
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
 
 if TYPE_CHECKING:
@@ -38,3 +39,27 @@ def test_each_server_that_is_restarted_joins_the_others_again(tmp_path: Path) ->
         return modes
 
     assert set(asyncio.run(story())) <= {"leader", "follower"}
+
+
+@pytest.mark.faults
+def test_a_server_whose_connections_were_reset_is_readmitted(tmp_path: Path) -> None:
+    """The first one: the ports by which it looks for the others are refused."""
+
+    async def story() -> str | None:
+        links = QuorumProxies(SilentTracer())
+        await links.start()
+        ensemble = ZooKeeperEnsemble(tmp_path, quorum_links=links.ports)
+        try:
+            await asyncio.to_thread(ensemble.start)
+            first = ensemble.servers[0]
+            broken = [(proxy, proxy.close()) for proxy, _ in links.of(first.number)]
+            await until(lambda: asyncio.to_thread(lambda: first.mode() is None), _SERVES_S, "it to lose the others")
+            for proxy, fault in broken:
+                proxy.heal(fault)
+            await links.readmit(first.number, lambda: first.mode() is not None)
+            return await asyncio.to_thread(first.mode)
+        finally:
+            await asyncio.to_thread(ensemble.stop)
+            await links.stop()
+
+    assert asyncio.run(story()) in ("leader", "follower")
