@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
 import shlex
 import sys
 from dataclasses import replace
@@ -26,6 +24,7 @@ from comparison.progress import RunProgress, about
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.run_folder import write_json
+from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
@@ -39,7 +38,7 @@ from comparison.whole_file import whole_file
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from comparison.cli.spark_options import SparkChoice
     from comparison.sweep.plan import SweepPlan, SweepRun
@@ -151,28 +150,16 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
 
 
 def _planned(request: _Request) -> tuple[SweepPlan, list[str]]:
-    """The plan, and what the parts' settings warn of: once, not for every cell."""
-    with _collected_warnings() as warnings:
-        plan = planned_sweep(request.grid)
-    several = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
-    return plan, [f"{warning}{several}" for warning in list(warnings)[:1]]
-
-
-@contextlib.contextmanager
-def _collected_warnings() -> Iterator[dict[str, None]]:
-    """Collect what is logged inside the block instead of printing it."""
-    found: dict[str, None] = {}
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.setdefault(record.getMessage().partition(": ")[2] or record.getMessage(), None)
-
-    handler = Collect(logging.WARNING)
-    logging.getLogger().addHandler(handler)
-    try:
-        yield found
-    finally:
-        logging.getLogger().removeHandler(handler)
+    """The plan, and what its settings are doubted for: once, not for every cell."""
+    plan = planned_sweep(request.grid)
+    planned = [run.planned for run in plan.runs]
+    found = dict.fromkeys(
+        line
+        for each in planned
+        for line in doubts([(each.scenario, each.design, each.parameters)], each.parameters.settings)
+    )
+    several = f" (and {len(found) - 1} similar)" if len(found) > 1 else ""
+    return plan, [f"{line}{several}" for line in list(found)[:1]]
 
 
 def _name(source: Path | None, record: RecordedPlan) -> str:

@@ -41,7 +41,7 @@ def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
 @pytest.mark.parametrize(
     ("frames", "seed"),
     [
-        pytest.param(4_000, 19, id="short"),
+        pytest.param(20 * len(REQUESTS), 19, id="short"),
         *(
             pytest.param(FRAMES_A_ROUND, 20 + number, id=f"round {number + 1}", marks=pytest.mark.long)
             for number in range(ROUNDS)
@@ -53,7 +53,6 @@ def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
 ) -> None:
     """First send the invalid requests: the twin's whole state must be equal. Then send those that are valid by chance,
     for other topics and groups: the results of the workload must be equal."""
-    assert frames >= 20 * len(REQUESTS), "each version gets its share"
     assert {message.api for message in REQUESTS} == set(SERVED)
 
     async def story() -> None:

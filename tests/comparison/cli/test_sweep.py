@@ -65,7 +65,7 @@ def test_warnings_of_settings_are_given_once(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "retries.toml").write_text(GRID.replace("[1, 4]", "[1, 2, 3]"))
     assert code_of("retries.toml", "--dry-run") == 0
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if "gives up" in line]
-    assert warning.startswith("note: rebalance.max.retries x rebalance.backoff.ms is 1000 ms")
+    assert warning.startswith("note: zookeeper: rebalance.max.retries x rebalance.backoff.ms is 1000 ms")
     assert warning.endswith("(and 2 similar)")
 
 

@@ -89,7 +89,7 @@ def test_traces_cannot_inject_markup_into_the_report() -> None:
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(99, "use the version that wrote it"), (1, "analyse the run again")])
+@pytest.mark.parametrize(("version", "advice"), [(99, "use the version that wrote it"), (1, "Analyse the run again")])
 def test_other_version_of_the_result_is_refused(version: int, advice: str) -> None:
     with pytest.raises(ValueError, match=f"schema version {version}.*{advice}"):
         render({**result(), "schema_version": version}, Console(file=io.StringIO()))

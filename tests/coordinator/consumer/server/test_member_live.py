@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -225,18 +226,21 @@ def test_member_that_is_never_started_warns_that_its_coordinator_may_watch_anoth
 ) -> None:
     monkeypatch.setattr(member_stream, "SILENCE_MS", 1)
 
+    def warnings() -> list[str]:
+        return [each.message for each in caplog.records if each.levelno >= logging.WARNING]
+
     async def test() -> None:
         async with laboratory(chroot, tmp_path) as (commander, _, member):
             await commander.asked(lambda question: True)
 
             def warned() -> bool:
                 commander.says(Command.NOTHING)
-                return bool(caplog.messages)
+                return bool(warnings())
 
             await until(warned, 10, "a warning")
             (member_id,) = member.consumer.member_ids
-            assert caplog.messages[0].startswith(f"{member_id} has waited")
-            assert f"zookeeper.connect={chroot}" in caplog.messages[0]
+            assert warnings()[0].startswith(f"{member_id} has waited")
+            assert f"zookeeper.connect={chroot}" in warnings()[0]
             commander.says(Command.START, 1, {P0: 0})
             await until(lambda: member.owned == {P0}, 10, "its partition")
 

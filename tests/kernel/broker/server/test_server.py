@@ -443,7 +443,7 @@ def test_connection_counts_as_active_from_its_acceptance() -> None:
 def test_taken_port_is_named_with_a_remedy() -> None:
     async def test() -> None:
         async with serving(Stub()) as server:
-            with pytest.raises(EnvironmentFault, match=f"{server.port}.*choose another port"):
+            with pytest.raises(EnvironmentFault, match=f"{server.port}.*Choose another port"):
                 await BrokerServer({}, port=server.port).bind()
 
     run(test)
