@@ -13,7 +13,9 @@ from comparison.scenarios.plan.faults import FAULTS, Choice
 from comparison.scenarios.plan.fields import default_of, has_default, types_of
 from comparison.scenarios.plan.fields import in_words as kind_in_words
 from comparison.scenarios.plan.played import PLAYGROUND
+from comparison.scenarios.plan.points import KILLED, POINTS
 from comparison.scenarios.plan.step_names import STEPS
+from comparison.scenarios.plan.vocabulary import KillAtPoint
 from comparison.scenarios.plan.wording import for_readers, in_words, summary_of
 from kernel.designs import DESIGN_NAMES
 
@@ -34,8 +36,11 @@ def vocabulary_text() -> str:
         lines += [f"  {name}", f"      {summary_of(step)}"]
         kinds = types_of(step)
         for field in fields(step):
-            default = f", default {default_of(field)!r}" if has_default(field) and default_of(field) else ""
-            lines.append(f"      {field.name}: {kind_in_words(kinds[field.name])}{default}")
+            optional = f"default {default_of(field)!r}" if has_default(field) and default_of(field) else "optional"
+            needed = optional if has_default(field) else "required"
+            lines.append(f"      {field.name}: {kind_in_words(kinds[field.name])}, {needed}")
+            if step is KillAtPoint:
+                lines += _points(field.name)
     lines += ["", "Faults, for inject:"]
     for fault in FAULTS.values():
         healed = f" Healed: {fault.heals}" if fault.heals else ""
@@ -47,6 +52,18 @@ def vocabulary_text() -> str:
         lines += [f"      {each.name}: {_range(each)}, default {each.default}" for each in fault.parameters]
     lines += ["", "Checks, for expectations:", *(f"  {name}" for name in dict.fromkeys(check.name for check in CHECKS))]
     return "\n".join(lines) + "\n"
+
+
+def _points(parameter: str) -> list[str]:
+    """What `kill-at-point` can name: the points of each design, and what is killed."""
+    if parameter == "target":
+        return [f"        one of {', '.join(KILLED)}"]
+    names: dict[str, list[str]] = {}
+    for design, points in POINTS.items():
+        names.setdefault(", ".join(point.name for point in points), []).append(design)
+    return [
+        line for points, designs in names.items() for line in _wrapped(f"{', '.join(designs)}: {points}", "        ")
+    ]
 
 
 def scenario_text(scenario: Scenario, given: str) -> str:
@@ -61,8 +78,9 @@ def scenario_text(scenario: Scenario, given: str) -> str:
         pairs = ", ".join(f"{name}={value}" for name, value in scenario.settings.items())
         lines += ["", *_wrapped(f"Settings: {pairs}")]
     lines += ["", *_wrapped(f"Unless options say otherwise: {_defaults(scenario)}.")]
-    for design, why in scenario.not_applicable.items():
-        lines += ["", *_wrapped(f"Not for {design}: {why}.")]
+    for why in dict.fromkeys(scenario.not_applicable.values()):
+        designs = [design for design, each in scenario.not_applicable.items() if each == why]
+        lines += ["", *_wrapped(f"Not for {', '.join(designs)}: {why}.")]
     lines += ["", *_expectations(scenario)]
     if scenario.references:
         lines += ["", *_wrapped(f"References: {'; '.join(scenario.references)}")]

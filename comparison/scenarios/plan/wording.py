@@ -6,6 +6,8 @@ import inspect
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan.faults import FAULTS
+from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
@@ -37,7 +39,20 @@ def for_readers(scenario: Scenario) -> dict[str, Any]:
 
 
 def in_words(step: Step) -> str:
-    """A step's description and parameters, without `change`, which only names the measurement."""
+    """A step's description and parameters, without `change`, which only names the measurement.
+
+    Of a fault, what it does: that one is injected says nothing.
+    """
+    match step:
+        case Inject(fault, target, parameters):
+            chosen = f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
+            does = f": {FAULTS[fault].does}" if fault in FAULTS else "."
+            return f"Inject {fault} into {target}{chosen}{does}"
+        case Hold(ms):
+            return f"Wait for {ms / 1000:g} s; faults stay in effect."
+        case Heal(fault, target):
+            named = f"Heal {fault}{f' of {target}' if target else ''}" if fault else "Heal all faults"
+            return f"{named}; if none is left, wait for the group."
     given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
     for more in ("settings", "parameters"):
         given |= given.pop(more, None) or {}
