@@ -28,7 +28,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.points import KILLED, POINTS
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, KillAtPoint, Steady
-from kernel.designs import EAGER, ZOOKEEPER
+from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from tests.support.one_run import performed, request_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,15 @@ pytestmark = pytest.mark.faults
 SEED = 20120517
 CELLS = [(design, point.name, target) for design, points in POINTS.items() for point in points for target in KILLED]
 #: What is run at every change.
-IN_CI = {(ZOOKEEPER, "claim", "member"), (ZOOKEEPER, "R5", "server"), (EAGER, "decide", "broker")}
+IN_CI = {
+    (ZOOKEEPER, "claim", "member"),
+    (ZOOKEEPER, "R5", "server"),
+    (SERVER, "completing", "member"),
+    (EAGER, "decide", "broker"),
+    (STATIC, "preparing", "member"),
+    (COOPERATIVE, "resume", "broker"),
+    (DELAYED, "claim", "server"),
+}
 #: Longer than the brokers' sessions, so that the new coordinator is there in time; and an 0.8 rebalance has tries left
 #: after the session of the member that was killed.
 SETTINGS = {"session.timeout.ms": "6000", "rebalance.max.retries": "8"}

@@ -24,7 +24,7 @@ from tests.support.installed import installed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-pytestmark = [pytest.mark.faults, pytest.mark.long]
+pytestmark = [pytest.mark.faults, pytest.mark.catalogue]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

@@ -139,6 +139,8 @@ OUTAGES = (
         look_for=(
             "zookeeper: the session of a member with a slow link ends in the middle of a release; the rest of its "
             "deletes is sent again in the new session, by path, without a check, and hits znodes that others created",
+            "zookeeper: a claim that meets a conflict is rolled back, as in Kafka 0.8.2; clients that forgot to "
+            "(kafka-node PR 981) owned partitions in ZooKeeper that they never read",
             "zookeeper: those members believe that they still own the partitions and go on; nothing creates the "
             "znodes again before the next change of the group: 'partitions without an owner at the end'",
             "zookeeper with -c fix.checked.release=true: the repeated deletes are refused, every partition has its "
