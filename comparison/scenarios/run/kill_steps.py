@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process is stopped by a signal (proc(5), the state after the command's name)."""
-    stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except FileNotFoundError:  # it has ended
+        return False
     return stat.rpartition(")")[2].split()[0] == "T"
 
 
@@ -38,7 +41,7 @@ class KillSteps:
         point = point_named(self._testbed.request.design, step.point)
         decider = self._members.view.decider
         name = decider if decider and not self._members.is_gone(decider) else self._members.choose_owner()
-        broker = self._testbed.coordinating_broker
+        broker = await self._testbed.coordinating_now()
         assert broker.child is not None
         halted = broker.child if point.role is Role.BROKER else self._members.child(name)
         target = {"member": name, "broker": broker.life, "server": "zookeeper-1"}[step.target]
@@ -47,7 +50,13 @@ class KillSteps:
         changes.tracer.emit("change_started", change="kill", round=1, members=members, detail=detail)
         halted.send({"command": "halt_at", "kind": point.kind, "field": point.field, "value": point.value})
         self._members.join(1)
-        await until(lambda: is_stopped(halted.pid), changes.takeover_s, f"{halted.name} to stop itself at {point.name}")
+
+        def stopped() -> bool:
+            if halted.returncode is not None:
+                raise halted.failure(f"it was to stop at {point.name}")
+            return is_stopped(halted.pid)
+
+        await until(stopped, changes.takeover_s, f"{halted.name} to stop itself at {point.name}")
         changes.tracer.emit("fault_started", fault="kill", target=target, detail=detail)
         if step.target == "member":
             await self._members.kill(name)

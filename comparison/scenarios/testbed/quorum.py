@@ -4,9 +4,9 @@ Each server has its own ports for reaching the others. When a server connects to
 that one connects back to the *real* address, past any proxy. So those connections are refused (the port is bound but
 not listened on), and the server with the larger id connects by its own ports.
 
-That is enough when all servers start. One that is started again, or whose connections were reset, has no way to tell
-the larger ids that it is back, so it is introduced to them: they get the message that it would begin an election
-connection with, with the port of their own link to it as its address, and connect to it.
+That is enough when all servers start in time. One that is slow, is started again, or whose connections were reset, has
+no way to tell the larger ids that it is there, so it is introduced to them: they get the message that it would begin an
+election connection with, with the port of their own link to it as its address, and connect to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from kernel.zookeeper.servers import QuorumPorts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from kernel.trace.writer import Tracer
 
@@ -32,7 +32,7 @@ _PROTOCOL_VERSION = -65536
 _AGAIN_S, _CONNECT_S = 1.0, 2.0
 #: A server whose links are healed: how often, and how many times at most, it is asked whether it serves; after so many
 #: answers it is back, or has to be introduced. An election takes half a second.
-_CHECK_S, _CHECKS = 0.5, 60
+_CHECK_S, _CHECKS = 0.5, 180
 _PRESENT_CHECKS, _ABSENT_CHECKS = 10, 4
 
 
@@ -85,21 +85,19 @@ class QuorumProxies:
             await asyncio.sleep(again_s)
             again_s *= 2
 
-    async def readmit(self, server: int, serves: Callable[[], bool]) -> None:
-        """Watch a server whose links were broken, and introduce it if it has lost the others for good.
+    async def readmit(self, server: int, serving: Callable[[], Collection[int]]) -> None:
+        """Watch a server that starts, or whose links were broken, and introduce it if the others go on without it.
 
-        It looks for them where they refuse it, and they do not look for it: a majority is complete without it. Returns
-        when it has served for a while, or never did. `serves` may block.
+        It looks for them where they refuse it, and they do not look for it, since they are a majority. Returns when the
+        server has served for a while, or never did. `serving`, which may block, names the servers that serve.
         """
         introducing: asyncio.Task[None] | None = None
         absent = present = 0
         try:
             for _ in range(_CHECKS):
                 await asyncio.sleep(_CHECK_S)
-                if await asyncio.to_thread(serves):
-                    absent, present = 0, present + 1
-                else:
-                    absent, present = absent + 1, 0
+                found = await asyncio.to_thread(serving)
+                absent, present = (0, present + 1) if server in found else (absent + bool(found), 0)
                 if present == _PRESENT_CHECKS:
                     return
                 if absent == _ABSENT_CHECKS and introducing is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.children import ChildFailed, ChildProcess
@@ -110,8 +111,19 @@ class Testbed:
 
     @property
     def coordinating_broker(self) -> BrokerChild:
-        """The broker of `COORDINATING_BROKER`; in zookeeper it coordinates nothing."""
-        return next(broker for broker in self.brokers if broker.node_id == COORDINATING_BROKER)
+        """The broker of `COORDINATING_BROKER`, or the first other one while that is dead; in zookeeper it coordinates
+        nothing.
+        """
+        planned = next(broker for broker in self.brokers if broker.node_id == COORDINATING_BROKER)
+        return next((broker for broker in (planned, *self.brokers) if not broker.killed), planned)
+
+    async def coordinating_now(self) -> BrokerChild:
+        """The broker that the others say coordinates the group; if nobody says, the one that should."""
+        if DESIGNS[self.request.design].coordinator:
+            with contextlib.suppress(Unavailable):
+                node_id = await self.access.coordinator(self.group)
+                return next(broker for broker in self.brokers if broker.node_id == node_id)
+        return self.coordinating_broker
 
     @property
     def access(self) -> ClusterAccess:

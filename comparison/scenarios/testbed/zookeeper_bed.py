@@ -20,7 +20,7 @@ from comparison.scenarios.testbed.live_observer import LiveObserver
 from comparison.scenarios.testbed.observed_offsets import OffsetWrite, answered_in, merged, missing
 from comparison.scenarios.testbed.observer import ReplayClock, write_observed, write_offsets
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
-from comparison.scenarios.testbed.quorum import QuorumProxies
+from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
 from kernel.clock import SystemClock
 from kernel.designs import DESIGNS
 from kernel.errors import EnvironmentFault, RebalanceLabError, Unavailable, UserError
@@ -130,7 +130,10 @@ class ZooKeeperBed:
                     "Docker engine runs elsewhere, so that links between servers cannot be broken. Use the embedded "
                     "ZooKeeper."
                 ) from error
+            for number in SERVERS:
+                self._readmit(self._proxies, number, lambda: servers.servers)
         await self._in_thread(servers.start)
+        await self._stop_readmitting()
         self.servers, self.connect_string = servers.servers, connect_string(servers.servers)
         self._addresses = tuple((server.host, server.client_port) for server in self.servers)
         if self.member_proxy is not None:
@@ -247,8 +250,20 @@ class ZooKeeperBed:
     def readmit(self, server: Server) -> None:
         """The links of a server are healed: see that it finds the others again, in the background."""
         if self._proxies is not None:
-            watching = self._proxies.readmit(server.number, lambda: server.mode() is not None)
-            self._readmitting.append(asyncio.create_task(watching, name=f"readmission of {server.number}"))
+            self._readmit(self._proxies, server.number, lambda: self.servers)
+
+    def _readmit(self, proxies: QuorumProxies, number: int, servers: Callable[[], Sequence[Server]]) -> None:
+        def serving() -> set[int]:
+            return {each.number for each in servers() if each.mode() is not None}
+
+        watching = proxies.readmit(number, serving)
+        self._readmitting.append(asyncio.create_task(watching, name=f"readmission of zookeeper-{number}"))
+
+    async def _stop_readmitting(self) -> None:
+        for task in self._readmitting:
+            task.cancel()
+        await asyncio.gather(*self._readmitting, return_exceptions=True)
+        self._readmitting.clear()
 
     def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:
         """The links between a server and the others, and whether the server made the connection."""
@@ -307,9 +322,7 @@ class ZooKeeperBed:
 
     async def stop(self) -> None:
         self.heal()
-        for task in self._readmitting:
-            task.cancel()
-        await asyncio.gather(*self._readmitting, return_exceptions=True)
+        await self._stop_readmitting()
         if self._opening is not None:
             self._given_up.set()
             await asyncio.gather(self._opening, return_exceptions=True)
