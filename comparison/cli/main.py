@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from comparison.cli.complaints import error_line, usage_complaint
+from comparison.cli.epilogs import with_fitted_epilogs
 from comparison.cli.interrupts import raise_interrupts
 from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
@@ -72,7 +73,7 @@ class Commands(click.Group):
         command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
         assert isinstance(command, click.Command)
         raise_interrupts()
-        return with_log_options(command)
+        return with_fitted_epilogs(with_log_options(command))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -109,6 +110,9 @@ def cli() -> None:
     Runs consumer groups of every design under the same load and the same faults, and reports what each design
     costs and which promises it breaks.
     """
+
+
+with_fitted_epilogs(cli)
 
 
 with_log_options(cli)
