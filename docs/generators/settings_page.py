@@ -34,9 +34,10 @@ designs have a setting, a warning says so. If none has it, or Kafka has no such 
     rebalance-lab settings --design static       what matters to one design
 
 A run takes its timers from a preset, because with each design's own defaults it would compare timers, not designs.
-`equal-timers` gives all designs the same; `--preset kafka-defaults` gives each those of its Kafka release. Both are in
-the tables below, under "default". `--session-timeout MS` sets the session in every design, and scales what goes with
-it.
+`equal-timers` gives all designs the same; `--preset kafka-defaults` gives each those of a Kafka release: `zookeeper`
+those of 0.8.2, `eager`, `static` and `cooperative` those of 0.10.1 to 2.x, when heartbeats had a thread of their own
+and a session lasted 10 s. Both are below, under "default". `--session-timeout MS` sets the session in every design, and
+scales what goes with it.
 
 ## Timers that belong together
 
