@@ -55,6 +55,8 @@ _WEIGHTS: Mapping[TargetKind, float] = {
 }
 _HOLDS = (0.1, 0.3, 0.8, 1.5)  #: session timeouts
 _OVER_MS = (300, 1000, 2000)
+#: Of steps that wait for others to take over before they heal.
+_TAKEN_OVER_MS = (2000, 3000, 4000)
 #: No parameter in milliseconds is drawn longer, and no other number higher.
 _MS_MOST, _NUMBER_MOST = 1500, 2
 #: What is longer by default is nothing that a run waits for.
@@ -150,10 +152,10 @@ class _Drawing:
         return SlowOwner(over_ms=self._rolls.choice(_OVER_MS))
 
     def _cut_authority(self) -> CutAuthority:
-        return CutAuthority(over_ms=self._rolls.choice(_OVER_MS))
+        return CutAuthority(over_ms=self._rolls.choice(_TAKEN_OVER_MS))
 
     def _cut_ensemble(self) -> CutEnsemble:
-        return CutEnsemble(over_ms=self._rolls.choice(_OVER_MS))
+        return CutEnsemble(over_ms=self._rolls.choice(_TAKEN_OVER_MS))
 
     def _freeze_owner(self) -> FreezeOwner:
         return FreezeOwner(over_ms=self._rolls.choice(_OVER_MS))

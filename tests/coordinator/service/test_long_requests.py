@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: The least number of heartbeats answered to a bystander during a long request; in one turn it would be one.
 HEARTBEATS_MIN = 10
+REPEATS_MAX = 10
 #: Groups that are listed and described: in CI, and as many as an attacker created.
 GROUPS, GROUPS_LONG = 5_000, 100_000
 #: Names in one request: in CI, and as many as are allowed.
@@ -102,15 +103,21 @@ async def created(connection: BrokerConnection, name: str) -> None:
 
 
 async def observed(broker: LimitedBroker, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:
-    """The answer to a long request, after a check that the bystander was served. Coding the messages is not timed."""
+    """The answer to a long request, after a check that the bystander was served. Coding the messages is not timed.
+
+    One that is over too soon to show it is repeated.
+    """
     request = encode_request(api, version, 1, "c", body)
     beating = await connect(broker)
     bystander = Bystander(beating)
     reader, writer = await asyncio.open_connection(broker.host, broker.port)
-    writer.write(request)
-    asking = asyncio.ensure_future(read_frame(reader))
     begun = time.perf_counter()
-    await bystander.beat_while(asking)
+    for _ in range(REPEATS_MAX):
+        writer.write(request)
+        asking = asyncio.ensure_future(read_frame(reader))
+        await bystander.beat_while(asking)
+        if bystander.answered >= HEARTBEATS_MIN:
+            break
     took_s = time.perf_counter() - begun
     longest_ms = bystander.longest_s * 1000
     print(f"{what}: {took_s:.1f} s, {bystander.answered} heartbeats, the longest {longest_ms:.0f} ms")  # noqa: T201
