@@ -15,7 +15,7 @@ from coordinator.groups.consumer.requests import ConsumerHeartbeat
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import partitions
-from coordinator.service.member_ids import fresh_id
+from coordinator.service.member_ids import fresh_base64_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
 from coordinator.service.translation import GROUP_OPERATIONS, NOT_ASKED_FOR
 from kernel.broker.server.handlers import in_rows
@@ -77,7 +77,7 @@ def _heartbeat(context: RequestContext, body: Any, token: int) -> ConsumerHeartb
         epoch=body.member_epoch,
         client_id=context.client_id,
         client_host=f"/{context.host}",
-        fresh_id=fresh_id() if may_lack_id and not body.member_id else "",
+        fresh_id=fresh_base64_id() if may_lack_id and not body.member_id else "",
         may_lack_id=may_lack_id,
         instance_id=body.instance_id,
         rack_id=body.rack_id,
@@ -88,6 +88,7 @@ def _heartbeat(context: RequestContext, body: Any, token: int) -> ConsumerHeartb
         owned=None
         if body.topic_partitions is None
         else partitions((_bytes(row.topic_id), row.partitions) for row in body.topic_partitions),
+        names_owned_topics=bool(body.topic_partitions),
     )
 
 

@@ -78,6 +78,7 @@ class Recording:
     topics: Mapping[str, int]
     blobs: Mapping[str, bytes]
     conversations: Mapping[str, Mapping[str, Any]]
+    topic_ids: Mapping[str, uuid.UUID]  #: of the recorded broker, where the order of ids matters (KIP-848)
 
 
 def recording(name: str) -> Recording:
@@ -87,6 +88,7 @@ def recording(name: str) -> Recording:
         topics=document["topics"],
         blobs={name: bytes.fromhex(text) for name, text in document["blobs"].items()},
         conversations={c["name"]: c for c in document["conversations"]},
+        topic_ids={name: uuid.UUID(text) for name, text in document.get("topic_ids", {}).items()},
     )
 
 
@@ -122,7 +124,7 @@ class Symbols:
         if isinstance(value, dict):
             if value.keys() == {"batch"}:
                 return built(value["batch"], self.numbers)
-            return {name: self.resolved(item) for name, item in value.items()}
+            return {name: self._resolved_field(name, item) for name, item in value.items()}
         if isinstance(value, list):
             return [self.resolved(item) for item in value]
         if not isinstance(value, str):
@@ -136,6 +138,11 @@ class Symbols:
         if value.startswith("@"):
             return self.blobs[value[1:]] if value != "@" else b""
         return value.replace("{G}", self.group)
+
+    def _resolved_field(self, name: str, value: Plain) -> Plain:
+        """An id that no topic has is recorded as it is."""
+        is_literal = name == "topic_id" and not value.startswith("#")
+        return uuid.UUID(value) if is_literal else self.resolved(value)
 
     def symbolic(self, value: Plain, name: str = "") -> Plain:
         """A response with the recording's names."""

@@ -82,12 +82,15 @@ class MemoryStorage:
 class FixedCluster:
     """A cluster of one broker with given topics."""
 
-    def __init__(self, topics: Mapping[str, int]) -> None:
+    def __init__(self, topics: Mapping[str, int], topic_ids: Mapping[str, uuid.UUID]) -> None:
         view = PartitionView(replicas=(NODE,), leader=NODE, leader_epoch=0, isr=(NODE,))
         self.node_id = NODE
         self._producer_ids = 0
         self.listener: LeadershipListener | None = None
-        views = {name: TopicView(name, uuid.uuid4(), (view,) * count) for name, count in topics.items()}
+        views = {
+            name: TopicView(name, topic_ids.get(name) or uuid.uuid4(), (view,) * count)
+            for name, count in topics.items()
+        }
         self.snapshot = ClusterSnapshot(
             brokers=MappingProxyType({NODE: BrokerAddress(NODE, "127.0.0.1", 9092)}),
             topics=views,
@@ -114,12 +117,13 @@ class LoneCoordinator:
         topics: Mapping[str, int],
         storage: MemoryStorage | None = None,
         consumer: ConsumerSettings | None = None,
+        topic_ids: Mapping[str, uuid.UUID] = MappingProxyType({}),
     ) -> None:
         config, _ = BrokerConfig.from_settings(settings)
         self.partitions = config.number("offsets.topic.num.partitions")
         self.storage = storage or MemoryStorage()
         self.tracer = ListTracer(clock=clock)
-        self.cluster = FixedCluster({GROUP_METADATA_TOPIC: self.partitions, **topics})
+        self.cluster = FixedCluster({GROUP_METADATA_TOPIC: self.partitions, **topics}, topic_ids)
         self.stops: list[Any] = []
         services: Any = BrokerServices(
             config=config,

@@ -97,10 +97,17 @@ class ConsumerGroup:
         """The names of all members' topics."""
         return frozenset().union(*{self.topics_of(member) for member in self.members.values()})
 
-    def assignor(self, known: tuple[str, ...]) -> str:
-        """The one that most members prefer, in case of a tie the first in hash order; else the broker's first."""
+    def assignor(self, known: tuple[str, ...], asking: ConsumerMember | None = None) -> str:
+        """The one that most members prefer; else the broker's first.
+
+        In case of a tie it is the first in hash order, but for a heartbeat the one that only the `asking` member
+        prefers: Kafka takes its former vote out and puts the present one in front (HashMap.compute).
+        """
         votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
-        return max(texts_in_hash_order(votes), key=votes.__getitem__, default=known[0])
+        in_order = texts_in_hash_order(votes)
+        if asking is not None and asking.assignor is not None and votes[asking.assignor] == 1:
+            in_order.insert(0, asking.assignor)
+        return max(in_order, key=votes.__getitem__, default=known[0])
 
     # -- hard state -------------------------------------------------------------------------------------------------
 

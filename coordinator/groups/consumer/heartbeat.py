@@ -43,7 +43,7 @@ def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | N
     """The error of a request that no group could accept."""
     if any(text is not None and not text.strip() for text in (request.group_id, request.instance_id, request.rack_id)):
         return Error.INVALID_REQUEST
-    if not request.member_id.strip() and not (request.may_lack_id and request.epoch == JOINING):
+    if not request.member_id.strip() and not (request.may_lack_id and request.epoch in (JOINING, LEAVING_FOR_A_WHILE)):
         return Error.INVALID_REQUEST
     if request.epoch < LEAVING_FOR_A_WHILE or (request.epoch == LEAVING_FOR_A_WHILE and request.instance_id is None):
         return Error.INVALID_REQUEST
@@ -51,6 +51,7 @@ def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | N
         request.rebalance_timeout_ms == NO_TIMEOUT
         or request.owned is None
         or request.owned
+        or request.names_owned_topics
         or (request.topics is None and request.topic_regex is None)
     ):
         return Error.INVALID_REQUEST
@@ -71,7 +72,9 @@ def heartbeat(
     if _needs_target(draft, former, settings, topics, turn):
         draft.bump(metadata_hash(group.subscribed(), topics))
     if group.epoch > group.target_epoch:
-        for member_id, target in changed_targets(group, group.assignor(settings.assignors), topics).items():
+        for member_id, target in changed_targets(
+            group, group.assignor(settings.assignors, group.members[former.id]), topics
+        ).items():
             draft.put(TargetKey(group.id, member_id), TargetRecord(target))
         draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
     present = group.members[former.id]

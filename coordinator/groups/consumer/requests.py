@@ -32,6 +32,7 @@ class ConsumerHeartbeat:
     topic_regex: str | None = None
     assignor: str | None = None
     owned: Partitions | None = None
+    names_owned_topics: bool = False  #: even without partitions, which a member that joins may not do
 
     @property
     def is_full(self) -> bool:

@@ -16,7 +16,7 @@ from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
-RECORDED = recording("consumer")
+RECORDINGS = {name: recording(name) for name in ("consumer", "consumer_further")}
 MISSING = {
     "mixed/classic-joins-consumer-group",
     "mixed/classic-unreadable-joins",
@@ -35,17 +35,20 @@ def is_regex(text: str) -> bool:
 SETTINGS = ConsumerSettings(session_timeout_ms=3_000, heartbeat_interval_ms=500, members_max=4, is_regex=is_regex)
 
 
-@pytest.mark.parametrize("name", sorted(RECORDED.conversations.keys() - MISSING))
-def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name: str) -> None:
-    clock = ManualClock()
-    settings = {k: v for k, v in RECORDED.settings.items() if not k.startswith(("group.consumer.", "share."))}
+PLAYED = [(name, c) for name, recorded in RECORDINGS.items() for c in recorded.conversations if c not in MISSING]
+
+
+@pytest.mark.parametrize(("name", "conversation"), PLAYED, ids=[c for _, c in PLAYED])
+def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name: str, conversation: str) -> None:
+    clock, recorded = ManualClock(), RECORDINGS[name]
+    settings = {k: v for k, v in recorded.settings.items() if not k.startswith(("group.consumer.", "share."))}
 
     async def play() -> list[str]:
-        coordinator = LoneCoordinator(clock, settings, RECORDED.topics, consumer=SETTINGS)
+        coordinator = LoneCoordinator(clock, settings, recorded.topics, consumer=SETTINGS, topic_ids=recorded.topic_ids)
         await coordinator.lead_all()
         topic_ids = {topic: view.topic_id for topic, view in coordinator.cluster.snapshot.topics.items()}
         try:
-            return await player(RECORDED, name, coordinator.connect, topic_ids).play()
+            return await player(recorded, conversation, coordinator.connect, topic_ids).play()
         finally:
             await coordinator.stop()
 
