@@ -1,7 +1,6 @@
 """The handlers of the `consumer` design (KIP-848): ConsumerGroupHeartbeat and ConsumerGroupDescribe.
 
-Mounted only where `mount` is told to: clients that see the first of these in ApiVersions use it, and it is not whole
-yet (regular expressions, groups with classic members).
+A broker that has the protocol turned off announces them all the same, and refuses them (KafkaApis of 4.1.1).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from coordinator.service.member_ids import fresh_base64_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
 from coordinator.service.translation import GROUP_OPERATIONS, NOT_ASKED_FOR
 from kernel.broker.server.handlers import in_rows
+from kernel.broker.settings.group_setting_table import CONSUMER_PROTOCOL
 from kernel.clock import milliseconds
 
 if TYPE_CHECKING:
@@ -37,12 +37,15 @@ _CONSUMER_MEMBER = 1  #: member_type: uses these requests
 class ConsumerHandlers:
     def __init__(self, coordinator: Coordinator) -> None:
         self._partitions = coordinator.partitions
+        self._is_on = CONSUMER_PROTOCOL in coordinator.services.config.words("group.coordinator.rebalance.protocols")
 
     def heartbeat(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
         keys = (body.group_id, body.member_id, getattr(body, "subscribed_topic_regex", None) or "")
         at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_REQUEST
         if any(len(text.encode()) > TEXT_BYTES_MAX for text in keys):
             at = Error.INVALID_REQUEST
+        if not self._is_on:
+            at = Error.UNSUPPORTED_VERSION
         if isinstance(at, Error):
             return _heartbeat_answer(ConsumerHeartbeatAnswer(at))
         return at.ask(lambda token: _heartbeat(context, body, token), _heartbeat_answer)
@@ -53,6 +56,8 @@ class ConsumerHandlers:
     def _described(self, body: Any) -> Iterator[Plain]:
         for group_id in body.group_ids:
             at = self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
+            if not self._is_on:
+                at = Error.UNSUPPORTED_VERSION
             if isinstance(at, Error):
                 yield {**_described(ConsumerGroupDescription()), "group_id": group_id, "error_code": int(at)}
                 continue

@@ -1,9 +1,10 @@
-"""The machine's limits, from the broker's settings."""
+"""The machine's limits and the settings of consumer groups, from the broker's settings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coordinator.groups.consumer.requests import ConsumerSettings
 from coordinator.groups.limits import Limits
 
 if TYPE_CHECKING:
@@ -26,6 +27,17 @@ def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
         retention_check_ms=config.number("offsets.retention.check.interval.ms"),
         transaction_timeout_ms_max=config.number("transaction.max.timeout.ms"),
         traced=traced,
+    )
+
+
+def consumer_settings_of(config: BrokerConfig) -> ConsumerSettings:
+    return ConsumerSettings(
+        session_timeout_ms=config.number("group.consumer.session.timeout.ms"),
+        heartbeat_interval_ms=config.number("group.consumer.heartbeat.interval.ms"),
+        members_max=config.number("group.consumer.max.size"),
+        assignors=config.words("group.consumer.assignors"),
+        migration_policy=config.text("group.consumer.migration.policy"),
+        regex_refresh_ms=config.number("group.consumer.regex.refresh.interval.ms"),
     )
 
 

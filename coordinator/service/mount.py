@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.groups.consumer.requests import ConsumerSettings
 from coordinator.service.coordinator import Coordinator
 from coordinator.service.group_requests import JOIN_READERS, SYNC_READERS
 from coordinator.service.handlers import GroupHandlers, OffsetHandlers
@@ -17,12 +16,14 @@ from coordinator.service.handlers_consumer import ConsumerHandlers
 from coordinator.service.handlers_server import ServerHandlers
 from coordinator.service.handlers_transactions import TransactionHandlers
 from coordinator.service.heartbeats import HeartbeatHandler
+from coordinator.service.limits import consumer_settings_of
 from coordinator.service.lookup import Lookup
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.server.handlers import ReadByHand
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
+    from coordinator.groups.consumer.requests import ConsumerSettings
     from kernel.broker.server.handlers import HandlerTable
     from kernel.broker.services import BrokerServices
 
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
 def mount(services: BrokerServices, consumer: ConsumerSettings | None = None) -> HandlerTable:
     """The handlers of the group protocol; subscribes to the leadership of `__consumer_offsets`.
 
-    With `consumer`, also those of the `consumer` design, which is under construction: clients see them in ApiVersions.
+    `consumer` takes the place of the broker's settings for consumer groups.
     """
-    coordinator = Coordinator(services, consumer or ConsumerSettings())
+    coordinator = Coordinator(services, consumer or consumer_settings_of(services.config))
     services.cluster.subscribe(coordinator.partitions, topics=lambda name: name == GROUP_METADATA_TOPIC)
     services.on_stop(coordinator.stop)
     services.verification.verifier = coordinator.verifier
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
     transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
-    handlers: HandlerTable = {
+    members = ConsumerHandlers(coordinator)
+    return {
         Api.FindCoordinator: Lookup(services).find,
         Api.JoinGroup: ReadByHand(group.join, JOIN_READERS),
         Api.SyncGroup: ReadByHand(group.sync, SYNC_READERS),
@@ -58,11 +60,6 @@ def mount(services: BrokerServices, consumer: ConsumerSettings | None = None) ->
         Api.WriteTxnMarkers: transactions.write_markers,
         Api.AwaitCommand: server.await_command,
         Api.CommitOwned: server.commit_owned,
+        Api.ConsumerGroupHeartbeat: members.heartbeat,
+        Api.ConsumerGroupDescribe: members.describe,
     }
-    if consumer is not None:
-        members = ConsumerHandlers(coordinator)
-        handlers |= {
-            Api.ConsumerGroupHeartbeat: members.heartbeat,
-            Api.ConsumerGroupDescribe: members.describe,
-        }
-    return handlers

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The strategy that waits before it reassigns; eager and static members can be given it too.
 DELAY = "scheduled.rebalance.max.delay.ms"
+#: Settings of groups whose members let the coordinator assign (KIP-848).
+_OF_CONSUMER_GROUPS = ("group.consumer.", "group.coordinator.rebalance.protocols")
 #: Settings that the parts of every run have, and that only these designs use.
 USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -36,7 +38,7 @@ USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **{
             name: CLASSIC
             for name in BROKER_SETTINGS
-            if name.startswith("group.") and not name.startswith("group.server.")
+            if name.startswith("group.") and not name.startswith(("group.server.", *_OF_CONSUMER_GROUPS))
         },
         **{name: COORDINATED for name in BROKER_SETTINGS if name.startswith(("offsets.", "offset."))},
     }

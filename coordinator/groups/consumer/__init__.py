@@ -8,6 +8,5 @@ shows.
 A request computes records from the state, and the state changes only by applying records, at once; the answer follows
 when they are durable. So a successor that replays the log has the same state (Kafka's GroupMetadataManager, 4.1.1).
 
-The machine of a partition has these groups beside the others and loads their records. No broker announces their
-requests yet: `coordinator.service.mount` leaves their handlers out unless it is told otherwise.
+The machine of a partition has these groups beside the others and loads their records.
 """

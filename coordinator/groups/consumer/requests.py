@@ -49,6 +49,8 @@ class ConsumerSettings:
     heartbeat_interval_ms: int = 5_000  # group.consumer.heartbeat.interval.ms
     members_max: int = 2_147_483_647  # group.consumer.max.size
     assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors
+    migration_policy: str = "bidirectional"  # group.consumer.migration.policy
+    regex_refresh_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     topics_refresh_ms: int = 600_000  # fixed in Kafka
     #: Whether a regular expression can be used. Kafka has RE2's syntax.
     is_regex: Callable[[str], bool] = lambda _: True

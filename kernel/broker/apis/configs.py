@@ -303,6 +303,8 @@ def _row(
 
 
 def _text(default: object) -> str:
+    if isinstance(default, tuple):
+        return ",".join(default)
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 

@@ -39,6 +39,7 @@ class BrokerConfig:
                 f"queued.max.request.bytes={requests_bytes} must not be below socket.request.max.bytes={frame_bytes}:"
                 " the largest request would never be read"
             )
+        _check_consumer_groups(config)
         return config, warnings
 
     def number(self, name: str) -> int:
@@ -54,6 +55,11 @@ class BrokerConfig:
     def text(self, name: str) -> str:
         value = self.values[name]
         assert isinstance(value, str), f"{name} is not a text"
+        return value
+
+    def words(self, name: str) -> tuple[str, ...]:
+        value = self.values[name]
+        assert isinstance(value, tuple), f"{name} is not a list"
         return value
 
     @property
@@ -72,3 +78,31 @@ class BrokerConfig:
         """(host, port) for clients: the listener, unless advertised.listeners is set."""
         match = LISTENER.fullmatch(self.text("advertised.listeners"))
         return (host, port) if match is None else (match["host"] or host, int(match["port"]))
+
+
+def _check_consumer_groups(config: BrokerConfig) -> None:
+    """GroupCoordinatorConfig of 4.1.1: intervals are within their bounds, and a session is longer than a heartbeat."""
+    for low, given, high in (
+        (
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+        (
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+    ):
+        for lower, higher in ((low, high), (low, given), (given, high)):
+            if config.number(lower) > config.number(higher):
+                raise ConfigurationError(
+                    f"{higher}={config.number(higher)} is below {lower}={config.number(lower)}. Raise the first one, or"
+                    " lower the second one"
+                )
+    heartbeat, session = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
+    if config.number(heartbeat) >= config.number(session):
+        raise ConfigurationError(
+            f"{heartbeat}={config.number(heartbeat)} must be below {session}={config.number(session)}: members would be"
+            " removed between two heartbeats"
+        )

@@ -102,4 +102,6 @@ def type_of(value: object) -> ConfigType:
         return ConfigType.BOOLEAN
     if isinstance(value, int):
         return ConfigType.INT if abs(value) < 2**31 else ConfigType.LONG
+    if isinstance(value, tuple):
+        return ConfigType.LIST
     return ConfigType.STRING

@@ -2,16 +2,184 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kernel.settings import INT_MAX, Setting, in_range
+from kernel.settings import INT_MAX, Setting, in_range, one_of
+from kernel.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _START, _FAILOVER = "broker --set", "run coordinator-failover --design eager"
+
+#: The words of group.coordinator.rebalance.protocols, group.consumer.assignors and group.consumer.migration.policy.
+CLASSIC_PROTOCOL, CONSUMER_PROTOCOL = "classic", "consumer"
+_PROTOCOLS = (CLASSIC_PROTOCOL, CONSUMER_PROTOCOL, "streams", "share")
+_ASSIGNORS = ("uniform", "range")
+_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX, **known: Any) -> Setting:
     return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, high), **known)
 
+
+def _words(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    """A parser of lists of these words."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+        for word in words:
+            if word not in known:
+                raise ValueError(f"{word!r} is none of {', '.join(known)}{did_you_mean(word, known)}")
+        return words
+
+    return parse
+
+
+def _protocols_problem(value: object) -> str | None:
+    assert isinstance(value, tuple)
+    if CLASSIC_PROTOCOL in value:
+        return None
+    return "the classic protocol cannot be disabled. Write classic or classic,consumer"
+
+
+def _assignors_problem(value: object) -> str | None:
+    return None if value else f"name at least one of {', '.join(_ASSIGNORS)}"
+
+
+_SESSIONS = "group.consumer.session.timeout.ms"
+_HEARTBEATS = "group.consumer.heartbeat.interval.ms"
+
+#: Of groups whose members let the coordinator assign (KIP-848).
+_CONSUMER_GROUPS = (
+    Setting(
+        name="group.coordinator.rebalance.protocols",
+        parse=_words(_PROTOCOLS),
+        default=(CLASSIC_PROTOCOL, CONSUMER_PROTOCOL),
+        doc="the protocols of groups that this broker coordinates; without consumer, it answers members of that "
+        "protocol with UNSUPPORTED_VERSION",
+        valid=_protocols_problem,
+        form="classic or classic,consumer; streams and share change nothing",
+        kafka={"3.7": "classic", "4.0": "classic,consumer", "4.1": "classic,consumer,streams"},
+        differs="there are no streams groups here",
+        advice="The same on all brokers: any of them may coordinate a group. Without consumer, clients with "
+        "group.protocol=consumer fail at their first heartbeat, and do not fall back to the classic protocol.",
+        see=("group.consumer.migration.policy",),
+        source="KIP-848",
+        shown_by=f"{_START} group.coordinator.rebalance.protocols=classic",
+    ),
+    _number(
+        _SESSIONS,
+        45_000,
+        "how long a member of a consumer group may be silent before it is removed",
+        low=1,
+        kafka={"3.5": 45_000},
+        advice="Three heartbeats or more. Members do not choose it: here the broker does, for all groups.",
+        see=(_HEARTBEATS, "group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+        source="KIP-848",
+        shown_by=f"{_START} {_SESSIONS}=50000",
+    ),
+    _number(
+        "group.consumer.min.session.timeout.ms",
+        45_000,
+        "the shortest session of a consumer group",
+        low=1,
+        kafka={"3.5": 45_000},
+        advice="Lower it before you lower group.consumer.session.timeout.ms.",
+        see=(_SESSIONS, "group.consumer.max.session.timeout.ms"),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.min.session.timeout.ms=6000 --set {_SESSIONS}=6000",
+    ),
+    _number(
+        "group.consumer.max.session.timeout.ms",
+        60_000,
+        "the longest session of a consumer group",
+        low=1,
+        kafka={"3.5": 60_000},
+        see=(_SESSIONS, "group.consumer.min.session.timeout.ms"),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.max.session.timeout.ms=300000 --set {_SESSIONS}=300000",
+    ),
+    _number(
+        _HEARTBEATS,
+        5_000,
+        "how often members of consumer groups are told to send heartbeats",
+        low=1,
+        kafka={"3.5": 5_000},
+        advice="A member learns what it has to give up, and what it may take, from answers to its heartbeats: a "
+        "rebalance takes two or three intervals. Each heartbeat costs the broker time.",
+        see=(_SESSIONS, "group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+        source="KIP-848",
+        shown_by=f"{_START} {_HEARTBEATS}=10000",
+    ),
+    _number(
+        "group.consumer.min.heartbeat.interval.ms",
+        5_000,
+        "the shortest heartbeat interval of a consumer group",
+        low=1,
+        kafka={"3.5": 5_000},
+        advice="Lower it before you lower group.consumer.heartbeat.interval.ms.",
+        see=(_HEARTBEATS, "group.consumer.max.heartbeat.interval.ms"),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.min.heartbeat.interval.ms=1000 --set {_HEARTBEATS}=1000",
+    ),
+    _number(
+        "group.consumer.max.heartbeat.interval.ms",
+        15_000,
+        "the longest heartbeat interval of a consumer group",
+        low=1,
+        kafka={"3.5": 15_000},
+        see=(_HEARTBEATS, "group.consumer.min.heartbeat.interval.ms"),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.max.heartbeat.interval.ms=20000 --set {_HEARTBEATS}=20000",
+    ),
+    _number(
+        "group.consumer.max.size",
+        INT_MAX,
+        "the most members of a consumer group",
+        low=1,
+        kafka={"3.5": INT_MAX},
+        see=("group.max.size",),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.max.size=2",
+    ),
+    Setting(
+        name="group.consumer.assignors",
+        parse=_words(_ASSIGNORS),
+        default=_ASSIGNORS,
+        doc="the coordinator's assignors; the first one assigns to groups whose members prefer none",
+        valid=_assignors_problem,
+        form="uniform, range or both, in order of preference",
+        kafka={"3.5": "", "3.7": "classes of uniform and range", "4.0": "uniform,range"},
+        advice="The same on all brokers. uniform balances all topics together and keeps partitions where they are; "
+        "range gives each member the same numbers of every topic, for joins.",
+        see=("group.server.assignment.strategy",),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.assignors=range,uniform",
+    ),
+    Setting(
+        name="group.consumer.migration.policy",
+        parse=str.lower,
+        default="bidirectional",
+        doc="whether a classic group becomes a consumer group when a member of that protocol joins (upgrade), and "
+        "returns when its last one leaves (downgrade)",
+        valid=one_of(*_POLICIES),
+        kafka={"3.8": "disabled", "4.0": "bidirectional"},
+        advice="An empty group changes its type under every policy.",
+        see=("group.coordinator.rebalance.protocols",),
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.migration.policy=disabled",
+    ),
+    _number(
+        "group.consumer.regex.refresh.interval.ms",
+        600_000,
+        "how often the topics that match regular expressions of consumer groups are searched again, at the latest",
+        low=10_000,
+        kafka={"4.1": 600_000},
+        source="KIP-848",
+        shown_by=f"{_START} group.consumer.regex.refresh.interval.ms=10000",
+    ),
+)
 
 GROUP_SETTINGS = (
     _number(
@@ -151,4 +319,5 @@ GROUP_SETTINGS = (
         source="KIP-98",
         shown_by=f"{_START} transaction.max.timeout.ms=60000",
     ),
+    *_CONSUMER_GROUPS,
 )

@@ -1,4 +1,4 @@
-"""What a real Kafka 4.1.1 answered to members of the `consumer` design, asked of our handlers, where they are mounted.
+"""What a real Kafka 4.1.1 answered to members of the `consumer` design, asked of our handlers.
 
 Left out so far: groups that classic members join.
 """
@@ -6,10 +6,14 @@ Left out so far: groups that classic members join.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from coordinator.groups.consumer.requests import ConsumerSettings
+from coordinator.service.limits import consumer_settings_of
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.conversations import player, recording
 from tests.support.coordinators import LoneCoordinator
@@ -32,19 +36,17 @@ def is_regex(text: str) -> bool:
     return True
 
 
-SETTINGS = ConsumerSettings(session_timeout_ms=3_000, heartbeat_interval_ms=500, members_max=4, is_regex=is_regex)
-
-
 PLAYED = [(name, c) for name, recorded in RECORDINGS.items() for c in recorded.conversations if c not in MISSING]
 
 
 @pytest.mark.parametrize(("name", "conversation"), PLAYED, ids=[c for _, c in PLAYED])
 def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name: str, conversation: str) -> None:
     clock, recorded = ManualClock(), RECORDINGS[name]
-    settings = {k: v for k, v in recorded.settings.items() if not k.startswith(("group.consumer.", "share."))}
+    settings = {k: v for k, v in recorded.settings.items() if not k.startswith("share.")}
+    consumer = replace(consumer_settings_of(BrokerConfig.from_settings(settings)[0]), is_regex=is_regex)
 
     async def play() -> list[str]:
-        coordinator = LoneCoordinator(clock, settings, recorded.topics, consumer=SETTINGS, topic_ids=recorded.topic_ids)
+        coordinator = LoneCoordinator(clock, settings, recorded.topics, consumer=consumer, topic_ids=recorded.topic_ids)
         await coordinator.lead_all()
         topic_ids = {topic: view.topic_id for topic, view in coordinator.cluster.snapshot.topics.items()}
         try:
@@ -56,10 +58,27 @@ def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name:
     assert not differences, "\n".join(differences)
 
 
-def test_coordinator_announces_these_requests_only_where_it_is_told_to() -> None:
-    async def handlers(consumer: ConsumerSettings | None) -> set[Api]:
-        return set(LoneCoordinator(ManualClock(), {}, {}, consumer=consumer).handlers)
+def test_protocol_that_is_turned_off_is_announced_and_refused_as_by_4_1_1() -> None:
+    async def answers() -> list[Any]:
+        settings = {"group.coordinator.rebalance.protocols": "classic"}
+        coordinator = LoneCoordinator(ManualClock(), settings, {"t": 1})
+        await coordinator.lead_all()
+        connection = await coordinator.connect("c")
+        joined = await connection.call(
+            Api.ConsumerGroupHeartbeat,
+            1,
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout=30_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+        described = await connection.call(Api.ConsumerGroupDescribe, 1, group_ids=["g"])
+        await coordinator.stop()
+        return [joined, *described.groups]
 
-    theirs = {Api.ConsumerGroupHeartbeat, Api.ConsumerGroupDescribe}
-    assert not run_virtually(handlers(None), ManualClock()) & theirs
-    assert run_virtually(handlers(SETTINGS), ManualClock()) >= theirs
+    joined, described = run_virtually(answers(), ManualClock())
+    assert joined.error_code is described.error_code is ErrorCode.unsupported_version
+    assert (joined.member_id, joined.member_epoch, joined.assignment) == (None, 0, None)
+    assert (described.group_id, described.error_message, described.group_state) == ("g", None, "")

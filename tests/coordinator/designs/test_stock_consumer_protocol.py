@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.groups.consumer.requests import ConsumerSettings
 from coordinator.service.mount import mount
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -26,8 +24,10 @@ EVERYTHING = partitions_of("t", 6)
 
 @pytest.fixture
 def bootstrap(chroot: str, tmp_path: Path) -> Iterator[str]:
-    consumer = ConsumerSettings(heartbeat_interval_ms=200)
-    with broker_thread(chroot, tmp_path, mount=(partial(mount, consumer=consumer),), topics={"t": 6}) as address:
+    settings = dict.fromkeys(
+        ("group.consumer.heartbeat.interval.ms", "group.consumer.min.heartbeat.interval.ms"), "200"
+    )
+    with broker_thread(chroot, tmp_path, settings=settings, mount=(mount,), topics={"t": 6}) as address:
         yield address
 
 
