@@ -1,4 +1,6 @@
-"""Members of other groups that heartbeat evenly and time each heartbeat: `... PORT GROUPS MEMBERS PER_SECOND`.
+"""Members of other groups that heartbeat evenly and time each heartbeat: `... PORT GROUPS MEMBERS PER_SECOND [TOPIC]`.
+
+With a topic, which has as many partitions as a group has members, every second group is one of the `consumer` design.
 
 Prints `{"ready": true}` once all groups are stable. Lines on standard input start and stop the heartbeats in turn; each
 stop prints `{"samples": [[sent at, ms], ...], "late": N}`, by the monotonic clock that all processes of a machine
@@ -14,11 +16,14 @@ import select
 import sys
 import time
 
-from bench import lean, lean_groups, machine
+from bench import lean, lean_consumers, lean_groups, machine
 from bench.lean import Member
+from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Connection, Sockets
 
 SILENCE_S = 60.0
+#: Interval of the heartbeats that settle groups of the `consumer` design.
+SETTLING_S = 0.2
 
 
 class Bystanders:
@@ -87,15 +92,28 @@ def read_line() -> bool:
     return bool(os.read(sys.stdin.fileno(), 4096))
 
 
-def main() -> None:
-    port, groups, each, per_second = (int(argument) for argument in sys.argv[1:])
-    members = [
-        Member(f"b{group}-{number}", f"bystanders-{group}", number) for group in range(groups) for number in range(each)
-    ]
-    with Sockets() as sockets, machine.no_collections():
-        lean_groups.find_coordinator(sockets, port, members[0].group)
-        connections = lean_groups.connect(sockets, port, members)
+def stable_group(sockets: Sockets, port: int, number: int, members: int, topic: str | None) -> list[Connection]:
+    """One group of bystanders."""
+    group = f"bystanders-{number}"
+    lean_groups.find_coordinator(sockets, port, group)
+    if topic is None or number % 2 == 0:
+        classic = [Member(f"b{number}-{place}", group, place) for place in range(members)]
+        connections = lean_groups.connect(sockets, port, classic)
         lean_groups.settle(sockets, connections)
+    else:
+        others = [ConsumerMember(f"b{number}-{place}", group, place, topic) for place in range(members)]
+        connections = lean_consumers.connect(sockets, port, others)
+        lean_consumers.settle(sockets, connections, members, interval_s=SETTLING_S)
+    return connections
+
+
+def main() -> None:
+    port, groups, each, per_second = (int(argument) for argument in sys.argv[1:5])
+    topic = sys.argv[5] if len(sys.argv) > 5 else None
+    with Sockets() as sockets, machine.no_collections():
+        connections = [
+            connection for group in range(groups) for connection in stable_group(sockets, port, group, each, topic)
+        ]
         bystanders = Bystanders(connections, per_second)
         say({"ready": True})
         while read_line():

@@ -3,6 +3,9 @@
 300 heartbeats a second, evenly paced. Only those sent meanwhile count; the times just before show the floor of this
 machine. The bystanders and the 5,000 run in processes of their own; if both share a core, the 5,000 have the lower
 priority (nice 10).
+
+`consumer-bystanders` does the same while 5,000 settle in the consumer protocol (KIP-848), which half of the other
+groups use as well.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bench import machine
+from bench import lean_consumers, machine
 from bench.figures import Row, print_rows
+from bench.lean_sockets import Sockets
 from bench.sides import KAFKA, OURS
 from kernel.processes import start_child, stop_child
 
@@ -31,6 +35,9 @@ NICE = 10
 QUIET_S = 1.5
 WARM_UPS = 2
 TARGET_MS = 50.0
+#: Of the part `consumer-bystanders`.
+CONSUMER_RUNS, CONSUMER_WARM_UPS = 3, 1
+SMALL_TOPIC, LARGE_TOPIC = "bystanding", "crowding"
 
 
 class LineChild:
@@ -77,10 +84,10 @@ def line_child(module: str, *arguments: object) -> Iterator[LineChild]:
         child.stdout.close()
 
 
-def look_on(side: Side, bystanders: LineChild, size: int, group: str) -> dict[str, float]:
-    """Run one crowd and return its effect on the bystanders."""
+def look_on(side: Side, bystanders: LineChild, size: int, group: str, *topic: str) -> dict[str, float]:
+    """Run one crowd and return its effect on the bystanders; with a topic it is one of the `consumer` design."""
     side.wait_for_quiet()
-    with line_child("bench.crowd", side.port, group, size, NICE) as crowd:
+    with line_child("bench.crowd", side.port, group, size, NICE, *topic) as crowd:
         bystanders.next()
         time.sleep(QUIET_S)
         with side.profiling():
@@ -107,11 +114,11 @@ def judged(samples: Sequence[tuple[float, float]], late: int, course: dict[str, 
     found = {"samples": float(len(meanwhile)), "late": float(late), "seconds": ended - began}
     found |= {"p50": quantile(meanwhile, 0.5), "p99": quantile(meanwhile, 0.99), "max": meanwhile[-1]}
     found |= {"quiet_p50": quantile(quiet, 0.5), "quiet_p99": quantile(quiet, 0.99)}
-    phases = {
-        "connecting": ("began", "connected"),
-        "forming": ("connected", "stable"),
-        "rejoining": ("stable", "ended"),
-    }
+    phases = {"connecting": ("began", "connected")}
+    if "stable" in course:
+        phases |= {"forming": ("connected", "stable"), "rejoining": ("stable", "ended")}
+    else:
+        phases |= {"settling": ("connected", "ended")}
     for name, (start, end) in phases.items():
         found |= {f"{name}_p99": quantile(between(course[start], course[end]), 0.99)}
     return found
@@ -139,26 +146,58 @@ def run(bench: Bench) -> None:
     report(bench, size)
 
 
-def report(bench: Bench, size: int) -> None:
+def run_consumers(bench: Bench) -> None:
+    """Run the part `consumer-bystanders`."""
+    size = bench.sizes[0] if bench.sizes else (50 if bench.smoke else SIZE)
+    runs, warm_ups = (1, 0) if bench.smoke else (bench.runs or CONSUMER_RUNS, CONSUMER_WARM_UPS)
+    machine.allow_connections(size + 1)
+    with bench.sides("consumer-bystanders", lean_consumers.SETTINGS) as sides, ExitStack() as stack:
+        bystanders = {}
+        for side in sides:
+            with Sockets() as sockets:
+                lean_consumers.create_topic(sockets, side, SMALL_TOPIC, EACH)
+                lean_consumers.create_topic(sockets, side, LARGE_TOPIC, size)
+            arguments = (side.port, GROUPS, EACH, PER_SECOND, SMALL_TOPIC)
+            bystanders[side.name] = stack.enter_context(line_child("bench.bystander_members", *arguments))
+        for number in range(-warm_ups, runs):
+            for side in sides:
+                found = look_on(side, bystanders[side.name], size, f"crowd-{number}", LARGE_TOPIC)
+                if number >= 0:
+                    bench.figures.add("consumer-bystanders", side.name, {"members": size}, found)
     about = {"members": size}
+    rows = common_rows(about)
+    rows[6:6] = [Row("p99 while they settle", about, "settling_p99", ".1f")]
+    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} settle in the consumer protocol, ms"
+    print_rows(bench.console, bench.figures, "consumer-bystanders", title, (OURS, KAFKA), rows)
+
+
+def common_rows(about: dict[str, int]) -> list[Row]:
+    """Rows for a crowd of either protocol, but for the phases after connecting, whose place is the sixth."""
 
     def met(ours: float, theirs: float | None) -> bool | None:
         return False if ours >= TARGET_MS else None if theirs is None else ours < theirs
 
     form = ".1f"
-    rows = [
+    return [
         Row("p50", about, "p50", form),
         Row("p99", about, "p99", form, f"< {TARGET_MS:g} ms and below Kafka's", met),
         Row("longest", about, "max", form),
         Row("longest turn of the event loop", about, "longest_turn", form),
         Row("longest garbage collection", about, "longest_collection", form),
         Row("p99 while they connect", about, "connecting_p99", form),
-        Row("p99 while they form", about, "forming_p99", form),
-        Row("p99 while one more joins", about, "rejoining_p99", form),
         Row("p50 before, without the crowd", about, "quiet_p50", form),
         Row("p99 before, without the crowd", about, "quiet_p99", form),
         Row("duration, s", about, "seconds", form),
         Row("heartbeats counted", about, "samples"),
+    ]
+
+
+def report(bench: Bench, size: int) -> None:
+    about = {"members": size}
+    rows = common_rows(about)
+    rows[6:6] = [
+        Row("p99 while they form", about, "forming_p99", ".1f"),
+        Row("p99 while one more joins", about, "rejoining_p99", ".1f"),
     ]
     title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} join, ms"
     print_rows(bench.console, bench.figures, "bystanders", title, (OURS, KAFKA), rows)
