@@ -155,6 +155,8 @@ OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
         ("commit_answered", "outcome"): C("`accepted`, `refused`, `dropped` or `unknown`"),
         ("session_changed", "state"): C("`connected`, `suspended`, `lost` or `closed`"),
         ("group_changed", "state"): C("the state of the group, by Kafka's names"),
+        ("group_changed", "generation"): C("the generation; of a KIP-848 group its epoch"),
+        ("group_member_advanced", "epoch"): C("the member's epoch"),
         ("group_changed", "members"): C("number of members of that generation"),
         ("fault_started", "target"): C("the process that has the fault"),
         ("fault_ended", "target"): C("the process that had the fault"),

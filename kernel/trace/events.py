@@ -13,9 +13,8 @@ Vocabulary:
 - *member*: the member's id in the group: the consumer id in `zookeeper`, the member id that the coordinator assigned
   in the other designs.
 - *stream*: the number of a consumer thread. The unit of ownership is (process, member, stream).
-- *owner*: the owner according to the authority: a thread id (`<consumer id>-<n>`) in `zookeeper`, a member id
-  elsewhere.
-- *epoch*: the number that orders ownership: the zxid that created the owner znode, or the generation.
+- *owner*: the owner by the authority: a thread id (`<consumer id>-<n>`) in `zookeeper`, a member id elsewhere.
+- *epoch*: orders ownership: the zxid that created the owner znode, or the generation (KIP-848: the member's epoch).
 - *cause*: the trigger of the event, as `zxid:<n>`, `generation:<n>`, `correlation:<n>`, `fault:<name>` or ''.
 
 Traces record two views, which the pipeline compares: what members *believe* (role `member`) and what the *authority*
@@ -374,6 +373,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             reason=TEXT,
             session=TEXT,
             optional="session",
+        ),
+        "group_member_advanced": _kind(
+            "From now on a member of a KIP-848 group has this epoch.", group=TEXT, id=TEXT, epoch=INT
         ),
         "leader_changed": _kind(
             "A broker gained or gave up the leadership of a partition.",

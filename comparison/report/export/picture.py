@@ -139,6 +139,10 @@ class _Picture:
         what = "joins" if event["kind"] == "group_member_joined" else f"leaves ({event['reason']})"
         instant(self._root.track(f"group {event['group']}", "who joins and leaves"), recorded, f"{name} {what}")
 
+    def _advanced(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
+        track = self._root.track(f"group {event['group']}", f"epoch of {self._members.of_id(str(event['id']))}")
+        track.values.append(Value(recorded.t_ns, event["epoch"]))
+
     def _named(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
         key = "named", event["group"], partition_of(event)
         if event["kind"] == "authority_cleared":
@@ -274,6 +278,7 @@ _DRAWN_BY: Mapping[str, Callable[[_Picture, Recorded, Mapping[str, Any]], None]]
         ),
         "group_changed": _Picture._group,
         **dict.fromkeys(("group_member_joined", "group_member_left"), _Picture._membership),
+        "group_member_advanced": _Picture._advanced,
         **dict.fromkeys(("authority_named", "authority_cleared"), _Picture._named),
         **dict.fromkeys(("offset_written", "offset_refused"), _Picture._commit),
         "records_acked": _Picture._acked,
