@@ -10,6 +10,7 @@ from docs.generators import (
     name_tests,
     offset_picture,
     phases_page,
+    reconciliation_page,
     settings_page,
     table_pages,
 )
@@ -24,6 +25,7 @@ GENERATORS = (
     offset_picture,
     assign_blocks,
     phases_page,
+    reconciliation_page,
 )
 
 

@@ -6,7 +6,7 @@ from docs.generators.machine_page import DIAGRAMS
 from tests.support.browser import running_browser
 
 #: Drawn from the code, not from a run.
-GENERATED = ("machine-*.svg", "coordinator-lookup.svg", "offset-*.svg", "phases-*.svg")
+GENERATED = ("machine-*.svg", "coordinator-lookup.svg", "offset-*.svg", "phases-*.svg", "reconciliation.svg")
 OVERLAPS = """() => {
   const texts = [...document.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
   const page = document.documentElement.getBoundingClientRect();
