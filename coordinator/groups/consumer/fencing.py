@@ -38,10 +38,10 @@ def transactional_commit_refusal(group: ConsumerGroup, member_id: str, epoch: in
 
 
 def fetch_refusal(group: ConsumerGroup, member_id: str | None, epoch: int) -> Error | None:
-    """Of OffsetFetch 9; without a member anybody may fetch."""
-    if member_id is None and epoch < 0:
-        return None
-    member = group.members.get(member_id or "")
+    """Of OffsetFetch 9; without a member anybody may fetch. Kafka fails if the epoch comes without a member."""
+    if member_id is None:
+        return None if epoch < 0 else Error.UNKNOWN_SERVER_ERROR
+    member = group.members.get(member_id)
     if member is None:
         return Error.UNKNOWN_MEMBER_ID
     return None if member.epoch == epoch else Error.STALE_MEMBER_EPOCH

@@ -51,16 +51,27 @@ def remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, top
 
 
 def remove_named(group: ConsumerGroup, request: Leave, settings: ConsumerSettings, topics: Topics, turn: Turn) -> None:
-    """LeaveGroup, by which administrators remove members of this design, too: all at once, for one new epoch."""
+    """LeaveGroup, by which administrators remove members of this design, too: all at once, for one new epoch.
+
+    Every name is judged before the first is removed, so a member that is named twice has left twice.
+    """
     draft = Draft(group, settings)
-    left = tuple(Left(*leaving, _leave_one(draft, leaving, turn)) for leaving in request.members)
+    named = [_named(group, leaving) for leaving in request.members]
+    for member_id in dict.fromkeys(found for found in named if not isinstance(found, Error)):
+        draft.remove(member_id)
+        cancel_timers(group, member_id, turn)
     if draft.batch.changes:
         _bump_without_them(draft, topics)
+    left = tuple(
+        Left(*leaving, found if isinstance(found, Error) else Error.NONE)
+        for leaving, found in zip(request.members, named, strict=True)
+    )
     draft.store(request.token, LeaveAnswer(members=left), turn)
 
 
-def _leave_one(draft: Draft, leaving: Leaving, turn: Turn) -> Error:
-    group, member_id = draft.group, leaving.member_id
+def _named(group: ConsumerGroup, leaving: Leaving) -> str | Error:
+    """The id of the member that is to be removed."""
+    member_id = leaving.member_id
     if leaving.instance_id is not None:
         holder = group.instances.get(leaving.instance_id)
         if holder is None:
@@ -68,11 +79,7 @@ def _leave_one(draft: Draft, leaving: Leaving, turn: Turn) -> Error:
         if member_id not in ("", holder):
             return Error.FENCED_INSTANCE_ID
         member_id = holder
-    if member_id not in group.members:
-        return Error.UNKNOWN_MEMBER_ID
-    draft.remove(member_id)
-    cancel_timers(group, member_id, turn)
-    return Error.NONE
+    return member_id if member_id in group.members else Error.UNKNOWN_MEMBER_ID
 
 
 def _remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, topics: Topics, turn: Turn) -> Draft:

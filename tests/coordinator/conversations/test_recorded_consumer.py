@@ -20,7 +20,7 @@ from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
-RECORDINGS = {name: recording(name) for name in ("consumer", "consumer_further")}
+RECORDINGS = {name: recording(name) for name in ("consumer", "consumer_further", "consumer_admin")}
 MISSING = {
     "mixed/classic-joins-consumer-group",
     "mixed/classic-unreadable-joins",

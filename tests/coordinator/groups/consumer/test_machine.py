@@ -124,7 +124,7 @@ def test_administrator_removes_members_with_leave_group(at: Partition) -> None:
     at.beat("s", 0, rebalance_timeout_ms=5_000, topics=("foo",), owned={}, instance_id="i")
     wrong = (Leaving("x"), Leaving("x", "i"), Leaving("", "j"))
     answer = at.ask(Leave, members=(Leaving("a"), Leaving("", "i"), *wrong))
-    errors = [Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID]
+    errors = [Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.UNKNOWN_MEMBER_ID]
     assert [left.error for left in answer.members] == errors
     shown = at.machine.consumer.describe("g")
     assert (shown.epoch, [member.member_id for member in shown.members]) == (4, ["b"])
