@@ -8,6 +8,7 @@ repeated batch is stored once, even by the next leader.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,6 +82,7 @@ class Producer:
         self._clock = clock or SystemClock()
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._refreshing: asyncio.Lock = asyncio.Lock()
+        self._refreshes: Counter[str] = Counter()  #: begun so far, by topic
         self._closing = False
 
     async def send(
@@ -252,7 +254,15 @@ class Producer:
             return  # no broker answers: left to the next attempt, or the delivery timeout
 
     async def _refresh(self, tp: TopicPartition) -> None:
-        async with self._refreshing:  # after a leader's death all its partitions ask: one request at a time is enough
+        """After a leader's death all its partitions ask: what began after a partition asked answers it as well.
+
+        If each had a request of its own, the last of hundreds of partitions would wait beyond its delivery timeout.
+        """
+        asked_at = self._refreshes[tp.topic]
+        async with self._refreshing:
+            if self._refreshes[tp.topic] > asked_at:
+                return
+            self._refreshes[tp.topic] += 1
             await self._client.refresh([tp.topic], create=True, timeout_ms=self._config.request_timeout_ms)
 
 
