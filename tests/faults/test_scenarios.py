@@ -54,6 +54,7 @@ IN_CI = {
     "scale-out": ("server",),
     "coordinator-failover": ("eager",),
     "partition-increase": ("eager",),
+    "add-partitions": ("cooperative",),
     "subscription-change": ("cooperative",),
     "stale-view": ("zookeeper",),
     "zombie-commit": ("zookeeper",),
@@ -64,8 +65,16 @@ IN_CI = {
     "flapping-member": ("static",),
 }
 RUNS = [(scenario, design) for scenario, design in CELLS if design in IN_CI.get(scenario, ())]
+#: Smaller than by default, so that a cell takes seconds; or with more time.
+OTHERWISE: dict[str, dict[str, object]] = {
+    "add-partitions": {"members": 3, "partitions": 90, "rate": 180},
+    "unnoticed-partitions": {"time_limit_s": 600},
+}
+#: Those whose default timers take minutes.
+MINUTES = {("unnoticed-partitions", "eager"), ("unnoticed-partitions", "cooperative")}
 #: Those that take longer than CI has.
 LATER = {
+    "unnoticed-partitions",
     "protocol-migration",
     "stale-view-synced",
     "double-owner",
@@ -87,6 +96,15 @@ LATER = {
     "asymmetric-cut",
     "slow-link",
 }
+
+
+def marks_of(cell: tuple[str, str]) -> list[pytest.MarkDecorator]:
+    """What leaves a cell out of CI, or of all runs but the long ones."""
+    if cell in MINUTES:
+        return [pytest.mark.long]
+    return [] if cell in RUNS else [pytest.mark.catalogue]
+
+
 RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper", "server", "eager")]
 
 
@@ -103,12 +121,13 @@ def test_every_scenario_and_every_design_is_among_what_ci_runs() -> None:
 
 @pytest.mark.parametrize(
     ("scenario", "design"),
-    [pytest.param(*cell, marks=[] if cell in RUNS else pytest.mark.catalogue, id=" ".join(cell)) for cell in CELLS],
+    [pytest.param(*cell, marks=marks_of(cell), id=" ".join(cell)) for cell in CELLS],
 )
 def test_scenario_ends_with_every_verdict_as_expected(
     scenario: str, design: str, seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert not unexpected(spark, tmp_path, scenario, design, seed=seed), f"seed {seed}"
+    found = unexpected(spark, tmp_path, scenario, design, seed=seed, **OTHERWISE.get(scenario, {}))
+    assert not found, f"seed {seed}"
 
 
 @pytest.mark.parametrize(

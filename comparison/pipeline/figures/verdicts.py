@@ -77,6 +77,8 @@ LAGGING = ("scale-out-under-lag",)
 NAMELESS = (ZOOKEEPER, *LEAVING)
 IDLE = ("idle-members",)
 MIXED = ("mixed-subscriptions",)
+#: The topic gets more partitions.
+GROWING = ("partition-increase", "add-partitions", "unnoticed-partitions")
 #: Designs in which any change of the members stops all partitions.
 STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
 #: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.
@@ -84,7 +86,7 @@ PLANNED = (
     *ROLLING,
     *STALE,
     "scale-out",
-    "partition-increase",
+    *GROWING,
     "subscription-change",
     "protocol-migration",
     *UNSUBSCRIBING,
@@ -102,7 +104,7 @@ KEEPING = (
     "leave",
     "crash",
     "scale-out",
-    "partition-increase",
+    *GROWING,
     *ROLLING,
     *IDLE,
     *MIXED,

@@ -113,6 +113,48 @@ CHANGES = (
         references=("KAFKA-3135",),
     ),
     Scenario(
+        name="add-partitions",
+        symptom="I doubled a large topic: how long until the new partitions are read, and who stops meanwhile?",
+        look_for=(
+            "what the time is made of: the topic grows; somebody notices; the others hear of it; JoinGroup, assignor "
+            "and SyncGroup; and the first records of the new partitions arrive",
+            "in zookeeper and server a watch tells at once; in the others the leader's metadata must be older than "
+            "metadata.max.age.ms (a second here). unnoticed-partitions has Kafka's default of five minutes",
+            "who stops: everybody, for all partitions, in zookeeper, server, eager and static; nobody in cooperative "
+            "and delayed, whose members keep what they have",
+            "moved partitions: range numbers them anew, so nearly all move although each member would only need more",
+        ),
+        steps=(Form(), Steady(), AddPartitions(doubling=True)),
+        # So many that the published comparison of KIP-848 can be repeated: 10 consumers get 900 partitions more.
+        defaults=Parameters(members=10, partitions=900, rate=900),
+        settings=MappingProxyType({"metadata.max.age.ms": "1000"}),
+        budget_s=25,
+        references=("KAFKA-3135", "KIP-848"),
+    ),
+    Scenario(
+        name="unnoticed-partitions",
+        symptom="I added partitions to the topic, and for minutes nobody reads them.",
+        look_for=(
+            "how soon anybody notices: the leader when its metadata is metadata.max.age.ms old (Kafka's default here: "
+            "five minutes; the group has just formed, so nearly all of it), then the group needs less than seconds",
+            "zookeeper: a watch fires at once; the same partitions, read within a second or two",
+            "records wait in the new partitions meanwhile, and none is lost: auto.offset.reset=latest would skip those "
+            "that came before",
+        ),
+        steps=(Form(), Steady(), AddPartitions(doubling=True)),
+        defaults=Parameters(members=3, partitions=30, rate=60),
+        settings=MappingProxyType({"metadata.max.age.ms": "300000"}),
+        budget_s=12,
+        not_applicable=MappingProxyType(
+            {
+                SERVER: "as in zookeeper: a watch of the coordinator fires at once",
+                STATIC: "as in eager: the leader notices in the same way",
+                DELAYED: "as in cooperative: the leader notices in the same way",
+            }
+        ),
+        references=("KAFKA-3135", "KIP-848"),
+    ),
+    Scenario(
         name="subscription-change",
         symptom="Some of my consumers should read another topic: can they switch while they run?",
         look_for=(

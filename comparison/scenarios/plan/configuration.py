@@ -43,6 +43,7 @@ _OWN = frozenset(
 OF_A_STEP = frozenset({"offsets.storage"})
 STRATEGY = "partition.assignment.strategy"
 _RESET = "auto.offset.reset"
+_AGE = "metadata.max.age.ms"
 #: The values of both eras for starting at the first record. A member that starts at the end skips records, which a run
 #: would count as lost.
 _FROM_THE_START = frozenset({"earliest", "smallest"})
@@ -61,6 +62,7 @@ class Configuration:
     max_poll_ms: int  #: max.poll.interval.ms; also set for designs that do not have it
     commit_interval_ms: int
     broker_session_ms: int
+    metadata_age_ms: int  #: how long a group may not notice new partitions; 0 where a watch tells
 
 
 def configuration(design: str, parameters: Parameters) -> Configuration:
@@ -86,6 +88,7 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
         max_poll_ms=int({**preset.members[EAGER], **parameters.settings}["max.poll.interval.ms"]),
         commit_interval_ms=int(member["auto.commit.interval.ms"]),
         broker_session_ms=int(broker["zookeeper.session.timeout.ms"]),
+        metadata_age_ms=int(str(member.get(_AGE, consumers.settings[_AGE].default))) if DESIGNS[design].classic else 0,
     )
 
 

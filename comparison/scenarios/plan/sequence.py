@@ -77,7 +77,7 @@ class _Sizes:
         elif isinstance(step, KillOwner | LeaveOne):
             self.present = max(0, self.present - 1)
         elif isinstance(step, AddPartitions):
-            self.partitions += step.more
+            self.partitions = step.size(self.partitions)
         elif isinstance(step, KillAtPoint):
             self.places += 1
             self.present += step.target != "member"

@@ -148,6 +148,11 @@ class AddPartitions:
     """Add partitions to the topic while the group runs. The producer uses them at once."""
 
     more: int = 6
+    doubling: bool = False  #: as many as the topic has, instead of `more`
+
+    def size(self, before: int) -> int:
+        """The topic's size afterwards."""
+        return before + (before if self.doubling else self.more)
 
 
 @dataclass(frozen=True, slots=True)

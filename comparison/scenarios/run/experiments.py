@@ -21,6 +21,7 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.vocabulary import (
+    AddPartitions,
     CrashAndReturn,
     CutAuthority,
     FreezeOwner,
@@ -141,6 +142,7 @@ class _Longer:
     a_session: float
     delays: float
     others: float
+    unnoticed: float
 
     @classmethod
     def of(cls, scenario: Scenario, parameters: Parameters, design: str) -> _Longer:
@@ -148,10 +150,12 @@ class _Longer:
         losses = losses_in(scenario, parameters)
         slow = any(isinstance(step, SlowOwner) for step in scenario.steps)
         slow_ms = max(0, made.max_poll_ms - usual.max_poll_ms) if slow else 0
+        growths = sum(isinstance(step, AddPartitions) for step in scenario.steps)
         return cls(
             a_session=max(0, made.session_ms - usual.session_ms) / 1000,
             delays=losses * max(0, made.delay_ms - usual.delay_ms) / 1000,
             others=slow_ms / 1000 + _A_LOSS_S * max(0, losses - losses_in(scenario, scenario.defaults)),
+            unnoticed=growths * made.metadata_age_ms / 1000,
         )
 
     @property
@@ -177,7 +181,8 @@ def estimated_run_s(planned: Planned) -> float:
     longer = _Longer.of(scenario, planned.parameters, planned.design)
     delay_s = configuration(planned.design, Parameters()).delay_ms / 1000
     waits_s = delay_s * losses_in(scenario, planned.parameters) + longer.delays
-    return scenario.budget_s + waits_s + longer.others + (longer.a_session if waits_s == 0 else 0)
+    others_s = longer.others + longer.unnoticed + (longer.a_session if waits_s == 0 else 0)
+    return scenario.budget_s + waits_s + others_s
 
 
 def estimated_analysis_s(runs: int) -> float:

@@ -94,11 +94,13 @@ class GroupSteps:
     async def add_partitions(self, step: AddPartitions) -> None:
         topic = self._testbed.request.parameters.topic_names[0]
         before = sum(tp.topic == topic for tp in self._members.view.partitions)
-        after = before + step.more
+        after = step.size(before)
+        age_s = self._changes.configuration.metadata_age_ms / 1000
 
         async def grow() -> None:
             self._members.view.grow(await self._testbed.grow_topic(topic, after))
             self._testbed.tracer.emit("topic_wanted", topic=topic, wanted=after)
+            await self._members.until_settled(self._changes.takeover_s + age_s)
 
         detail = {"topic": topic, "before": before, "after": after}
         await self._changes.make("partition-increase", grow, members=self._members.present, detail=detail)
