@@ -6,7 +6,7 @@ conversations; each is a list of steps on named connections, whose names are the
     call send a request and wait for its answer        send    send it; `tag` names it
     recv    wait for the answer of `tag`                   parked  no answer of `tag` may come for a time
     wait    let time pass                                  close   close a connection
-    read    fetch a partition to its end
+    read    fetch a partition to its end                   topic   create a topic, let it grow, or delete it (0)
 
 Values are symbolic: `$G` is the conversation's own group, `$T` its topic, `$A` a member id bound by an answer, `@m1`
 named bytes, `{"batch": ...}` records of the bound producer (`tests.support.batches`). Answers are made symbolic with
@@ -68,6 +68,7 @@ class Connection(Protocol):
 
 
 Connect = Callable[[str], Awaitable[Connection]]
+ChangeTopic = Callable[[str, int], uuid.UUID | None]  #: the topic's new number of partitions; returns its id
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class Player:
     connect: Connect
     symbols: Symbols
     differences: list[str] = field(default_factory=list)
+    change_topic: ChangeTopic | None = None
 
     def __post_init__(self) -> None:
         self._connections: dict[str, Connection] = {}
@@ -234,7 +236,15 @@ class Player:
                 return await self._call(step)
             case "read":
                 return await self._read(step)
+            case "topic":
+                self._change_topic(step)
         return None
+
+    def _change_topic(self, step: Step) -> None:
+        assert self.change_topic is not None, "this conversation needs a cluster whose topics change"
+        topic_id = self.change_topic(self.symbols.resolved(step["topic"]), step["partitions"])
+        if topic_id is not None and "bind" in step:
+            self.symbols.topic_ids = {**self.symbols.topic_ids, step["bind"]: topic_id}
 
     async def _call(self, step: Step) -> Plain:
         """Repeat while the response contains one of the step's `retry_while`: the coordinator may not be ready yet."""
@@ -314,8 +324,13 @@ def _form(member_id: str, sent: Step) -> str:
 
 
 def player(
-    recorded: Recording, name: str, connect: Connect, topic_ids: Mapping[str, uuid.UUID] | None = None
+    recorded: Recording,
+    name: str,
+    connect: Connect,
+    topic_ids: Mapping[str, uuid.UUID] | None = None,
+    change_topic: ChangeTopic | None = None,
 ) -> Player:
     """A run of conversation `name` with its own groups."""
     group = f"play-{uuid.uuid4().hex[:10]}"
-    return Player(recorded.conversations[name], connect, Symbols(group, recorded.blobs, topic_ids=topic_ids or {}))
+    symbols = Symbols(group, recorded.blobs, topic_ids=topic_ids or {})
+    return Player(recorded.conversations[name], connect, symbols, change_topic=change_topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import uuid
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -101,6 +102,17 @@ class FixedCluster:
         assert topics(GROUP_METADATA_TOPIC)
         assert not topics("another")
         self.listener = listener
+
+    def change_topic(self, name: str, partitions: int) -> uuid.UUID | None:
+        """Create it, let it grow, or delete it (0 partitions)."""
+        before = self.snapshot.topics
+        topics = {topic: view for topic, view in before.items() if topic != name}
+        if partitions:
+            topic_id = before[name].topic_id if name in before else uuid.uuid4()
+            topics[name] = TopicView(name, topic_id, before[GROUP_METADATA_TOPIC].partitions[:1] * partitions)
+        names = {topic.topic_id: topic.name for topic in topics.values()}
+        self.snapshot = dataclasses.replace(self.snapshot, topics=topics, topic_names=names)
+        return topics[name].topic_id if partitions else None
 
     async def allocate_producer_id(self) -> int:
         self._producer_ids += 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.consumer.states import ConsumerGroupState
+from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
     from coordinator.groups.consumer.group import ConsumerGroup
@@ -46,7 +47,7 @@ class ConsumerGroupDescription:
 
 
 def described(group: ConsumerGroup | None, settings: ConsumerSettings, topics: Topics) -> ConsumerGroupDescription:
-    """Partitions that a member is giving up are not shown, nor those of deleted topics."""
+    """Partitions that a member is giving up are not shown, nor those of deleted topics. Names come in hash order."""
     if group is None:
         return ConsumerGroupDescription()
     return ConsumerGroupDescription(
@@ -62,7 +63,7 @@ def described(group: ConsumerGroup | None, settings: ConsumerSettings, topics: T
                 epoch=member.epoch,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                topics=tuple(sorted(member.topics)),
+                topics=tuple(texts_in_hash_order(sorted(member.topics))),
                 topic_regex=member.topic_regex,
                 assigned=_by_topic(member.assigned, topics),
                 target=_by_topic(group.target_of(member.id), topics),

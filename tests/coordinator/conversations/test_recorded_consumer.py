@@ -20,7 +20,7 @@ from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
-RECORDINGS = {name: recording(name) for name in ("consumer", "consumer_further", "consumer_admin")}
+RECORDINGS = {name: recording(name) for name in ("consumer", "consumer_further", "consumer_admin", "consumer_topics")}
 MISSING = {
     "mixed/classic-joins-consumer-group",
     "mixed/classic-unreadable-joins",
@@ -50,7 +50,8 @@ def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name:
         await coordinator.lead_all()
         topic_ids = {topic: view.topic_id for topic, view in coordinator.cluster.snapshot.topics.items()}
         try:
-            return await player(recorded, conversation, coordinator.connect, topic_ids).play()
+            cluster = coordinator.cluster
+            return await player(recorded, conversation, coordinator.connect, topic_ids, cluster.change_topic).play()
         finally:
             await coordinator.stop()
 
