@@ -143,11 +143,12 @@ OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
             "`late_write`, `late_offset`, `late_commit`: what the frozen one was answered"
         ),
         ("authority_cleared", "reason"): C(
-            "`generation ended`, `delete` of the owner znode, `session`, `leave`, or `gone`: found missing by `watch`"
+            "`generation ended`, `delete` of the owner znode, `session`, `leave`, or `gone`: found missing by `watch`; "
+            "of a KIP-848 group `revoked`, or why its member was removed"
         ),
         ("group_member_left", "reason"): C(
             "`leave`; `session`: expired; `fenced`: replaced by another of its name; in `server` also `id gone`, "
-            "`not stopped in time` and `not started in time`"
+            "`not stopped in time` and `not started in time`; of a KIP-848 group also `not revoked in time`"
         ),
         ("run_ended", "outcome"): C("`complete`, `interrupted` or `failed`"),
         ("attempt_ended", "outcome"): C("`ok`, `conflict`, `unavailable` or `error`"),

@@ -22,7 +22,7 @@ from coordinator.groups.answers import ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
 from coordinator.groups.consumer.topics import Topic, Topics
-from coordinator.groups.effects import Moment, SetTimer, TimerKey, Turn, Write
+from coordinator.groups.effects import Moment, SetTimer, TimerKey, TraceEvent, Turn, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.partitions import Partitions, partitions
@@ -68,6 +68,7 @@ class World:
     held: deque[Write] | None = None
     answers: dict[int, ConsumerHeartbeatAnswer] = field(default_factory=dict)
     timers: dict[TimerKey, int] = field(default_factory=dict)
+    events: list[TraceEvent] = field(default_factory=list)
     epochs: dict[str, int] = field(default_factory=dict)  #: as the members know them
 
     def __post_init__(self) -> None:
@@ -128,6 +129,7 @@ class World:
         turn = Turn(Moment(self.now_ms, WALL_MS + self.now_ms), Limits())
         event(turn)
         effects = turn.effects()
+        self.events += effects.events
         for timer in effects.timers:
             if isinstance(timer, SetTimer):
                 self.timers[timer.key] = timer.at_ms

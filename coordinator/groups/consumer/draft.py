@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, LeaveAnswer
 from coordinator.groups.consumer.group import Batch, current_record
 from coordinator.groups.consumer.timers import restart_session
+from coordinator.groups.consumer.topics import metadata_hash
+from coordinator.groups.consumer.traces import LEFT, events_of
 from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, RegexKey, TargetKey
 from coordinator.groups.effects import Write
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer.member import ConsumerMember
     from coordinator.groups.consumer.requests import ConsumerSettings
+    from coordinator.groups.consumer.topics import Topics
     from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord
-    from coordinator.groups.effects import Turn
+    from coordinator.groups.effects import TraceEvent, Turn
     from coordinator.groups.errors import Error
 
 
@@ -33,6 +36,8 @@ class Draft:
 
     group: ConsumerGroup
     settings: ConsumerSettings
+    topics: Topics
+    removed: str = LEFT  #: why the members are removed that it removes
     batch: Batch = field(default_factory=Batch)
 
     def put(self, key: ConsumerKey, value: ConsumerRecord | None) -> None:
@@ -43,9 +48,10 @@ class Draft:
     def undo(self) -> None:
         undo(self.group, self.batch)
 
-    def bump(self, metadata_hash: int) -> None:
-        """The group needs a new target."""
-        self.put(EpochKey(self.group.id), EpochRecord(self.group.epoch + 1, metadata_hash))
+    def bump(self) -> None:
+        """The group needs a new target, of the topics that it subscribes to now."""
+        hash_ = metadata_hash(self.group.subscribed(), self.topics)
+        self.put(EpochKey(self.group.id), EpochRecord(self.group.epoch + 1, hash_))
 
     def remove(self, member_id: str) -> None:
         """Kafka's order of tombstones: the partitions become free first."""
@@ -65,8 +71,11 @@ class Draft:
     def store(self, token: int | None, answer: ConsumerHeartbeatAnswer | LeaveAnswer | None, turn: Turn) -> None:
         """Write the records and answer once they, and all before them, are durable."""
         if self.batch.changes or (self.group.batches and token is not None):
+            events: tuple[TraceEvent, ...] = ()
+            if turn.limits.traced and self.batch.changes:
+                events = events_of(self.group, self.batch, self.removed, self.topics, turn)
             self.group.batches.append(self.batch)
-            turn.write(ConsumerWrite(tuple(self.batch.changes), draft=self, token=token, answer=answer))
+            turn.write(ConsumerWrite(tuple(self.batch.changes), draft=self, token=token, answer=answer, events=events))
         elif token is not None:
             assert answer is not None, "a request has an answer"
             turn.reply(token, answer)
@@ -79,6 +88,7 @@ class ConsumerWrite(Write):
     draft: Draft
     token: int | None
     answer: ConsumerHeartbeatAnswer | LeaveAnswer | None
+    events: tuple[TraceEvent, ...] = ()
 
     def stored(self, turn: Turn) -> None:
         group = self.draft.group
@@ -86,6 +96,8 @@ class ConsumerWrite(Write):
         if self.draft.batch.is_undone:  # an earlier write failed, and this one did not: the log is right
             for key, value in self.draft.batch.changes:
                 group.apply(key, value)
+        for event in self.events:
+            turn.trace(event.kind, cause=event.cause, **event.fields)
         if self.token is not None:
             assert self.answer is not None, "a request has an answer"
             turn.reply(self.token, self.answer)
@@ -97,6 +109,7 @@ class ConsumerWrite(Write):
             if not later.is_undone:
                 undo(group, later)
         group.batches.remove(self.draft.batch)
+        group.standing = None
         for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
             restart_session(group, member_id, self.draft.settings.session_timeout_ms, turn)
         if self.token is not None:

@@ -72,6 +72,8 @@ class ConsumerGroup:
     topics_due_ms: int = 0  #: when the topics have to be looked at again; 0 at once
     topics_view: object = None  #: as they were looked at last
     batches: list[Batch] = field(default_factory=list)  #: not durable yet, oldest first
+    standing: tuple[ConsumerGroupState, int] | None = None  #: state and epoch as traced last
+    topic_names: dict[TopicId, str] = field(default_factory=dict)  #: for the trace
 
     @property
     def state(self) -> ConsumerGroupState:

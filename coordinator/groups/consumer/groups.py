@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer
-from coordinator.groups.consumer import heartbeat, leaving, timers
+from coordinator.groups.consumer import heartbeat, leaving, timers, traces
 from coordinator.groups.consumer.description import described
 from coordinator.groups.consumer.draft import Draft
 from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.consumer.member import JOINING
-from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer_records import EpochKey, RegexKey, TargetEpochKey
 from coordinator.groups.effects import TimerKind, Write
 from coordinator.groups.errors import Error
@@ -73,12 +72,15 @@ class ConsumerGroups:
         for member in group.members.values():
             timers.restart_session(group, member.id, settings.session_timeout_ms, turn)
             timers.time_revocation(group, member, turn)
+        traces.trace_loaded(group, self._topics, turn)
 
     def unload(self, turn: Turn) -> None:
         """Another broker leads the partition. Nobody waits here but for writes, which will fail."""
         for group in self.groups.values():
             for member_id in group.members:
                 timers.cancel_timers(group, member_id, turn)
+            if group.epoch:
+                traces.trace_ended(group, traces.MOVED, turn)
 
     def heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
         settings = self._settings_of(request.group_id)
@@ -117,19 +119,19 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         if group is None:
             return
-        draft, before = Draft(group, self._settings_of(group_id)), group.subscribed()
+        draft, before = self._draft(group), group.subscribed()
         for regex, record in found.items():
             if any(member.topic_regex == regex for member in group.members.values()):
                 draft.put(RegexKey(group.id, regex), record)
         if group.subscribed() != before:
-            draft.bump(metadata_hash(group.subscribed(), self._topics))
+            draft.bump()
         draft.store(None, None, turn)
 
     def delete(self, group_id: str, token: int | None, turn: Turn) -> None:
         """Delete a group without members. `token` None: the deletion of its offsets answers."""
         group = self.groups[group_id]
         assert not group.members, f"group {group_id!r} has members"
-        draft = Draft(group, self._settings_of(group_id))
+        draft = self._draft(group)
         draft.forget_unused_regexes()
         draft.put(TargetEpochKey(group_id), None)
         draft.put(EpochKey(group_id), None)
@@ -145,9 +147,13 @@ class ConsumerGroups:
             else timers.revocation_is_late(group, key.member_id)
         )
         if expired and key.member_id in group.members:
-            leaving.remove(group, key.member_id, self._settings_of(group.id), self._topics, turn)
+            why = traces.SILENT if key.kind is TimerKind.CONSUMER_SESSION else traces.SLOW
+            leaving.remove(self._draft(group, why), key.member_id, turn)
         elif expired:
             group.sessions.pop(key.member_id, None)  # of a static member that has been replaced
+
+    def _draft(self, group: ConsumerGroup, removed: str = traces.LEFT) -> Draft:
+        return Draft(group, self._settings_of(group.id), self._topics, removed)
 
     def listed(self, states: Collection[str]) -> Iterator[ListedGroup | None]:
         """Rows of ListGroups, in one of these states (lower case; empty: any); None stands for a group in another."""
@@ -172,6 +178,7 @@ class DeletionWrite(Write):
         group = self.draft.group
         if not group.epoch and not group.batches and self.groups.groups.get(group.id) is group:
             del self.groups.groups[group.id]
+            traces.trace_ended(group, traces.DELETED, turn)
         if self.token is not None:
             turn.reply(self.token, DeleteGroupAnswer(Error.NONE))
 

@@ -23,6 +23,7 @@ from coordinator.groups.consumer.reconciliation import Goal, MemberFenced, recon
 from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer.timers import restart_session, time_revocation
 from coordinator.groups.consumer.topics import metadata_hash
+from coordinator.groups.consumer.traces import REPLACED
 from coordinator.groups.consumer_records import ClientKey, TargetEpochKey, TargetEpochRecord, TargetKey, TargetRecord
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import is_within
@@ -66,11 +67,11 @@ def heartbeat(
     group: ConsumerGroup, request: ConsumerHeartbeat, settings: ConsumerSettings, topics: Topics, turn: Turn
 ) -> None:
     """One valid request to a group, which may be a new one if the member joins. Raises `Refused`."""
-    draft = Draft(group, settings)
+    draft = Draft(group, settings, topics, REPLACED)
     former = _member(draft, request, settings)
     _describe(draft, former, request)
     if _needs_target(draft, former, settings, topics, turn):
-        draft.bump(metadata_hash(group.subscribed(), topics))
+        draft.bump()
     if group.epoch > group.target_epoch:
         for member_id, target in changed_targets(
             group, group.assignor(settings.assignors, group.members[former.id]), topics

@@ -10,7 +10,6 @@ from coordinator.groups.consumer.draft import Draft
 from coordinator.groups.consumer.heartbeat import Refused
 from coordinator.groups.consumer.member import LEAVING_FOR_A_WHILE
 from coordinator.groups.consumer.timers import cancel_timers
-from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import NONE
 
@@ -38,16 +37,19 @@ def leave(
             raise Refused(Error.FENCED_INSTANCE_ID)
     if request.epoch == LEAVING_FOR_A_WHILE:
         # Its session goes on: if it does not return in time, it has left for good.
-        draft = Draft(group, settings)
+        draft = Draft(group, settings, topics)
         draft.place(replace(group.members[request.member_id], epoch=LEAVING_FOR_A_WHILE, revoking=NONE))
         draft.store(request.token, answer, turn)
     else:
-        _remove(group, request.member_id, settings, topics, turn).store(request.token, answer, turn)
+        draft = Draft(group, settings, topics)
+        _remove(draft, request.member_id, turn)
+        draft.store(request.token, answer, turn)
 
 
-def remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, topics: Topics, turn: Turn) -> None:
+def remove(draft: Draft, member_id: str, turn: Turn) -> None:
     """Remove a member that was silent or slow."""
-    _remove(group, member_id, settings, topics, turn).store(None, None, turn)
+    _remove(draft, member_id, turn)
+    draft.store(None, None, turn)
 
 
 def remove_named(group: ConsumerGroup, request: Leave, settings: ConsumerSettings, topics: Topics, turn: Turn) -> None:
@@ -55,13 +57,13 @@ def remove_named(group: ConsumerGroup, request: Leave, settings: ConsumerSetting
 
     Every name is judged before the first is removed, so a member that is named twice has left twice.
     """
-    draft = Draft(group, settings)
+    draft = Draft(group, settings, topics)
     named = [_named(group, leaving) for leaving in request.members]
     for member_id in dict.fromkeys(found for found in named if not isinstance(found, Error)):
         draft.remove(member_id)
         cancel_timers(group, member_id, turn)
     if draft.batch.changes:
-        _bump_without_them(draft, topics)
+        _bump_without_them(draft)
     left = tuple(
         Left(*leaving, found if isinstance(found, Error) else Error.NONE)
         for leaving, found in zip(request.members, named, strict=True)
@@ -82,15 +84,13 @@ def _named(group: ConsumerGroup, leaving: Leaving) -> str | Error:
     return member_id if member_id in group.members else Error.UNKNOWN_MEMBER_ID
 
 
-def _remove(group: ConsumerGroup, member_id: str, settings: ConsumerSettings, topics: Topics, turn: Turn) -> Draft:
+def _remove(draft: Draft, member_id: str, turn: Turn) -> None:
     """Its partitions are free at once; the next heartbeat of anybody computes the new target."""
-    draft = Draft(group, settings)
     draft.remove(member_id)
-    cancel_timers(group, member_id, turn)
-    _bump_without_them(draft, topics)
-    return draft
+    cancel_timers(draft.group, member_id, turn)
+    _bump_without_them(draft)
 
 
-def _bump_without_them(draft: Draft, topics: Topics) -> None:
+def _bump_without_them(draft: Draft) -> None:
     draft.forget_unused_regexes()
-    draft.bump(metadata_hash(draft.group.subscribed(), topics))
+    draft.bump()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.groups.consumer.draft import Draft
 from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.consumer.leaving import remove
 from coordinator.groups.consumer.states import ConsumerMemberState
@@ -98,7 +99,7 @@ def play(world: World, step: dict[str, Any]) -> None:
     assert f"{int(answer.error)} {answer.error.name}" == step["error"]
     assert answer.epoch == step["epoch"]
     if gone := EXPIRED.get(step["name"]):
-        world.step(partial(remove, world.group, gone, world.settings, world.topics))
+        world.step(partial(remove, Draft(world.group, world.settings, world.topics), gone))
     for key, value in (decoded(*record) for record in step["records"]):
         if isinstance(key, RegexKey) and isinstance(value, RegexRecord):
             world.step(partial(world.groups.matched, key.group_id, {key.regex: value}))
