@@ -6,7 +6,7 @@ Each raises what `BrokerConnection.call` raises, and returns Kafka's error name 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.membership.classic.events import GroupMember, Joined
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: JoinGroup and SyncGroup may be parked for the whole rebalance timeout; Kafka's client adds 5 s.
 PARKED_EXTRA_MS = 5_000
+#: Of OffsetFetch, as in Kafka's consumer: no offset that an open transaction may change (KIP-447).
+REQUIRE_STABLE = True
 
 
 class FoundCoordinator(NamedTuple):
@@ -147,27 +149,7 @@ class GroupCalls:
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
         """Commit; returns {partition: error}. Uses version 8 at most, since 9 has KIP-848's errors."""
-        body = {
-            "group_id": self.group,
-            "generation_id_or_member_epoch": identity.generation,
-            "member_id": identity.member_id,
-            "group_instance_id": self.instance_id,
-            "topics": [
-                {
-                    "name": topic,
-                    "partitions": [
-                        {
-                            "partition_index": tp.partition,
-                            "committed_offset": offsets[tp],
-                            "committed_leader_epoch": -1,
-                            "committed_metadata": "",
-                        }
-                        for tp in partitions
-                    ],
-                }
-                for topic, partitions in _by_topic(offsets).items()
-            ],
-        }
+        body = commit_body(self.group, self.instance_id, identity, offsets)
         version = min(8, connection.version_of(Api.OffsetCommit))
         answer = await connection.call(
             Api.OffsetCommit,
@@ -176,12 +158,7 @@ class GroupCalls:
             timeout_ms=self._bounded(timeout_ms),
             group=self.group,
         )
-        errors = {
-            TopicPartition(topic.name, partition.partition_index): error_name(partition.error_code)
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
-        return {tp: errors.get(tp, "UNKNOWN_SERVER_ERROR") for tp in offsets}
+        return commit_errors(answer, offsets)
 
     async def committed(
         self, connection: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -193,11 +170,8 @@ class GroupCalls:
         wanted = tuple(partitions)
         body = {
             "group_id": self.group,
-            "topics": [
-                {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
-                for topic, of_topic in _by_topic(wanted).items()
-            ],
-            "require_stable": True,  # as Kafka's consumer: no offset that an open transaction may change (KIP-447)
+            "topics": topics_to_fetch(wanted),
+            "require_stable": REQUIRE_STABLE,
         }
         version = min(7, connection.version_of(Api.OffsetFetch))
         answer = await connection.call(
@@ -207,13 +181,7 @@ class GroupCalls:
             timeout_ms=self._bounded(timeout_ms),
             group=self.group,
         )
-        error = error_name(getattr(answer, "error_code", ErrorCode.none))
-        found = dict.fromkeys(wanted, NO_OFFSET)
-        for topic in answer.topics:
-            for partition in topic.partitions:
-                error = error or error_name(partition.error_code)
-                found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
-        return error, found
+        return fetched_offsets(answer, wanted)
 
     def _bounded(self, timeout_ms: int | None) -> int:
         return self.request_timeout_ms if timeout_ms is None else min(timeout_ms, self.request_timeout_ms)
@@ -223,8 +191,65 @@ class GroupCalls:
         return max(self.request_timeout_ms, self.rebalance_timeout_ms + PARKED_EXTRA_MS)
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    by_topic: dict[str, list[TopicPartition]] = {}
+def commit_body(
+    group: str, instance_id: str | None, identity: Identity, offsets: Mapping[TopicPartition, int]
+) -> dict[str, Any]:
+    """OffsetCommit of any version."""
+    return {
+        "group_id": group,
+        "generation_id_or_member_epoch": identity.generation,
+        "member_id": identity.member_id,
+        "group_instance_id": instance_id,
+        "topics": [
+            {
+                "name": topic,
+                "partitions": [
+                    {
+                        "partition_index": tp.partition,
+                        "committed_offset": offsets[tp],
+                        "committed_leader_epoch": -1,
+                        "committed_metadata": "",
+                    }
+                    for tp in partitions
+                ],
+            }
+            for topic, partitions in by_topic(offsets).items()
+        ],
+    }
+
+
+def commit_errors(answer: Any, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, str]:
+    """{partition: error} in a response to OffsetCommit."""
+    errors = {
+        TopicPartition(topic.name, partition.partition_index): error_name(partition.error_code)
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+    return {tp: errors.get(tp, "UNKNOWN_SERVER_ERROR") for tp in offsets}
+
+
+def topics_to_fetch(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    """The topics of a request for committed offsets."""
+    return [
+        {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
+        for topic, of_topic in by_topic(partitions).items()
+    ]
+
+
+def fetched_offsets(answer: Any, wanted: Iterable[TopicPartition]) -> tuple[str, dict[TopicPartition, int]]:
+    """(error, {partition: offset or NO_OFFSET}) in a response to OffsetFetch, or in its part for one group."""
+    error = error_name(getattr(answer, "error_code", ErrorCode.none))
+    found = dict.fromkeys(wanted, NO_OFFSET)
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            error = error or error_name(partition.error_code)
+            found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
+    return error, found
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    """{topic: its partitions}, all in order."""
+    topics: dict[str, list[TopicPartition]] = {}
     for tp in sorted(partitions):
-        by_topic.setdefault(tp.topic, []).append(tp)
-    return by_topic
+        topics.setdefault(tp.topic, []).append(tp)
+    return topics

@@ -3,6 +3,9 @@
 A commit that cannot be sent at once waits for the coordinator. If the member's id or generation has changed by then,
 the commit is dropped. librdkafka sends it under the *new* identity after a rejoin, where it is accepted and moves the
 offset back (seen in ten of ten pauses). Fencing checks identities, not ownership, so only the client can prevent that.
+
+A KIP-848 member keeps what it owns when its epoch grows. Its commits are sent under the epoch of the moment, unless it
+has given an epoch up meanwhile.
 """
 
 from __future__ import annotations
@@ -38,23 +41,25 @@ def _never() -> bool:
 
 
 #: Errors after which the same commit is retried, with the coordinator known by then.
-_RETRIABLE = frozenset(
+RETRIED = frozenset(
     {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "REQUEST_TIMED_OUT", UNANSWERED}
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """One call of commit; `identity` is None if the member had none, `give_up_ns` is monotonic.
+    """One call of commit; `give_up_ns` is monotonic.
 
-    `blocked` returns whether a request sent now would queue behind a parked one.
+    `identity` returns what to send it under, or None if it has to be dropped. `blocked` returns whether a request sent
+    now would queue behind a parked one.
     """
 
-    identity: Identity | None
+    identity: Callable[[], Identity | None]
     offsets: Mapping[TopicPartition, int]
     explicit: bool
     give_up_ns: int
     blocked: Callable[[], bool] = _never
+    retried: frozenset[str] = RETRIED
 
 
 class CommittingMember(Protocol):
@@ -130,10 +135,10 @@ async def commit(
 
     Commits are sent one at a time, in the order of the calls: a retry must not overwrite the offset of a later commit.
     """
-    errors = dict.fromkeys(request.offsets, DROPPED)
-    if request.offsets and request.identity is not None:
+    errors, identity = dict.fromkeys(request.offsets, DROPPED), request.identity()
+    if request.offsets and identity is not None:
         async with stream.committing:
-            errors = await _send(stream, request, request.identity, context, api)
+            errors, identity = await _send(stream, request, identity, context, api)
     outcome = CommitOutcome(
         accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
         refused={tp: error for tp, error in errors.items() if error},
@@ -141,16 +146,16 @@ async def commit(
     for tp, offset in sorted(request.offsets.items()):
         context.tracer.emit(
             "commit_answered",
-            member=None if request.identity is None else request.identity.member_id,
+            member=None if identity is None else identity.member_id,
             stream=stream.number,
-            cause="" if request.identity is None else f"generation:{request.identity.generation}",
+            cause="" if identity is None else f"generation:{identity.generation}",
             group=context.config.group_id,
             topic=tp.topic,
             partition=tp.partition,
             offset=offset,
             outcome=_outcome(errors[tp]),
             error=errors[tp],
-            generation=None if request.identity is None else request.identity.generation,
+            generation=None if identity is None else identity.generation,
             explicit=request.explicit,
         )
     return outcome
@@ -162,17 +167,17 @@ def _outcome(error: str) -> str:
 
 async def _send(
     stream: Committing, request: CommitRequest, identity: Identity, context: CommitContext, api: str
-) -> dict[TopicPartition, str]:
-    """Return {partition: error}; UNANSWERED if it was sent, got no response, and could not be retried."""
+) -> tuple[dict[TopicPartition, str], Identity]:
+    """Return {partition: error} and the identity sent last; UNANSWERED if it was sent and got no response at all."""
     backoff_s = context.config.retry_backoff_ms / 1000
     errors = dict.fromkeys(request.offsets, DROPPED)
-    while stream.member.identity == identity:
-        connection = stream.connection
+    while (current := request.identity()) is not None:
+        identity, connection = current, stream.connection
         now = context.clock.monotonic_ns()
         if now >= request.give_up_ns:
             break
         if request.blocked():
-            return {tp: REBALANCING if error == DROPPED else error for tp, error in errors.items()}
+            return {tp: REBALANCING if error == DROPPED else error for tp, error in errors.items()}, identity
         if connection is None:
             await stream.wait_for_change(backoff_s)
             continue
@@ -185,7 +190,7 @@ async def _send(
         error = next((error for error in errors.values() if error), "")
         if error:
             stream.refused(api, error, stamp=stamp, sent_ns=now, connection=connection)
-        if error not in _RETRIABLE:
+        if error not in request.retried:
             break
         await asyncio.sleep(backoff_s)
-    return errors
+    return errors, identity

@@ -39,10 +39,8 @@ class LinkSettings(Protocol):
     def client_id(self) -> str: ...
 
     @property
-    def session_timeout_ms(self) -> int: ...
-
-    @property
-    def request_timeout_ms(self) -> int: ...
+    def patience_ms(self) -> int:
+        """How long to wait for an answer of the coordinator: what comes later is useless."""
 
     @property
     def socket_connection_setup_timeout_ms(self) -> int: ...
@@ -82,11 +80,9 @@ class CoordinatorFinder:
     async def find(self) -> CoordinatorFound | CoordinatorUnknown:
         """Look it up and connect. Raises `GroupRefused` for an error that a retry does not fix."""
         config = self._context.config
-        # An answer that takes longer than the session is useless, and the next broker may be faster.
-        timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms)
         try:
             broker = await self._context.client.any_connection()
-            found = await find_coordinator(broker, config.group_id, timeout_ms=timeout_ms)
+            found = await find_coordinator(broker, config.group_id, timeout_ms=config.patience_ms)
             if found.error in _FINAL:
                 raise GroupRefused("FindCoordinator", found.error, config.group_id)
             log.debug(log_lines.FIND_COORDINATOR_ANSWERED, self.log_prefix, found)
@@ -145,7 +141,7 @@ class CoordinatorLink(CoordinatorFinder):
         if connection is None:
             return
         connection.member = self._member = member_id  # traced as this member's request
-        timeout_ms = min(self._context.config.request_timeout_ms, self._context.config.session_timeout_ms)
+        timeout_ms = self._context.config.patience_ms
         try:
             if not bypass_parked:
                 await self._calls.leave(connection, member_id, timeout_ms=timeout_ms)

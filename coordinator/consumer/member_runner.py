@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from coordinator.consumer import log_lines
-from coordinator.consumer.commits import CommitContext, CommitRequest, CommitSettings, CommittingMember, commit
+from coordinator.consumer.commits import (
+    RETRIED,
+    CommitContext,
+    CommitRequest,
+    CommitSettings,
+    CommittingMember,
+    commit,
+)
 from coordinator.consumer.errors import GroupRefused
 from coordinator.consumer.link import CoordinatorFinder, LinkContext, LinkSettings
 from coordinator.consumer.task_queue import TaskQueue
@@ -121,7 +128,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self._link = link
         link.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id)
         self._context = context
-        self._task_queue = TaskQueue(self._fail, context.changed)
+        self._task_queue = TaskQueue(self._fail, self._idle)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None  #: the next poll raises it
@@ -133,7 +140,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
     def poll(self) -> None:
         """Pass on the application's poll. Raises what a callback raised, or `GroupRefused` after a fatal error."""
         self._raise_failure()
-        if self._refusal is not None and not self._task_queue.busy:
+        if self._refusal is not None and not self._busy:
             raise self._refusal
         now = self._now()
         due = self._logic.deadline(self.member)
@@ -161,17 +168,36 @@ class MemberRunner(ABC, Generic[M, L, X]):
         if not explicit and self.member.state in self._logic.leaving:
             timeout_ms = LEAVE_TIMEOUT_MS
         request = CommitRequest(
-            identity=self.member.identity,
+            identity=self._identity_for_commit(),
             offsets=dict(offsets),
             explicit=explicit,
             give_up_ns=self._now() + timeout_ms * NS_PER_MS,
             blocked=self._blocks_commits,
+            retried=self._retried(explicit=explicit),
         )
         return await commit(self, request, self._context, api=self._logic.commit)
+
+    def _identity_for_commit(self) -> Callable[[], Identity | None]:
+        """Return what tells under which identity to send a commit called now: the present one, as long as it lasts."""
+        called_under = self.member.identity
+        return lambda: called_under if self.member.identity == called_under else None
+
+    def _retried(self, *, explicit: bool) -> frozenset[str]:
+        """Return the errors after which a commit is sent again; a design may tell commits apart."""
+        return RETRIED
 
     def _blocks_commits(self) -> bool:
         """Return whether a commit sent now would queue behind a parked request; a design that parks overrides it."""
         return False
+
+    @property
+    def _busy(self) -> bool:
+        """Whether the listener has yet to be called, or to return."""
+        return self._task_queue.busy
+
+    def _idle(self) -> None:
+        """Take note that the task queue is empty."""
+        self._context.changed()
 
     async def close(self) -> None:
         """Commit, revoke and leave, as far as the coordinator responds. Raises what a callback raised."""
@@ -240,7 +266,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
         match effect:
             case effects.Emit():
                 if effect.kind == "rebalance_triggered":
-                    self._log(log_lines.WANTS_TO_JOIN, log_lines.reason(str(effect.fields["trigger"])))
+                    self._log_trigger(str(effect.fields["trigger"]))
                 self._context.tracer.emit(
                     effect.kind,
                     member=effect.member_id or None,
@@ -306,6 +332,9 @@ class MemberRunner(ABC, Generic[M, L, X]):
     def _log(self, line: str, *arguments: object, level: int = logging.INFO) -> None:
         log.log(level, line, self._link.log_prefix, *arguments)
 
+    def _log_trigger(self, trigger: str) -> None:
+        self._log(log_lines.WANTS_TO_JOIN, log_lines.reason(trigger))
+
     def _log_partitions(self, line: str, partitions: Iterable[TopicPartition]) -> None:
         if log.isEnabledFor(logging.INFO):
             self._log(line, log_lines.listed(partitions))
@@ -321,5 +350,9 @@ class MemberRunner(ABC, Generic[M, L, X]):
         """Commit; a failure is traced, and the next auto-commit makes up for it."""
         if self.committing.locked() and not wait:
             return  # an earlier commit is still running; the next one that is due commits more
-        if positions and identity == self.member.identity:
+        if positions and self._commits_under(identity):
             await self.commit(positions, explicit=False)
+
+    def _commits_under(self, identity: Identity) -> bool:
+        """Return whether a commit that was due under this identity may still be made."""
+        return identity == self.member.identity

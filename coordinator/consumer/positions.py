@@ -6,60 +6,79 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.consumer.errors import unanswered
-from coordinator.membership.classic.member import MemberState
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from coordinator.consumer.context import ConsumerContext
-    from coordinator.membership.classic.effects import Assign
-    from coordinator.membership.classic.member import Member
+    from collections.abc import Callable
+
+    from coordinator.consumer.commits import Committing
     from kernel.client.connection import BrokerConnection
+    from kernel.clock import Clock
+
+Offsets = dict[TopicPartition, int]
 
 
-class Resuming(Protocol):
-    """What the lookup needs of the runner whose member took over partitions."""
-
-    member: Member
+class PositionSettings(Protocol):
+    """By their Kafka names."""
 
     @property
-    def connection(self) -> BrokerConnection | None: ...
+    def patience_ms(self) -> int: ...
 
-    async def wait_for_change(self, timeout_s: float) -> None: ...
+    @property
+    def retry_backoff_ms(self) -> int: ...
 
-    def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
+
+class PositionContext(Protocol):
+    """What the lookups of one consumer share."""
+
+    @property
+    def config(self) -> PositionSettings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+
+class Lookup(Protocol):
+    """A design's request for committed offsets: (error, {partition: offset or NO_OFFSET})."""
+
+    async def __call__(
+        self, connection: BrokerConnection, partitions: frozenset[TopicPartition], *, timeout_ms: int
+    ) -> tuple[str, Offsets]: ...
 
 
 async def committed(
-    stream: Resuming, effect: Assign, context: ConsumerContext
+    stream: Committing,
+    wanted: Callable[[], frozenset[TopicPartition] | None],
+    context: PositionContext,
+    lookup: Lookup,
 ) -> dict[TopicPartition, int | None] | None:
     """Return {partition: offset, or None if none was committed}; None if the partitions are no longer ours.
 
-    Retries until some coordinator answers.
+    `wanted` returns the partitions that are still to be looked up, or None. Retries until some coordinator answers.
     """
     backoff_s = context.config.retry_backoff_ms / 1000
-
-    def ours() -> bool:
-        return stream.member.stamp == effect.stamp and stream.member.state is MemberState.RESUMING
-
-    while ours():
-        connection, sent_ns = stream.connection, context.clock.monotonic_ns()
-        if not effect.partitions:
+    while (partitions := wanted()) is not None:
+        stamp, connection, sent_ns = stream.member.stamp, stream.connection, context.clock.monotonic_ns()
+        if not partitions:
             return {}
         if connection is None:
             await stream.wait_for_change(backoff_s)
             continue
         try:
-            error, offsets = await context.calls.committed(
-                connection, effect.partitions, timeout_ms=context.config.session_timeout_ms
-            )
+            error, offsets = await lookup(connection, partitions, timeout_ms=context.config.patience_ms)
         except (Unavailable, ProtocolError) as failure:
             name = unanswered(failure)
-            stream.refused("OffsetFetch", name, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+            stream.refused("OffsetFetch", name, stamp=stamp, sent_ns=sent_ns, connection=connection)
             continue
         if not error:
-            return {tp: None if at == NO_OFFSET else at for tp, at in offsets.items()} if ours() else None
-        stream.refused("OffsetFetch", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+            ours = wanted()
+            return None if ours is None else {tp: _known(offsets[tp]) for tp in partitions & ours}
+        stream.refused("OffsetFetch", error, stamp=stamp, sent_ns=sent_ns, connection=connection)
         await asyncio.sleep(backoff_s)
     return None
+
+
+def _known(offset: int) -> int | None:
+    return None if offset == NO_OFFSET else offset

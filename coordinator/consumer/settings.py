@@ -71,6 +71,11 @@ class CoordinatorConsumerConfig:
         return config, warnings + timer_advice(values)
 
     @property
+    def patience_ms(self) -> int:
+        """An answer that takes longer than the session is useless, and another broker may be faster."""
+        return min(self.request_timeout_ms, self.session_timeout_ms)
+
+    @property
     def cooperative(self) -> bool:
         """Whether all strategies are cooperative: a single eager one makes the member eager, as in Kafka."""
         return COOPERATIVE.union({DELAYED}).issuperset(self.partition_assignment_strategy)

@@ -50,6 +50,10 @@ _LOGIC = MemberLogic(
 
 #: States whose queued tasks belong to the rebalance; polls count meanwhile, for max.poll.interval.ms.
 _BUSY_IN_POLLS = frozenset({MemberState.STOPPING, MemberState.RELEASING, MemberState.RESUMING})
+#: The next poll joins.
+ABOUT_TO_JOIN = frozenset({MemberState.UNJOINED, MemberState.REJOIN_NEEDED})
+#: Done with a rebalance, or nearly; before, the leader may not have assigned yet.
+SETTLED = frozenset({MemberState.ASSIGNED, MemberState.RESUMING, MemberState.STABLE, MemberState.REJOIN_NEEDED})
 
 
 class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
@@ -70,6 +74,19 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(sorted(self.member.topics or ()))
+
+    @property
+    def about_to_join(self) -> bool:
+        return self.member.state in ABOUT_TO_JOIN
+
+    @property
+    def settled(self) -> bool:
+        return self.member.state in SETTLED
+
+    @property
+    def assigned_sizes(self) -> Mapping[str, int] | None:
+        """How many partitions each of the group's topics had when this member, as leader, assigned them."""
+        return self.group_leader.assigned_sizes
 
     def resubscribe(self, topics: Iterable[str]) -> None:
         """Subscribe to other topics from the next poll on; a member without a subscription joins then."""
@@ -232,11 +249,18 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
             async with self._context.listening:
                 await self._context.listener.on_assigned(self.number, effect.partitions)
         finally:
-            positions = await committed(self, effect, self._context)
+            positions = await committed(
+                self, partial(self._resuming, effect), self._context, self._context.calls.committed
+            )
             if positions is not None:
                 self._log_positions(positions)
                 self._context.fetcher.begin(self.number, self.member.member_id, positions)
                 self.feed(Resumed(effect.stamp))
+
+    def _resuming(self, effect: effects.Assign) -> frozenset[TopicPartition] | None:
+        """Return the partitions whose positions are needed, as long as the member takes them over."""
+        ours = self.member.stamp == effect.stamp and self.member.state is MemberState.RESUMING
+        return effect.partitions if ours else None
 
     # -- log lines ----------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from coordinator.membership.classic.member import MemberState
 from coordinator.membership.subscription import TopicsSeen
 from coordinator.membership.topic_changes import (
     METADATA_CHANGED,
@@ -27,18 +26,62 @@ from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from coordinator.consumer.settings import CoordinatorConsumerConfig
-    from coordinator.consumer.stream import GroupStream
     from coordinator.membership.subscription import Subscription
     from kernel.client.client import ClusterClient, ClusterMetadata
     from kernel.clock import Clock
 
-#: The next poll joins.
-_ABOUT_TO_JOIN = frozenset({MemberState.UNJOINED, MemberState.REJOIN_NEEDED})
-#: Done with a rebalance, or nearly; before, the leader may not have assigned yet.
-_SETTLED = frozenset({MemberState.ASSIGNED, MemberState.RESUMING, MemberState.STABLE, MemberState.REJOIN_NEEDED})
+
+class WatcherSettings(Protocol):
+    """By their Kafka names."""
+
+    @property
+    def allow_auto_create_topics(self) -> bool: ...
+
+    @property
+    def max_poll_interval_ms(self) -> int: ...
+
+    @property
+    def metadata_max_age_ms(self) -> int: ...
+
+    @property
+    def request_timeout_ms(self) -> int: ...
+
+    @property
+    def retry_backoff_ms(self) -> int: ...
+
+
+class SubscribedMember(Protocol):
+    """What the watcher needs of a member: its subscription."""
+
+    @property
+    def topics(self) -> frozenset[str] | None: ...
+
+
+class WatchedStream(Protocol):
+    """What the watcher needs of a member's runner."""
+
+    number: int
+
+    @property
+    def member(self) -> SubscribedMember: ...
+
+    @property
+    def assigned_sizes(self) -> Mapping[str, int] | None:
+        """How many partitions each of the group's topics had when this member assigned them; None: it did not."""
+
+    @property
+    def about_to_join(self) -> bool:
+        """Whether the next poll joins."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is done with a rebalance, or nearly; before, the leader may not have assigned yet."""
+
+    def resubscribe(self, topics: Collection[str]) -> None: ...
+
+    def want_rejoin(self, trigger: str) -> None: ...
 
 
 class TopicWatcher:
@@ -47,9 +90,9 @@ class TopicWatcher:
     def __init__(
         self,
         client: ClusterClient,
-        config: CoordinatorConsumerConfig,
+        config: WatcherSettings,
         clock: Clock,
-        streams: Sequence[GroupStream],
+        streams: Sequence[WatchedStream],
         changed: Callable[[], None],
     ) -> None:
         self._client = client
@@ -104,15 +147,15 @@ class TopicWatcher:
             return
         seen = self.seen()
         for stream in self._streams:
-            inputs = (seen, stream.group_leader.assigned_sizes, stream.member.topics)
+            inputs = (seen, stream.assigned_sizes, stream.member.topics)
             before = self._handled.get(stream.number, ())
             if before and all(map(operator.is_, before, inputs)):
                 continue
-            watched = WatchedTopics(stream.number, frozenset(stream.topics), stream.group_leader.assigned_sizes)
+            watched = WatchedTopics(stream.number, stream.member.topics or frozenset(), stream.assigned_sizes)
             match topic_reaction(watched, self._subscription, seen):
                 case Resubscribe(topics):
                     stream.resubscribe(topics)
-                case Rejoin() if stream.member.state in _SETTLED:
+                case Rejoin() if stream.settled:
                     stream.want_rejoin(METADATA_CHANGED)
                 case Rejoin():
                     continue  # the leader is about to assign again, or no longer leads
@@ -134,14 +177,14 @@ class TopicWatcher:
             if self._awaited is None or self._awaited.done() or self._clock.monotonic_ns() >= self._await_until_ns:
                 self._awaited = None
 
-    def holds_back(self, stream: GroupStream) -> bool:
+    def holds_back(self, stream: WatchedStream) -> bool:
         """Return whether to skip a stream in this poll, since it would join with topics that may be stale."""
-        return self._awaited is not None and stream.member.state in _ABOUT_TO_JOIN
+        return self._awaited is not None and stream.about_to_join
 
     def _must_refresh_first(self) -> bool:
         if self._subscription is None or self._subscription.names is not None or not self._may_ask():
             return False
-        return any(stream.member.state in _ABOUT_TO_JOIN for stream in self._streams)
+        return any(stream.about_to_join for stream in self._streams)
 
     def _may_ask(self) -> bool:
         age_ns = self._clock.monotonic_ns() - self._asked_ns
@@ -168,7 +211,7 @@ class TopicWatcher:
                 return  # retried after the backoff
 
     async def _refresh(self, subscription: Subscription) -> None:
-        names = names_wanted(subscription, [stream.group_leader.assigned_sizes for stream in self._streams])
+        names = names_wanted(subscription, [stream.assigned_sizes for stream in self._streams])
         try:
             await self._client.refresh(
                 None if names is None else sorted(names),
@@ -200,7 +243,7 @@ class TopicWatcher:
 
     def _missing(self) -> bool:
         assert self._subscription is not None
-        names = names_wanted(self._subscription, [stream.group_leader.assigned_sizes for stream in self._streams])
+        names = names_wanted(self._subscription, [stream.assigned_sizes for stream in self._streams])
         return names is not None and not names <= self.seen().sizes.keys()
 
     async def _due(self, wait: int) -> bool:

@@ -92,7 +92,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
                 group=config.group_id,
                 strategy=config.partition_assignment_strategy,
                 wait_ms=config.command_wait_ms,
-                patience_ms=min(config.request_timeout_ms, config.session_timeout_ms),
+                patience_ms=config.patience_ms,
                 request_timeout_ms=config.request_timeout_ms,
             ),
             client=self._client,

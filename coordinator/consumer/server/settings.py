@@ -61,6 +61,11 @@ class ServerConsumerConfig:
         ), warnings
 
     @property
+    def patience_ms(self) -> int:
+        """An answer that takes longer than the session is useless, and another broker may be faster."""
+        return min(self.request_timeout_ms, self.session_timeout_ms)
+
+    @property
     def member(self) -> ServerMemberSettings:
         """The settings of the member's state machine."""
         return ServerMemberSettings(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.consumer.stream import ABOUT_TO_JOIN, SETTLED
 from coordinator.consumer.topic_watcher import TopicWatcher
 from coordinator.membership.classic.member import MemberState
 from coordinator.membership.subscription import by_name, by_pattern
@@ -70,12 +71,16 @@ class Stream:
     ) -> None:
         self.number = 0
         self.member = SimpleNamespace(state=state, topics=frozenset(topics))
-        self.group_leader = SimpleNamespace(assigned_sizes=assigned_sizes)
+        self.assigned_sizes = assigned_sizes
         self.calls: list[object] = []
 
     @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(self.member.topics)
+    def about_to_join(self) -> bool:
+        return self.member.state in ABOUT_TO_JOIN
+
+    @property
+    def settled(self) -> bool:
+        return self.member.state in SETTLED
 
     def resubscribe(self, topics: frozenset[str]) -> None:
         self.member.topics = topics
@@ -112,7 +117,7 @@ def test_leader_requests_one_rejoin_per_change_of_topics() -> None:
             watcher.check_topics()
             watcher.check_topics()
             assert leader.calls == ["metadata-changed"]
-            leader.group_leader.assigned_sizes = {"t": 6}
+            leader.assigned_sizes = {"t": 6}
             watcher.check_topics()
             assert leader.calls == ["metadata-changed"]
 
@@ -140,7 +145,7 @@ def test_leader_looks_up_the_groups_topics_and_soon_retries_a_missing_one() -> N
         brokers, stream = Brokers(t=4), Stream("t")
         async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="600000") as watcher:
             watcher.check_topics()
-            stream.group_leader.assigned_sizes = {"t": 4, "other": 0}
+            stream.assigned_sizes = {"t": 4, "other": 0}
             watcher.check_topics()
             await until(lambda: len(brokers.asked) >= 4, 5, "three more lookups")
             assert brokers.asked[0] == {"t"}
