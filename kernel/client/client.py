@@ -125,10 +125,21 @@ class ClusterClient:
 
         Raises `Unavailable` if no broker answers, naming each one tried.
         """
-        body = {
-            "topics": None if topics is None else [{"name": name, "topic_id": None} for name in topics],
-            "allow_auto_topic_creation": create,
-        }
+        named = None if topics is None else [{"name": name, "topic_id": None} for name in topics]
+        return await self._refresh(named, topics, create=create, timeout_ms=timeout_ms)
+
+    async def refresh_ids(self, ids: Collection[UUID], *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> ClusterMetadata:
+        """Ask any broker for Metadata of the topics with these ids; it leaves out those that do not exist.
+
+        Raises as `refresh`.
+        """
+        named = [{"name": None, "topic_id": topic_id} for topic_id in ids]
+        return await self._refresh(named, (), create=False, timeout_ms=timeout_ms)
+
+    async def _refresh(
+        self, named: list[dict[str, Any]] | None, topics: Collection[str] | None, *, create: bool, timeout_ms: int
+    ) -> ClusterMetadata:
+        body = {"topics": named, "allow_auto_topic_creation": create}
         failures = []
         for connect in self._candidates():
             try:
@@ -172,13 +183,14 @@ class ClusterClient:
 
     def _learn(self, answer: Any, topics: Collection[str] | None) -> None:
         old = self.metadata
-        named = {topic.name for topic in answer.topics}
+        described = [topic for topic in answer.topics if topic.name]  # an id that no topic has comes without a name
+        named = {topic.name for topic in described}
         forgotten = (lambda _: True) if topics is None else named.union(topics).__contains__
         leaders = {tp: leader for tp, leader in old.leaders.items() if not forgotten(tp.topic)}
         ids = {name: topic_id for name, topic_id in old.topic_ids.items() if not forgotten(name)}
         errors = {name: error for name, error in old.errors.items() if not forgotten(name)}
-        internal = {topic.name for topic in answer.topics if getattr(topic, "is_internal", False)}
-        for topic in answer.topics:
+        internal = {topic.name for topic in described if getattr(topic, "is_internal", False)}
+        for topic in described:
             if topic.error_code != ErrorCode.none:
                 errors[topic.name] = error_name(topic.error_code)
                 continue

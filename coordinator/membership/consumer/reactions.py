@@ -1,8 +1,9 @@
 """What an error code means to a member of a KIP-848 group: one table, error of ConsumerGroupHeartbeat -> event.
 
 As in AbstractHeartbeatRequestManager.onErrorResponse and ConsumerHeartbeatRequestManager of kafka-clients 4.1.1. Any
-other error is fatal (UNSUPPORTED_ASSIGNOR, UNRELEASED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and so on). An error of a
-commit concerns only its caller: STALE_MEMBER_EPOCH does not mean that the member is fenced.
+other error is fatal (UNSUPPORTED_ASSIGNOR, UNRELEASED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and so on). An error of
+another request concerns only its caller (STALE_MEMBER_EPOCH does not mean that the member is fenced), unless it says
+that the coordinator is elsewhere.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ REACTIONS: Mapping[str, type[Refusal]] = MappingProxyType(
 )
 
 
-def reaction(error: str, *, stamp: int, sent_ns: int) -> Refusal:
-    """Return the event for an error in the response to a heartbeat."""
-    return REACTIONS.get(error, Refused)(stamp=stamp, api=HEARTBEAT, error=error, sent_ns=sent_ns)
+def reaction(api: str, error: str, *, stamp: int, sent_ns: int) -> Refusal | None:
+    """Return the event for an error in the response to `api`; None when it concerns only the caller."""
+    event = REACTIONS.get(error, Refused)
+    if api != HEARTBEAT and event is not CoordinatorMoved:
+        return None
+    return event(stamp=stamp, api=api, error=error, sent_ns=sent_ns)

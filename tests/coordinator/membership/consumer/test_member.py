@@ -16,7 +16,7 @@ from coordinator.membership.consumer.effects import (
     SendHeartbeat,
 )
 from coordinator.membership.consumer.member import ConsumerMember, ConsumerMemberSettings, ConsumerMemberState, deadline
-from coordinator.membership.consumer.reactions import reaction
+from coordinator.membership.consumer.reactions import HEARTBEAT, reaction
 from coordinator.membership.consumer.table import step
 from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Emit, Fail, FindCoordinator
 from coordinator.membership.events import (
@@ -65,7 +65,7 @@ class Talk:
         return self.say(events.HeartbeatAnswered(self.member.stamp, epoch, 1000))
 
     def refuse(self, error: str) -> tuple[Any, ...]:
-        return self.say(reaction(error, stamp=self.member.stamp, sent_ns=self.now))
+        return self.say(reaction(HEARTBEAT, error, stamp=self.member.stamp, sent_ns=self.now))
 
     def returned(self) -> tuple[Any, ...]:
         return self.say(events.CallbackReturned(self.member.callbacks))

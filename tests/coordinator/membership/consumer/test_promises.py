@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from coordinator.membership.consumer import events
 from coordinator.membership.consumer.effects import AssignPartitions, LosePartitions, RevokePartitions, SendHeartbeat
 from coordinator.membership.consumer.member import ConsumerMember, ConsumerMemberSettings, ConsumerMemberState, deadline
-from coordinator.membership.consumer.reactions import REACTIONS, reaction
+from coordinator.membership.consumer.reactions import HEARTBEAT, REACTIONS, reaction
 from coordinator.membership.consumer.table import step
 from coordinator.membership.effects import CommitPositions, Effect, FindCoordinator
 from coordinator.membership.events import Closed, CoordinatorFound, CoordinatorUnknown, Event, Polled, Ticked
@@ -48,7 +48,7 @@ class World:
         member = self.member
         match what:
             case "refused" | "late":
-                return reaction(str(detail), stamp=member.stamp - (what == "late"), sent_ns=self.now)
+                return reaction(HEARTBEAT, str(detail), stamp=member.stamp - (what == "late"), sent_ns=self.now)
             case "target" if member.heartbeat_sent:
                 assert isinstance(detail, frozenset)
                 self.epoch += 1

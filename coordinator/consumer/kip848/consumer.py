@@ -1,0 +1,51 @@
+"""The consumer of KIP-848.
+
+`coordinator.consumer.subscribing` has what it shares with the classic designs. Each stream is a `Kip848Stream`, a
+separate group member. The coordinator assigns and tells each member by itself; a member takes its assignment over
+inside `getmany`: it commits, revokes what it has to give up, then takes what is new, while it delivers what it keeps.
+
+Positions are committed in a poll when auto-commit is due, before each reconciliation, and on close: always after the
+application has polled again, so nothing is committed that it may not have processed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from coordinator.consumer.kip848.calls import Kip848Calls
+from coordinator.consumer.kip848.context import Kip848Context
+from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
+from coordinator.consumer.kip848.stream import Kip848Stream
+from coordinator.consumer.subscribing import SubscribingConsumer
+
+if TYPE_CHECKING:
+    from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
+
+
+class Kip848Consumer(SubscribingConsumer[Kip848Stream, Kip848ConsumerConfig]):
+    """A consumer with one or more members of one group. `process` names it in messages."""
+
+    def __init__(
+        self, config: Kip848ConsumerConfig, *, tracer: Tracer, process: str, clock: Clock | None = None
+    ) -> None:
+        super().__init__(config, tracer=tracer, process=process, clock=clock)
+        self._context = Kip848Context(
+            config=config,
+            calls=Kip848Calls(group=config.group_id, request_timeout_ms=config.request_timeout_ms),
+            client=self._client,
+            fetcher=self._fetcher,
+            listener=self._listener,
+            listening=asyncio.Lock(),
+            tracer=tracer,
+            clock=self._clock,
+            changed=self._changed.set,
+        )
+
+    @property
+    def member_ids(self) -> tuple[str, ...]:
+        return tuple(stream.member.member_id for stream in self._streams if stream.member.identity is not None)
+
+    def _begin(self, number: int, topics: tuple[str, ...]) -> None:
+        self._streams.append(Kip848Stream(number, topics, self._context))

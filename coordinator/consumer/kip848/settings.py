@@ -1,0 +1,81 @@
+"""The settings of a KIP-848 member as values, with Kafka's names and defaults (kafka-clients 4.1.1, ConsumerConfig).
+
+`coordinator.consumer.kip848.setting_table` has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from coordinator.consumer.kip848.setting_table import KIP848_CONSUMER_SETTINGS, KNOWN_ELSEWHERE, PROTOCOL, REFUSED
+from coordinator.membership.consumer.member import ConsumerMemberSettings
+from kernel.errors import ConfigurationError
+from kernel.settings import resolve
+from kernel.timer_advice import timer_advice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kip848ConsumerConfig:
+    """The parsed settings; names are Kafka's with underscores."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    group_id: str
+    client_id: str
+    group_remote_assignor: str | None
+    max_poll_interval_ms: int
+    group_instance_id: str | None
+    max_poll_records: int
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_offset_reset: str
+    isolation_level: str
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+    request_timeout_ms: int
+    default_api_timeout_ms: int
+    socket_connection_setup_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+    allow_auto_create_topics: bool
+    exclude_internal_topics: bool
+
+    @classmethod
+    def from_settings(cls, given: Mapping[str, str]) -> tuple[Kip848ConsumerConfig, list[str]]:
+        """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
+        for name, instead in REFUSED.items():
+            if name in given:
+                raise ConfigurationError(f"{name} cannot be set with {PROTOCOL}=consumer. {instead}")
+        values, warnings = resolve(KIP848_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE)
+        for name in ("bootstrap.servers", "group.id"):
+            if not values[name]:
+                raise ConfigurationError(f"{name} is required. Set {name}=...")
+        if values.pop(PROTOCOL) != "consumer":
+            raise ConfigurationError(f"{PROTOCOL}=classic is another design. Use eager, static or cooperative")
+        fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
+        return cls(**fields), warnings + timer_advice(values)
+
+    @property
+    def patience_ms(self) -> int:
+        """The session timeout is the broker's, so only the general limit applies."""
+        return self.request_timeout_ms
+
+    @property
+    def member(self) -> ConsumerMemberSettings:
+        """The settings of the member's state machine."""
+        return ConsumerMemberSettings(
+            group=self.group_id,
+            instance_id=self.group_instance_id,
+            server_assignor=self.group_remote_assignor,
+            max_poll_interval_ms=self.max_poll_interval_ms,
+            retry_backoff_ms=self.retry_backoff_ms,
+            retry_backoff_max_ms=self.retry_backoff_max_ms,
+            auto_commit=self.enable_auto_commit,
+            auto_commit_interval_ms=self.auto_commit_interval_ms,
+        )
