@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docs.generators import machine_picture
+from docs.generators import consumer_requests, machine_picture
 from docs.generators import requests_by_state as requests
 from docs.generators.machines import events_of, machines
-from docs.generators.requests_by_state import NO_GROUP, api_of
+from docs.generators.requests_by_state import NO_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,10 +44,14 @@ left is what moves any state to the same one.
 CODES = (
     ("the coordinator", "A classic group", "coordinator/groups/classic/states.py"),
     ("the coordinator", "A group of the `server` design", "coordinator/groups/server/states.py"),
+    ("the coordinator", "A group of the `consumer` design", "coordinator/groups/consumer/group.py"),
+    ("the coordinator", "A member of a `consumer` group, at its coordinator", "coordinator/groups/consumer/states.py"),
     ("a member", "A member of a classic group", "coordinator/membership/classic/table.py"),
     ("a member", "A member of the `server` design", "coordinator/membership/server/table.py"),
+    ("a member", "A member of a `consumer` group", "coordinator/membership/consumer/table.py"),
     ("a member", "A rebalance of the `zookeeper` design", "zkconsumer/rebalance/table.py"),
 )
+MEMBERS = ("classic", "server", "consumer")
 CLASSIC_GROUP = """## A classic group
 
 One machine serves `eager`, `static`, `cooperative` and `delayed`: they differ in what their members send. The names of
@@ -73,6 +77,29 @@ of the two has acknowledged its stop; in CompletingRebalance the next generation
 start; in Dead the deletion is being stored. A coordinator whose partition has moved away is Dead as well, but answers
 NOT_COORDINATOR before the machine is asked.
 """
+CONSUMER_GROUP = """## A group of the `consumer` design
+
+[consumer-protocol.md](consumer-protocol.md) tells how such a group works. Its state decides nothing: it is what
+ConsumerGroupDescribe shows of the group's epochs and members. So no request is refused because of it, but for those
+that need a group without members. What fences a member is its own epoch.
+"""
+CONSUMER_ANSWERS = """### What a group of the `consumer` design answers in each state
+
+Each request was sent to the coordinator's machine in each state. The group has two members, of which one is static. In
+Assigning a third member has come and gone; in Reconciling it has come, and one of the two has been told what to give
+up. ConsumerGroupDescribe and ListGroups are answered in every state. OffsetFetch names member and epoch, too, and is
+refused as a commit would be.
+"""
+RECONCILED_MEMBER = """## A member of a `consumer` group, at its coordinator
+
+The coordinator compares a member with its target whenever it hears from it and there may be something to do; what it
+finds is the next state. [A worked example](consumer-protocol.md#one-reconciliation-member-by-member) goes through them.
+"""
+CONSUMER_MEMBER = """## A member of a `consumer` group
+
+The member's own side. The same three rules hold as in the other designs. There is no session timer: cut off from its
+coordinator, a member stays in its state, and goes on delivering.
+"""
 CLASSIC_MEMBER = """## A member of a classic group
 
 Requests go out and callbacks run as effects of these moves. Three rules hold in every state: a response to a request
@@ -94,32 +121,42 @@ topics of ours, B brokers, k partitions owned before and k' after.
 
 def page() -> str:
     """The page for the present tables."""
-    classic_group, server_group, classic_member, server_member, zookeeper = machines()
+    found = {machine.name: machine for machine in machines()}
+    classic_member, server_member, consumer_member = (found[f"{name}-member"] for name in MEMBERS)
     parts = [
         HEAD.format(codes=_table(("who", "machine", "code"), map(_code, CODES))),
         CLASSIC_GROUP,
-        figure(classic_group),
+        figure(found["classic-group"]),
         CLASSIC_ANSWERS,
-        answers(requests.classic(), by_api=True),
+        answers(requests.classic(), requests.APIS),
         SERVER_GROUP,
-        figure(server_group),
+        figure(found["server-group"]),
         SERVER_ANSWERS,
-        answers(requests.server(), by_api=False),
+        answers(requests.server()),
+        CONSUMER_GROUP,
+        figure(found["consumer-group"]),
+        CONSUMER_ANSWERS,
+        answers(consumer_requests.answers(), consumer_requests.APIS),
+        RECONCILED_MEMBER,
+        figure(found["consumer-reconciliation"]),
         CLASSIC_MEMBER,
         figure(classic_member),
         events(classic_member),
         SERVER_MEMBER,
         figure(server_member),
         events(server_member),
+        CONSUMER_MEMBER,
+        figure(consumer_member),
+        events(consumer_member),
         ZOOKEEPER,
-        figure(zookeeper),
+        figure(found["zookeeper-rebalance"]),
     ]
     return "\n".join(parts)
 
 
 def _code(row: tuple[str, str, str]) -> tuple[str, ...]:
     who, heading, path = row
-    anchor = heading.lower().replace("`", "").replace(" ", "-")
+    anchor = heading.lower().replace("`", "").replace(",", "").replace(" ", "-")
     return who, f"[{heading[0].lower()}{heading[1:]}](#{anchor})", f"[{path}](../{path})"
 
 
@@ -152,15 +189,15 @@ def _marked(reason: str) -> str:
     return f"`{reason}`" if re.fullmatch(r"[A-Z]\w*[a-z]\w*", reason) else reason
 
 
-def answers(table: Answers, *, by_api: bool) -> str:
-    """Every request in every state."""
+def answers(table: Answers, apis: Mapping[str, str] | None = None) -> str:
+    """Every request in every state; with headings, if the names of the requests say which API each is of."""
     states = list(next(iter(table.rows.values())))
     assert states[0] == NO_GROUP
     rows = []
     api = ""
     for request, row in table.rows.items():
-        if by_api and api_of(request) != api:
-            api = api_of(request)
+        if apis is not None and requests.api_of(request, apis) != api:
+            api = requests.api_of(request, apis)
             rows.append((f"**{api}**", *("" for _ in states)))
         rows.append((request, *(_answer(row[state]) for state in states)))
     return _table(("request", *states), rows) + "\n"

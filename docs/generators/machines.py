@@ -2,26 +2,31 @@
 `docs.generators.machine_page` writes.
 
 A group's moves come from its `TRANSITIONS`, a member's from its `TABLE` of events, an attempt's steps of the 0.8
-consumer from its rebalance table. Only what lies between two attempts of that consumer has no table: `BETWEEN` says it
-here, and a test compares it with the recorded conversations.
+consumer from its rebalance table. Two machines have no table: what lies between two attempts of that consumer, and a
+group of the `consumer` design, whose state follows from its epochs and members. `BETWEEN` and `CONSUMER_MOVES` say
+their moves here, and tests compare them with what happens.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.groups.classic import states as classic_states
+from coordinator.groups.consumer.states import TRANSITIONS as RECONCILED
+from coordinator.groups.consumer.states import ConsumerGroupState as G
+from coordinator.groups.consumer.states import ConsumerMemberState as MemberOfGroup
 from coordinator.groups.server import states as server_states
-from coordinator.membership.classic import member as classic_member
+from coordinator.membership.classic.member import MemberState
 from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
-from coordinator.membership.server import member as server_member
+from coordinator.membership.consumer.member import ConsumerMemberState
+from coordinator.membership.consumer.table import TABLE as CONSUMER_TABLE
+from coordinator.membership.server.member import ServerMemberState
 from coordinator.membership.server.table import TABLE as SERVER_TABLE
+from docs.generators import consumer_requests
 from docs.generators import requests_by_state as requests
 from docs.generators.rebalance_table import ORIGINAL
-from zkconsumer.rebalance import state as rebalance_state
 from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.state import RebalanceState as S
 from zkconsumer.rebalance.table import table
@@ -29,7 +34,6 @@ from zkconsumer.rebalance.table import table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from enum import Enum
-    from types import ModuleType
 
     from docs.generators.requests_by_state import Answers
     from zkconsumer.rebalance.steps import Step
@@ -74,6 +78,8 @@ GROUP_KINDS = {
     "Empty": "k9",
     "PreparingRebalance": "k1",
     "CompletingRebalance": "k0",
+    "Assigning": "k0",
+    "Reconciling": "k1",
     "Stable": "k2",
     "Dead": "k7",
 }
@@ -106,6 +112,55 @@ SERVER_MEMBER = {
     "LEFT": "k9",
     "FAILED": "k7",
 }
+#: In the order of the figure.
+CONSUMER_MEMBER = {
+    "UNSUBSCRIBED": "k9",
+    "JOINING": "k1",
+    "RECONCILING": "k5",
+    "ACKNOWLEDGING": "k4",
+    "STABLE": "k2",
+    "PREPARE_LEAVING": "k7",
+    "LEAVING": "k7",
+    "FENCED": "k3",
+    "STALE": "k3",
+    "FATAL": "k7",
+}
+#: A member of a `consumer` group, as its coordinator sees it.
+RECONCILED_KINDS = {"STABLE": "k2", "UNREVOKED_PARTITIONS": "k5", "UNRELEASED_PARTITIONS": "k1", "UNKNOWN": "k9"}
+LAST_LEAVES = "the last member leaves"
+#: Why the group's epoch grows without a heartbeat that could compute the target.
+OUTDATED = (
+    (G.ASSIGNING, "a member leaves"),
+    (G.ASSIGNING, "a session ends"),
+    (G.ASSIGNING, "a member takes too long to give partitions up"),
+    (G.ASSIGNING, "other topics match a regular expression"),
+)
+#: The moves of a group of the `consumer` design.
+CONSUMER_MOVES: Mapping[G, tuple[tuple[G, str], ...]] = {
+    G.EMPTY: (
+        (G.DEAD, "DeleteGroups or the last offset expires"),
+        (G.STABLE, "a member joins and gets everything"),
+    ),
+    G.ASSIGNING: (
+        (G.RECONCILING, "anybody's next heartbeat computes the target"),
+        (G.STABLE, "the same when a member is alone"),
+        (G.EMPTY, LAST_LEAVES),
+    ),
+    G.RECONCILING: (
+        (G.STABLE, "the last member that was not there yet has its target"),
+        *OUTDATED,
+        (G.EMPTY, LAST_LEAVES),
+    ),
+    G.STABLE: (
+        *OUTDATED,
+        (G.RECONCILING, "a member joins"),
+        (G.RECONCILING, "a member subscribes otherwise"),
+        (G.RECONCILING, "a topic has changed"),
+        (G.RECONCILING, "a static member leaves for a while"),
+        (G.EMPTY, LAST_LEAVES),
+    ),
+    G.DEAD: ((G.STABLE, "a member joins and gets everything"),),
+}
 #: The moves of the 0.8 consumer between two attempts, and between two rebalances, without options.
 BETWEEN: Mapping[S, tuple[tuple[S, str], ...]] = {
     S.IDLE: (
@@ -125,6 +180,12 @@ BETWEEN: Mapping[S, tuple[tuple[S, str], ...]] = {
     S.CLOSED: (),
 }
 FAILS = "a step fails"
+#: A member's table, by the name of its machine.
+MEMBER_TABLES: Mapping[str, Mapping[Any, Mapping[type, Any]]] = {
+    "classic-member": CLASSIC_TABLE,
+    "server-member": SERVER_TABLE,
+    "consumer-member": CONSUMER_TABLE,
+}
 #: What follows a step when it jumps; the others just go on.
 JUMPS: Mapping[tuple[S, S], str] = {
     (S.READING_BROKERS, S.AWAITING_BROKERS): "no broker",
@@ -143,7 +204,7 @@ def classic_group() -> Machine:
         "classic-group",
         "A classic group, as its coordinator sees it",
         "The designs eager, static, cooperative and delayed; Kafka's own names of the states.",
-        _group(classic_states, classic_states.GroupState, classic_states.TRANSITIONS, requests.classic()),
+        _group(classic_states.GroupState, classic_states.TRANSITIONS, requests.classic()),
         ("coordinator moved", "Dead"),
     )
 
@@ -153,7 +214,7 @@ def server_group() -> Machine:
         "server-group",
         "A group of the server design, as its coordinator sees it",
         "The states have the names of Kafka's; what moves them is a watch and the members' acknowledgements.",
-        _group(server_states, server_states.ServerGroupState, server_states.TRANSITIONS, requests.server()),
+        _group(server_states.ServerGroupState, server_states.TRANSITIONS, requests.server()),
         ("coordinator moved", "Dead"),
     )
 
@@ -163,7 +224,7 @@ def classic_members() -> Machine:
         "classic-member",
         "A member of a classic group",
         "A reason is the event that the member receives. What a state does not name changes nothing there.",
-        _member(classic_member, CLASSIC_TABLE, CLASSIC_MEMBER),
+        _member(MemberState, CLASSIC_TABLE, CLASSIC_MEMBER),
         ("Refused", "FAILED"),
         frozenset({"UNJOINED", "UNSUBSCRIBING", "CLOSING", "LEFT", "FAILED"}),
     )
@@ -174,7 +235,7 @@ def server_members() -> Machine:
         "server-member",
         "A member of the server design",
         "A reason is the event that the member receives. What a state does not name changes nothing there.",
-        _member(server_member, SERVER_TABLE, SERVER_MEMBER),
+        _member(ServerMemberState, SERVER_TABLE, SERVER_MEMBER),
         ("Refused", "FAILED"),
         frozenset({"CLOSING", "LEFT", "FAILED"}),
     )
@@ -183,7 +244,7 @@ def server_members() -> Machine:
 def zookeeper_rebalance() -> Machine:
     """The steps of an attempt without options, and what is between attempts."""
     rows = table(ORIGINAL)
-    documented = comments(rebalance_state)
+    documented = comments(S)
     idle, *after = BETWEEN
     states = [
         _between(idle, documented),
@@ -200,27 +261,70 @@ def zookeeper_rebalance() -> Machine:
     )
 
 
+def consumer_group() -> Machine:
+    documented, answers = comments(G), consumer_requests.answers()
+    states = []
+    for state, moves in CONSUMER_MOVES.items():
+        by_target: dict[str, list[str]] = {}
+        for target, reason in moves:
+            by_target.setdefault(target.value, []).append(reason)
+        found = tuple(Move(target, tuple(reasons)) for target, reasons in by_target.items())
+        facts = answers.by_answer(requests.NO_GROUP if state is G.DEAD else state.value)
+        states.append(State(state.value, documented[state.name], GROUP_KINDS[state.value], found, facts=facts))
+    return Machine(
+        "consumer-group",
+        "A group of the consumer design, as its coordinator sees it",
+        "Kafka's own names. The state is not stored: it follows from the epochs and from the members.",
+        tuple(states),
+        (LAST_LEAVES, G.EMPTY.value),
+    )
+
+
+def reconciled_members() -> Machine:
+    documented = comments(MemberOfGroup)
+    states = []
+    for state in MemberOfGroup:
+        moves = [Move(target.name, (finding.value,)) for finding, target in RECONCILED[state].items()]
+        states.append(State(state.name, documented[state.name], RECONCILED_KINDS[state.name], tuple(moves)))
+    return Machine(
+        "consumer-reconciliation",
+        "A member of a consumer group, as its coordinator sees it",
+        "A reason is what a comparison of the member with its target finds; the next state follows from it alone.",
+        tuple(states),
+        ("it has its target", "STABLE"),
+    )
+
+
+def consumer_members() -> Machine:
+    return Machine(
+        "consumer-member",
+        "A member of a consumer group",
+        "A reason is the event that the member receives. What a state does not name changes nothing there.",
+        _member(ConsumerMemberState, CONSUMER_TABLE, CONSUMER_MEMBER),
+        ("Refused", "FATAL"),
+        frozenset({"UNSUBSCRIBED", "PREPARE_LEAVING", "FATAL"}),
+    )
+
+
 def machines() -> tuple[Machine, ...]:
-    return classic_group(), server_group(), classic_members(), server_members(), zookeeper_rebalance()
+    groups = (classic_group(), server_group(), consumer_group(), reconciled_members())
+    return (*groups, classic_members(), server_members(), consumer_members(), zookeeper_rebalance())
 
 
 # -- from the tables ---------------------------------------------------------------------------------------------------
 
 
-def comments(module: ModuleType) -> Mapping[str, str]:
-    """What a module says about each value of its enumerations: `#:` behind it, or on the lines above."""
-    source = Path(inspect.getfile(module)).read_text(encoding="utf-8")
+def comments(states: type[Enum]) -> Mapping[str, str]:
+    """What the source says about each value of an enumeration: `#:` behind it, or on the lines above."""
     found = {}
-    pattern = r"((?:^    #: .+\n)*)^    ([A-Z_]+) = (?:auto\(\)|\"\w+\")(?:  #: (.+))?$"
-    for above, name, behind in re.findall(pattern, source, re.MULTILINE):
+    pattern = r"((?:^    #: .+\n)*)^    ([A-Z_]+) = (?:auto\(\)|\"\w+\"|\d+)(?:  #: (.+))?$"
+    for above, name, behind in re.findall(pattern, inspect.getsource(states), re.MULTILINE):
         found[name] = " ".join(re.findall(r"#: (.+)", above)) or behind
     return found
 
 
-def _group(
-    module: ModuleType, states: type[Enum], transitions: Mapping[Any, Mapping[Any, Any]], answers: Answers
-) -> tuple[State, ...]:
-    documented = comments(module)
+def _group(states: type[Enum], transitions: Mapping[Any, Mapping[Any, Any]], answers: Answers) -> tuple[State, ...]:
+    documented = comments(states)
     found = []
     for state in states:
         by_target: dict[str, list[str]] = {}
@@ -232,8 +336,8 @@ def _group(
     return tuple(found)
 
 
-def _member(module: ModuleType, rows: Mapping[Any, Mapping[Any, Any]], order: Mapping[str, str]) -> tuple[State, ...]:
-    documented = comments(module)
+def _member(states: type[Enum], rows: Mapping[Any, Mapping[Any, Any]], order: Mapping[str, str]) -> tuple[State, ...]:
+    documented = comments(states)
     by_name = {state.name: row for state, row in rows.items()}
     found = []
     for name, kind in order.items():
@@ -269,7 +373,5 @@ def _between(state: S, documented: Mapping[str, str]) -> State:
 
 def events_of(machine: Machine) -> Sequence[type]:
     """The events that a member's machine names, by name."""
-    rows: Iterable[Mapping[type, object]] = (
-        CLASSIC_TABLE.values() if machine.name == "classic-member" else SERVER_TABLE.values()
-    )
+    rows: Iterable[Mapping[type, object]] = MEMBER_TABLES[machine.name].values()
     return sorted({event for row in rows for event in row}, key=lambda event: event.__name__)

@@ -74,8 +74,8 @@ APIS = {
 }
 
 
-def api_of(row: str) -> str:
-    return next(api for begins, api in APIS.items() if row.startswith(begins))
+def api_of(row: str, apis: Mapping[str, str] = APIS) -> str:
+    return next(api for begins, api in apis.items() if row.startswith(begins))
 
 
 @cache

@@ -5,20 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from coordinator.groups.classic import states as classic_states
+from coordinator.groups.consumer import states as consumer_states
+from coordinator.groups.consumer.states import ConsumerGroupState, ConsumerMemberState
+from coordinator.groups.consumer_records import RegexRecord
 from coordinator.groups.server import states as server_states
 from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
+from coordinator.membership.consumer.table import TABLE as CONSUMER_TABLE
 from coordinator.membership.server.table import TABLE as SERVER_TABLE
+from docs.generators import consumer_requests
 from docs.generators.machine_page import DIAGRAMS, PAGE, files
 from docs.generators.machine_picture import picture, words
-from docs.generators.machines import BETWEEN, machines
+from docs.generators.machines import BETWEEN, CONSUMER_MOVES, machines
 from docs.generators.rebalance_table import ORIGINAL
 from docs.generators.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
 from tests.support import rebalance_world
+from tests.support.consumer_groups import World
 from tests.support.error_table import REQUESTS
 from tests.support.rebalance_conversations import FILES, play
 from zkconsumer.rebalance.attempt import following
@@ -73,6 +80,19 @@ def moves_of_attempt():
 EXPECTED = {
     "classic-group": moves_of_group(classic_states.TRANSITIONS),
     "server-group": moves_of_group(server_states.TRANSITIONS),
+    "consumer-group": (
+        {state.value for state in ConsumerGroupState},
+        {(state.value, to.value, reason) for state, moves in CONSUMER_MOVES.items() for to, reason in moves},
+    ),
+    "consumer-reconciliation": (
+        {state.name for state in ConsumerMemberState},
+        {
+            (state.name, to.name, finding.value)
+            for state, row in consumer_states.TRANSITIONS.items()
+            for finding, to in row.items()
+        },
+    ),
+    "consumer-member": moves_of_member(CONSUMER_TABLE),
     "classic-member": moves_of_member(CLASSIC_TABLE),
     "server-member": moves_of_member(SERVER_TABLE),
     "zookeeper-rebalance": moves_of_attempt(),
@@ -135,8 +155,11 @@ def test_every_request_of_the_error_table_is_on_the_page_in_every_state():
     assert list(classic().rows) == list(REQUESTS)
     states = {NO_GROUP, *(state.value for state in classic_states.GroupState)}
     assert all(set(row) == states for answers in (classic(), server()) for row in answers.rows.values())
+    of_consumers = consumer_requests.answers()
+    assert all(list(row) == list(consumer_requests.STATES) for row in of_consumers.rows.values())
     page = PAGE.read_text(encoding="utf-8")
-    assert all(f"\n| {request} | " in page for answers in (classic(), server()) for request in answers.rows)
+    tables = (classic(), server(), of_consumers)
+    assert all(f"\n| {request} | " in page for answers in tables for request in answers.rows)
 
 
 def test_a_figure_names_a_request_of_every_api_once_in_every_state():
@@ -155,6 +178,7 @@ def test_answers_are_in_words_and_name_the_next_state():
     assert rows["join new, v3"]["Stable"] == "waits → PreparingRebalance"
     assert rows["heartbeat"]["PreparingRebalance"] == "REBALANCE_IN_PROGRESS"
     assert rows["leave of all"]["Empty"] == "UNKNOWN_MEMBER_ID"
+    assert consumer_requests.answers().rows["heartbeat that leaves"]["Stable"] == "answered → Assigning"
     assert server().rows["AwaitCommand of a member that runs its generation"]["PreparingRebalance"] == "STOP"
     assert server().rows["CommitOwned of another member's partition"]["Stable"] == "PARTITION_NOT_ASSIGNED"
 
@@ -188,6 +212,55 @@ def test_moves_between_attempts_are_those_of_the_conversations(monkeypatch):
     observed = {(state, to) for state, to in taken if state in BETWEEN and state is not to}
     assert observed <= said | through_idle
     assert said <= observed
+
+
+def settle(world, *members):
+    """Each member says what it has, twice."""
+    for member in members * 2:
+        present = world.group.members[member]
+        world.ask(member, present.epoch, owned=present.assigned, instance_id=present.instance_id)
+
+
+def found(world):
+    """The regular expression of b matches another topic now."""
+    world.sizes["far"] = 1
+    matched = {"f.*": RegexRecord(("foo", "far"), 1, 0)}
+    world.step(lambda turn: world.groups.matched("g", matched, turn))
+
+
+#: Each moves a group to its next state; `static` is the instance id of a member.
+WALK = (
+    lambda world: world.join("a", "foo"),
+    lambda world: world.join("b", "foo"),
+    lambda world: world.leave("b"),
+    lambda world: world.beat("a"),
+    lambda world: world.join("b", "foo"),
+    lambda world: settle(world, "a", "b"),
+    lambda world: world.leave("b"),
+    lambda world: world.join("b", topic_regex="f.*"),
+    lambda world: settle(world, "a", "b"),
+    found,
+    lambda world: world.beat("a"),
+    lambda world: world.leave("b"),
+    lambda world: world.leave("a"),
+    lambda world: world.step(lambda turn: world.groups.delete("g", None, turn)),
+    lambda world: world.join("a", "foo"),
+    lambda world: world.leave("a"),
+    lambda world: world.join("s", "foo", instance_id="static"),
+    lambda world: world.ask("s", -2, instance_id="static"),
+    lambda world: world.advance(world.settings.session_timeout_ms),
+)
+
+
+def test_moves_of_a_consumer_group_are_those_that_it_makes():
+    world = World({"foo": 6})
+    seen = ["Dead"]
+    for happens in WALK:
+        happens(world)
+        group = world.groups.find("g")
+        seen.append("Dead" if group is None else group.state.value)
+    said = {(state.value, to.value) for state, moves in CONSUMER_MOVES.items() for to, _ in moves}
+    assert set(pairwise(seen)) == said
 
 
 # -- as a reader sees them ---------------------------------------------------------------------------------------------

@@ -2,102 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
-from coordinator.groups.answers import CommitAnswer, ConsumerHeartbeatAnswer, DeleteGroupAnswer, JoinAnswer
-from coordinator.groups.consumer.groups import ConsumerGroups
-from coordinator.groups.consumer.requests import ConsumerHeartbeat
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer, JoinAnswer
 from coordinator.groups.consumer.states import ConsumerGroupState
-from coordinator.groups.effects import Moment, SetTimer, TimerKind
+from coordinator.groups.effects import Moment, TimerKind
 from coordinator.groups.errors import Error
-from coordinator.groups.machine import Machine
 from coordinator.groups.records import OffsetKey
-from coordinator.groups.requests import (
-    Commit,
-    DeleteGroup,
-    DeleteOffsets,
-    Heartbeat,
-    Join,
-    Leave,
-    Leaving,
-    OffsetToCommit,
-)
-from tests.support.consumer_groups import SETTINGS, World
-from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
-
-if TYPE_CHECKING:
-    from coordinator.groups.answers import Answer
-    from coordinator.groups.effects import Effects, TimerKey
-
-TOKENS = itertools.count(1)
-
-
-@dataclass
-class Partition:
-    """A machine whose writes are stored at once."""
-
-    log: dict[Any, Any] = field(default_factory=dict)
-    answers: dict[int, Answer] = field(default_factory=dict)
-    timers: dict[TimerKey, int] = field(default_factory=dict)
-    now: Moment = field(default_factory=lambda: Moment(0, 1_000))
-
-    def __post_init__(self) -> None:
-        topics = World({"foo": 6}).topics
-        self.machine = Machine(LIMITS, ASSIGNMENT, lambda _: 6, ConsumerGroups(lambda _: SETTINGS, topics))
-        for change in self.log.items():
-            self.machine.apply(change)
-        for event in self.machine.wake():
-            self.perform(self.machine.step(event, self.now))
-
-    def perform(self, effects: Effects) -> None:
-        for timer in effects.timers:
-            if isinstance(timer, SetTimer):
-                self.timers[timer.key] = timer.at_ms
-        self.answers |= dict(effects.replies)
-        for write in effects.writes:
-            for key, value in write.changes:
-                self.log[key] = value
-                if value is None:
-                    del self.log[key]
-            self.perform(self.machine.step(write.stored, self.now))
-
-    def ask(self, kind: type[Any], **told: Any) -> Any:
-        token = next(TOKENS)
-        self.perform(self.machine.handle(kind(token=token, group_id="g", **told), self.now))
-        return self.answers.get(token)
-
-    def beat(self, member: str, epoch: int, **told: Any) -> Any:
-        return self.ask(
-            ConsumerHeartbeat, member_id=member, epoch=epoch, client_id="c", client_host="/h", fresh_id="f", **told
-        )
-
-    def join(self, member: str = "a") -> Any:
-        return self.beat(member, 0, rebalance_timeout_ms=5_000, topics=("foo",), owned={})
-
-    def commit(self, member: str, epoch: int, **told: Any) -> Error:
-        offsets = (OffsetToCommit("foo", 0, 7, -1, ""),)
-        told = {"absent_group_is_named": True, **told}
-        answer = self.ask(Commit, member_id=member, generation=epoch, offsets=offsets, **told)
-        assert isinstance(answer, CommitAnswer)
-        return answer.partitions[0].error
-
-    def classic_join(self) -> Any:
-        return self.ask(
-            Join,
-            member_id="",
-            client_id="c",
-            client_host="/h",
-            session_timeout_ms=5_000,
-            rebalance_timeout_ms=5_000,
-            protocol_type="consumer",
-            protocols=RANGE,
-            fresh_id="f",
-            must_return_with_id=False,
-        )
+from coordinator.groups.requests import DeleteGroup, DeleteOffsets, Heartbeat, Leave, Leaving
+from tests.support.consumer_partition import Partition
 
 
 @pytest.fixture
