@@ -60,7 +60,7 @@ class Draft:
         self.put(ClientKey(self.group.id, member_id), None)
 
     def forget_unused_regexes(self) -> None:
-        used = {member.topic_regex for member in self.group.members.values()}
+        used = {subscription.regex for subscription in self.group.subscriptions}
         for regex in sorted(self.group.regexes.keys() - used):
             self.put(RegexKey(self.group.id, regex), None)
 

@@ -6,9 +6,8 @@ replayed. `stored` is its inverse.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.groups.consumer.member import ConsumerMember
 from coordinator.groups.consumer.states import ConsumerGroupState, ConsumerMemberState
@@ -33,11 +32,14 @@ from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.member import SessionTimer
+    from coordinator.groups.consumer.member import Subscription
+    from coordinator.groups.consumer.target_table import TargetTable
     from coordinator.groups.consumer_records import ConsumerChange
     from coordinator.groups.partitions import TopicId
 
 
 _STATES = frozenset(ConsumerMemberState)
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +68,11 @@ class ConsumerGroup:
     owners: dict[tuple[TopicId, int], str] = field(default_factory=dict)  #: member ids
     regexes: dict[str, RegexRecord] = field(default_factory=dict)
 
+    # What follows from these, so that no request looks at all members.
+    subscriptions: dict[Subscription, int] = field(default_factory=dict, init=False)  #: how many members have each
+    votes: dict[str | None, int] = field(default_factory=dict, init=False)  #: preferred assignors, and by how many
+    table: TargetTable | None = field(default=None, init=False, compare=False, repr=False)
+
     # Soft state, lost with the coordinator.
     sessions: dict[str, SessionTimer] = field(default_factory=dict)
     revocations: dict[str, int] = field(default_factory=dict)  #: members with a rebalance timer, and their epochs
@@ -90,14 +97,14 @@ class ConsumerGroup:
     def target_of(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NONE)
 
-    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names of the topics that a member subscribes to, those that its regular expression matches included."""
-        matched = self.regexes.get(member.topic_regex)
-        return member.topics if matched is None else member.topics | frozenset(matched.topics)
+    def names_of(self, subscription: Subscription) -> frozenset[str]:
+        """The names of the topics of a subscription, those that its regular expression matches included."""
+        matched = self.regexes.get(subscription.regex)
+        return subscription.topics if matched is None else subscription.topics | frozenset(matched.topics)
 
     def subscribed(self) -> frozenset[str]:
         """The names of all members' topics."""
-        return frozenset().union(*{self.topics_of(member) for member in self.members.values()})
+        return frozenset().union(*map(self.names_of, self.subscriptions))
 
     def assignor(self, known: tuple[str, ...], asking: ConsumerMember | None = None) -> str:
         """The one that most members prefer; else the broker's first.
@@ -105,7 +112,7 @@ class ConsumerGroup:
         In case of a tie it is the first in hash order, but for a heartbeat the one that only the `asking` member
         prefers: Kafka takes its former vote out and puts the present one in front (HashMap.compute).
         """
-        votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
+        votes = {name: count for name, count in self.votes.items() if name is not None}
         in_order = texts_in_hash_order(votes)
         if asking is not None and asking.assignor is not None and votes[asking.assignor] == 1:
             in_order.insert(0, asking.assignor)
@@ -124,10 +131,8 @@ class ConsumerGroup:
                 self._apply_client(self._member(member_id), value)
             case ClientKey(_, member_id), None:
                 self._forget(member_id)
-            case TargetKey(_, member_id), TargetRecord(target):
-                self.targets[member_id] = target
-            case TargetKey(_, member_id), None:
-                self.targets.pop(member_id, None)
+            case TargetKey(_, member_id), TargetRecord() | None:
+                self._apply_target(member_id, value)
             case CurrentKey(_, member_id), CurrentRecord() | None:
                 self._apply_current(member_id, value)
             case RegexKey(_, regex), RegexRecord():
@@ -160,7 +165,7 @@ class ConsumerGroup:
         return self.members.get(member_id) or ConsumerMember(id=member_id)
 
     def _apply_client(self, member: ConsumerMember, record: ClientRecord) -> None:
-        self.members[member.id] = replace(
+        described = replace(
             member,
             instance_id=record.instance_id,
             rack_id=record.rack_id,
@@ -171,15 +176,44 @@ class ConsumerGroup:
             rebalance_timeout_ms=record.rebalance_timeout_ms,
             assignor=record.assignor,
         )
+        self._put(described)
         if record.instance_id is not None:
             self.instances[record.instance_id] = member.id
+
+    def _put(self, member: ConsumerMember) -> None:
+        """Add or replace a member."""
+        former = self.members.get(member.id)
+        self.members[member.id] = member
+        if former is None or former.assignor != member.assignor or former.subscription != member.subscription:
+            self._count(member, 1)
+            if former is not None:
+                self._count(former, -1)
+            if self.table is not None:
+                self.table.subscribe(member.id, member.subscription, self.targets.get(member.id))
+
+    def _count(self, member: ConsumerMember, by: int) -> None:
+        _add(self.subscriptions, member.subscription, by)
+        _add(self.votes, member.assignor, by)
+
+    def _apply_target(self, member_id: str, record: TargetRecord | None) -> None:
+        former, target = self.targets.get(member_id), None if record is None else record.partitions
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+        if self.table is not None:
+            self.table.place(member_id, former, target)
 
     def _forget(self, member_id: str) -> None:
         self._apply_current(member_id, None)
         member = self.members.pop(member_id, None)
-        instance_id = None if member is None else member.instance_id
-        if instance_id is not None and self.instances.get(instance_id) == member_id:
-            del self.instances[instance_id]
+        if member is None:
+            return
+        self._count(member, -1)
+        if self.table is not None:
+            self.table.forget(member_id, self.targets.get(member_id))
+        if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
+            del self.instances[member.instance_id]
 
     def _apply_current(self, member_id: str, record: CurrentRecord | None) -> None:
         former = self.members.get(member_id)
@@ -191,11 +225,19 @@ class ConsumerGroup:
                 del self.owners[place]
         epoch, previous_epoch, stored, assigned, revoking = record or current_record(ConsumerMember(id=member_id))
         state = ConsumerMemberState(stored) if stored in _STATES else ConsumerMemberState.UNKNOWN
-        self.members[member_id] = replace(
-            member, epoch=epoch, previous_epoch=previous_epoch, state=state, assigned=assigned, revoking=revoking
+        self._put(
+            replace(
+                member, epoch=epoch, previous_epoch=previous_epoch, state=state, assigned=assigned, revoking=revoking
+            )
         )
         for place in (*each(assigned), *each(revoking)):
             self.owners[place] = member_id
+
+
+def _add(counts: dict[Value, int], value: Value, by: int) -> None:
+    counts[value] = counts.get(value, 0) + by
+    if not counts[value]:
+        del counts[value]
 
 
 def client_record(member: ConsumerMember) -> ClientRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.consumer.states import ConsumerMemberState
 
@@ -15,6 +15,13 @@ LEAVING = -1  #: the epoch of a member that leaves
 LEAVING_FOR_A_WHILE = -2  #: the epoch of a static member that will be back
 NO_TIMEOUT = -1  #: a rebalance timeout that a heartbeat leaves as it is
 NEVER_RECONCILED = -1  #: the previous epoch of a member that has no assignment yet
+
+
+class Subscription(NamedTuple):
+    """What a member asks for."""
+
+    topics: frozenset[str]
+    regex: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +43,10 @@ class ConsumerMember:
     state: ConsumerMemberState = ConsumerMemberState.STABLE
     assigned: Partitions = field(default_factory=dict)  #: that it has, or has just been told to take
     revoking: Partitions = field(default_factory=dict)  #: that it was told to give up
+
+    @property
+    def subscription(self) -> Subscription:
+        return Subscription(self.topics, self.topic_regex)
 
     def is_at(self, target_epoch: int) -> bool:
         """Whether it has the target of this epoch."""

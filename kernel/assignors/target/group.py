@@ -84,8 +84,8 @@ class TopicGrid:
 class TargetGroup:
     """What an assignor decides from."""
 
-    members: tuple[str, ...]  #: ids in hash order; a member's row is its place here
-    instance_ids: tuple[str | None, ...]  #: by row
+    members: Sequence[str]  #: ids in hash order; a member's row is its place here
+    instance_ids: Sequence[str | None]  #: by row
     grid: TopicGrid
     subscribed: NDArray[np.bool_] | None  #: [M, T]; None if all members subscribe to the same topics
     owner: NDArray[np.int32]  #: rows by partition: the present target assignment

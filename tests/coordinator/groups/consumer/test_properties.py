@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.groups.consumer.states import ConsumerGroupState
+from coordinator.groups.consumer.target_table import TargetTable
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import each, is_within, overlap
 from tests.support.consumer_groups import SETTINGS, World, by_name, owned_by_name
@@ -191,6 +193,13 @@ def check_owners(group: ConsumerGroup) -> None:
             assert is_within(member.assigned, group.target_of(member.id))
     targets = [place for target in group.targets.values() for place in each(target)]
     assert len(targets) == len(set(targets))
+    assert group.subscriptions == Counter(member.subscription for member in group.members.values())
+    assert group.votes == Counter(member.assignor for member in group.members.values())
+    if (table := group.table) is not None:
+        subscriptions = {member.id: member.subscription for member in group.members.values()}
+        fresh = TargetTable(table.grid, subscriptions, group.targets)
+        assert (table.members, table.outdated) == (fresh.members, fresh.outdated)
+        assert (table.rows[table.owner] == fresh.rows[fresh.owner]).all()
 
 
 def hard_state(world: World) -> object:

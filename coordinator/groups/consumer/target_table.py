@@ -1,0 +1,230 @@
+"""The targets of a group as arrays, which follow its records: what an assignor reads of ten thousand members.
+
+A member has a slot, in the order in which it came; the slots of those who have left stay empty. The table is made when
+a target is computed and what the group subscribes to has changed; meanwhile the group tells it of each member that
+comes or goes, and of each target. So a computation takes no step for each member or partition outside of numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar, overload
+
+import numpy as np
+
+from coordinator.groups.partitions import NONE
+from kernel.assignors.group_arrays import stable_order
+from kernel.assignors.hash_order import table_size
+from kernel.assignors.target.group import NOBODY
+from kernel.assignors.tree_bins import has_full_bucket, iteration_order, spreads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from coordinator.groups.consumer.member import Subscription
+    from coordinator.groups.partitions import Partitions, TopicId
+    from kernel.assignors.target.group import TopicGrid
+
+    Numbers = dict[TopicId, list[int]]
+
+#: Empty slots that are not worth a new table.
+EMPTY_SLOTS_MAX = 1_000
+#: Partitions that are sorted one by one.
+FEW = 200
+_SLOTS_MIN = 16
+_EMPTY: frozenset[int] = frozenset()
+
+Item = TypeVar("Item")
+
+
+class Listed(Sequence[Item]):
+    """A sequence whose items are made when one is asked for: most assignors only count the members."""
+
+    def __init__(self, count: int, items: Callable[[], Sequence[Item]]) -> None:
+        self._count, self._make = count, items
+        self._items: Sequence[Item] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Item]: ...
+    def __getitem__(self, at: int | slice) -> Item | Sequence[Item]:
+        if self._items is None:
+            self._items = self._make()
+        return self._items[at]
+
+
+class TargetTable:
+    """Of one group and one set of topics."""
+
+    def __init__(
+        self, grid: TopicGrid, subscriptions: Mapping[str, Subscription], targets: Mapping[str, Partitions]
+    ) -> None:
+        """`subscriptions` and `targets` are by member id; the former has all members."""
+        self.grid = grid
+        self.outdated: set[str] = set()  #: members without a target, or with topics that the grid lacks
+        self.owner = np.full(grid.partitions, NOBODY, np.int32)  #: slots by partition
+        self.ids = list(subscriptions)  #: by slot
+        self.kinds: dict[Subscription, int] = {}  #: a number for each subscription that there was
+        self._slots = {member_id: slot for slot, member_id in enumerate(self.ids)}
+        self._hashes = spreads(self.ids)
+        self._kinds = np.array([self._kind_of(each) for each in subscriptions.values()], np.int32)
+        self._order: NDArray[np.int64] | None = None
+        self._places = {
+            topic.bytes: (start, size)
+            for topic, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False)
+        }
+        for member_id in self.members:
+            self.place(member_id, None, targets.get(member_id))
+
+    @property
+    def is_sparse(self) -> bool:
+        return len(self.ids) > 2 * len(self._slots) + EMPTY_SLOTS_MAX
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The slots of the members in the hash order of their ids."""
+        if self._order is None:
+            slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
+            hashes = self._hashes[slots]
+            if has_full_bucket(hashes):
+                found = [self._slots[member_id] for member_id in iteration_order(self._slots)]
+                self._order = np.array(found, np.int64)
+            else:
+                self._order = slots[stable_order(hashes & np.uint32(table_size(len(slots)) - 1))]
+        return self._order
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """The place of each slot in `order`; of NOBODY it is NOBODY."""
+        rows = np.full(len(self.ids) + 1, NOBODY, np.int32)
+        rows[self.order] = np.arange(len(self._slots), dtype=np.int32)
+        return rows
+
+    @property
+    def members(self) -> list[str]:
+        """Ids in hash order."""
+        return [self.ids[slot] for slot in self.order.tolist()]
+
+    def by_kind(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Rows of `values`, which are by number of a subscription, by member in hash order."""
+        found: NDArray[np.bool_] = values[self._kinds[self.order]]
+        return found
+
+    def slot_of(self, member_id: str) -> int:
+        return self._slots[member_id]
+
+    def has_all(self, topics: Iterable[TopicId]) -> bool:
+        return all(topic in self._places for topic in topics)
+
+    # -- following the group's records ---------------------------------------------------------------------------
+
+    def _kind_of(self, subscription: Subscription) -> int:
+        return self.kinds.setdefault(subscription, len(self.kinds))
+
+    def subscribe(self, member_id: str, subscription: Subscription, target: Partitions | None) -> None:
+        """A member has come, or subscribes to something else."""
+        slot, kind = self._slots.get(member_id), self._kind_of(subscription)
+        if slot is not None:
+            self._kinds[slot] = kind
+            return
+        slot = self._slots[member_id] = len(self.ids)
+        self.ids.append(member_id)
+        if slot >= len(self._kinds):
+            more = 2 * slot + _SLOTS_MIN
+            self._hashes, self._kinds = np.resize(self._hashes, more), np.resize(self._kinds, more)
+        self._hashes[slot], self._kinds[slot] = spreads([member_id])[0], kind
+        self._order = None
+        self.place(member_id, None, target)
+
+    def forget(self, member_id: str, target: Partitions | None) -> None:
+        """A member has gone."""
+        self.place(member_id, target, NONE)
+        self.outdated.discard(member_id)
+        if self._slots.pop(member_id, None) is not None:
+            self._order = None
+
+    def place(self, member_id: str, former: Partitions | None, target: Partitions | None) -> None:
+        """A member's target has changed from one to another; None is a target that has not been set."""
+        slot = self._slots.get(member_id)
+        if slot is None:
+            return
+        is_known = target is not None and self.has_all(target)
+        (self.outdated.discard if is_known else self.outdated.add)(member_id)
+        former, target = former or NONE, target or NONE
+        for topic in former.keys() | target.keys():
+            before, after = former.get(topic, _EMPTY), target.get(topic, _EMPTY)
+            if topic in self._places and before is not after:
+                start, size = self._places[topic]
+                lost = _indices(before - after, start, size)
+                self.owner[lost[self.owner[lost] == slot]] = NOBODY
+                self.owner[_indices(after - before, start, size)] = slot
+
+
+def _indices(numbers: frozenset[int], start: int, size: int) -> NDArray[np.int64]:
+    found = np.fromiter(numbers, np.int64, len(numbers))
+    return found[found < size] + start
+
+
+def new_targets(
+    table: TargetTable, after: NDArray[np.int32], targets: Mapping[str, Partitions]
+) -> dict[str, Partitions]:
+    """The targets that are not as in `targets`, in hash order; `after` has the places in hash order by partition."""
+    rows = table.rows
+    before = rows[table.owner]
+    moved = np.flatnonzero(before != after)
+    lost = _by_row(table.grid, moved, before[moved])
+    gained = _by_row(table.grid, moved, after[moved])
+    outdated = {int(rows[table.slot_of(member_id)]) for member_id in table.outdated}
+    found: dict[str, Partitions] = {}
+    for row in sorted(lost.keys() | gained.keys() | outdated):
+        member_id = table.ids[table.order[row]]
+        present = targets.get(member_id)
+        target = _moved(table, present or NONE, lost.get(row, {}), gained.get(row, {}))
+        if present != target:
+            found[member_id] = target
+    return found
+
+
+def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbers) -> Partitions:
+    target = dict(present) if table.has_all(present) else {t: n for t, n in present.items() if table.has_all((t,))}
+    for topic, numbers in lost.items():
+        target[topic] = target[topic].difference(numbers)
+    for topic, numbers in gained.items():
+        target[topic] = target.get(topic, _EMPTY).union(numbers)
+    return {topic: numbers for topic, numbers in target.items() if numbers}
+
+
+def _by_row(grid: TopicGrid, moved: NDArray[np.int64], rows: NDArray[np.int32]) -> dict[int, Numbers]:
+    """Partitions, ascending, by the row to which they belong, and by topic."""
+    if len(moved) > FEW:
+        return _many_by_row(grid, moved, rows)
+    found: dict[int, Numbers] = {}
+    topics = np.searchsorted(grid.starts, moved, "right") - 1
+    numbers = moved - grid.starts[topics]
+    for topic, number, row in zip(topics.tolist(), numbers.tolist(), rows.tolist(), strict=True):
+        if row != NOBODY:
+            found.setdefault(row, {}).setdefault(grid.ids[topic].bytes, []).append(number)
+    return found
+
+
+def _many_by_row(grid: TopicGrid, moved: NDArray[np.int64], rows: NDArray[np.int32]) -> dict[int, Numbers]:
+    """As `_by_row`, with no step for a single partition outside of numpy."""
+    found: dict[int, Numbers] = {}
+    moved, rows = moved[rows != NOBODY], rows[rows != NOBODY]
+    if not len(moved):
+        return found
+    order = stable_order(rows)
+    topic = grid.topics_of(moved)
+    moved, rows, topic = (moved - grid.starts[topic])[order], rows[order], topic[order]
+    cells = np.flatnonzero(np.append(True, (np.diff(rows) != 0) | (np.diff(topic) != 0)))
+    for numbers, row, place in zip(
+        np.split(moved, cells[1:]), rows[cells].tolist(), topic[cells].tolist(), strict=True
+    ):
+        found.setdefault(row, {})[grid.ids[place].bytes] = numbers.tolist()
+    return found

@@ -1,0 +1,108 @@
+"""The arrays of a group's targets follow its records, and new targets are the same however many partitions move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.groups.consumer import target_table
+from coordinator.groups.consumer.member import Subscription
+from coordinator.groups.consumer.target_table import TargetTable, new_targets
+from coordinator.groups.partitions import Partitions, partitions
+from kernel.assignors.hash_order import texts_in_hash_order
+from kernel.assignors.target.group import NOBODY, TopicGrid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TOPICS = [(UUID(int=number << 70 | number), 3 * number) for number in (1, 2, 3)]
+GRID = TopicGrid.of(TOPICS)
+#: "Aa" and "BB" have equal hashes, so that they share a bucket.
+NAMES = ("a", "Aa", "BB", "AaAa", "BBBB", "BBAa", "AaBB", "x" * 600)
+SUBSCRIPTIONS = [Subscription(frozenset(), regex) for regex in ("", "t.*")]
+
+
+def topic(number: int) -> bytes:
+    return TOPICS[number][0].bytes
+
+
+def owners(table: TargetTable) -> list[str | None]:
+    return [None if slot == NOBODY else table.ids[slot] for slot in table.owner.tolist()]
+
+
+def looks(table: TargetTable) -> object:
+    matches = np.array([[bool(subscription.regex)] for subscription in table.kinds], np.bool_).reshape(-1, 1)
+    return owners(table), table.members, table.outdated, table.by_kind(matches).tolist()
+
+
+@given(st.data())
+def test_table_follows_members_and_targets_as_if_it_were_new(data: st.DataObject) -> None:
+    members: dict[str, Subscription] = {}
+    targets: dict[str, Partitions] = {}
+    table = TargetTable(GRID, members, targets)
+    unknown = bytes(16)
+    for _ in range(data.draw(st.integers(1, 25))):
+        name = data.draw(st.sampled_from(NAMES))
+        what = data.draw(st.sampled_from(("come", "go", "target", "no target")))
+        if what == "come":
+            members[name] = data.draw(st.sampled_from(SUBSCRIPTIONS))
+            table.subscribe(name, members[name], targets.get(name))
+        elif what == "go":
+            table.forget(name, targets.get(name))
+            members.pop(name, None)
+        else:
+            taken = {place for other, target in targets.items() if other != name for place in target.items()}
+            wanted = [
+                (at, number)
+                for at, (_, size) in enumerate(TOPICS)
+                for number in range(size)
+                if not any(which == topic(at) and number in numbers for which, numbers in taken)
+            ]
+            given_ = data.draw(st.lists(st.sampled_from(wanted), unique=True)) if wanted else []
+            target = None if what == "no target" else partitions((topic(at), (number,)) for at, number in given_)
+            if target is not None and data.draw(st.booleans()):
+                target = {**target, unknown: frozenset({0})}
+            table.place(name, targets.pop(name, None), target)
+            if target is not None:
+                targets[name] = target
+        assert looks(table) == looks(TargetTable(GRID, members, targets))
+        assert table.members == texts_in_hash_order(members)
+
+
+def owner_of(data: st.DataObject, members: int) -> NDArray[np.int32]:
+    rows = st.lists(st.integers(NOBODY, members - 1), min_size=GRID.partitions, max_size=GRID.partitions)
+    return np.array(data.draw(rows), np.int32)
+
+
+@settings(max_examples=50)
+@given(st.data())
+@pytest.mark.parametrize("few", [-1, 1_000])
+def test_new_targets_are_what_the_array_says(few: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, len(NAMES)))
+    order = texts_in_hash_order(NAMES[:count])
+
+    def targets_of(owner: NDArray[np.int32]) -> dict[str, Partitions]:
+        pairs = [(int(row), at, number) for row, (at, number) in zip(owner, places, strict=True) if row != NOBODY]
+        return {
+            name: partitions((ids[at], (number,)) for row, at, number in pairs if row == place)
+            for place, name in enumerate(order)
+        }
+
+    ids = [each.bytes for each in GRID.ids]
+    places = [(at, number) for at, size in enumerate(GRID.sizes.tolist()) for number in range(size)]
+    present = targets_of(owner_of(data, count))
+    for name in data.draw(st.lists(st.sampled_from(order), unique=True)):
+        del present[name]
+    after = owner_of(data, count)
+    table = TargetTable(GRID, dict.fromkeys(NAMES[:count], SUBSCRIPTIONS[0]), present)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target_table, "FEW", few)
+        found = new_targets(table, after, present)
+    assert {**present, **found} == targets_of(after)
+    assert all(present.get(name) != target for name, target in found.items())
+    assert list(found) == [name for name in order if name in found]
