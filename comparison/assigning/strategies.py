@@ -3,8 +3,8 @@
 Kafka's four strategies and those that are plugged in divide partitions among members. Members send with their
 subscriptions what ours send (`coordinator/consumer/join_metadata.py`): a sticky member the assignment that it had, a
 cooperative one what it owns, the others nothing but the generation. The strategies of the ZooKeeper consumer,
-`thread-*`, divide them among threads: each stream is a member of its own, and nothing is remembered. By `uniform` the
-coordinator of KIP-848 assigns, from the assignment that it keeps.
+`thread-*`, divide them among threads: each stream is a member of its own, and nothing is remembered. By `uniform` and
+`broker-range` the coordinator of the `consumer` design assigns, from the assignment that it keeps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.assigning.notation import unknown
-from comparison.assigning.uniform import UNIFORM, assign_uniform
+from comparison.assigning.on_the_broker import ON_THE_BROKER, assign_on_broker
 from kernel.assignors.registry import ASSIGNORS, COOPERATIVE, JAVA_CLASSES, assignor, names
 from kernel.assignors.sticky_data import NO_GENERATION, encode_cooperative, encode_sticky
 from kernel.assignors.subscription import MemberSubscription
@@ -94,7 +94,7 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _among_members() -> list[str]:
-    return list(dict.fromkeys([*ASSIGNORS, UNIFORM, *sorted(names())]))
+    return list(dict.fromkeys([*ASSIGNORS, *ON_THE_BROKER, *sorted(names())]))
 
 
 def all_names() -> list[str]:
@@ -108,7 +108,7 @@ def _checked(given: str) -> str:
         raise ConfigurationError("delayed needs time to pass, not only changes. See docs/delayed-protocol.md")
     if name not in (known := all_names()):
         raise ConfigurationError(unknown("strategy", name, known))
-    if name != UNIFORM and name not in THREADS:
+    if name not in ON_THE_BROKER and name not in THREADS:
         assignor(name)
     return name
 
@@ -122,15 +122,15 @@ def owners_of(group: Group, strategy: str) -> dict[str, tuple[str, ...]]:
 
 def is_incremental(strategy: str) -> bool:
     """Whether members keep delivering what does not move."""
-    return strategy in COOPERATIVE or strategy == UNIFORM
+    return strategy in COOPERATIVE or strategy in ON_THE_BROKER
 
 
 def rebalance(strategy: str, group: Group, before: Held) -> tuple[Held, tuple[Round, ...]]:
     """Who owns what afterwards, and the rounds that it took. Raises what the strategy raises."""
     if strategy in THREADS:
         return _among_threads(strategy, group, before)
-    if strategy == UNIFORM:
-        owned = assign_uniform(group, before.owned)
+    if strategy in ON_THE_BROKER:
+        owned = assign_on_broker(strategy, group, before.owned)
         return Held(owned), (_round(before.owned, owned),)
     held = before
     rounds: list[Round] = []

@@ -67,9 +67,9 @@ Steps, in order:
   subscribe NAME=TOPIC,TOPIC
   restart OLD=NEW,OLD=NEW   come back under new ids before the group rebalances
 
-Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is plugged in; uniform is that of KIP-848's
-coordinator; thread-range, thread-roundrobin-0.8.2 and thread-roundrobin-1.1 are those of the ZooKeeper consumer, which
-divide among its streams.
+Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is plugged in; uniform and broker-range are
+those of the brokers in KIP-848, where the second is called range; thread-range, thread-roundrobin-0.8.2 and
+thread-roundrobin-1.1 are those of the ZooKeeper consumer, which divide among its streams.
 
 \b
 docs/assignment.md says what each promises, and has the format of the file.""",
@@ -80,7 +80,7 @@ docs/assignment.md says what each promises, and has the format of the file.""",
     "--strategy",
     "strategies",
     multiple=True,
-    help="Strategy, or Java class of one; `all` adds uniform and plug-ins. May be repeated.  [default: Kafka's four]",
+    help="Strategy, or Java class of one; `all` adds brokers' and plug-ins. May be repeated.  [default: Kafka's four]",
 )
 @click.option("--members", help="Members: NAME,NAME...")
 @click.option("--topics", help="Topics with their partitions: NAME=NUMBER,NAME=NUMBER...")

@@ -134,7 +134,8 @@ def test_instance_id_of_a_present_member_is_refused() -> None:
 def test_strategies_are_named_by_protocol_class_or_all_together() -> None:
     java = "org.apache.kafka.clients.consumer.StickyAssignor"
     assert chosen(["thread-range, sticky", java]) == ("thread-range", "sticky")
-    assert chosen(["all"]) == ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "random")
+    of_members = ("range", "roundrobin", "sticky", "cooperative-sticky")
+    assert chosen(["all"]) == (*of_members, "uniform", "broker-range", "random")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`uniform` of KIP-848, by which the coordinator assigns, for a group by names.
+"""The strategies of the coordinator in the `consumer` design (KIP-848), for a group by names.
 
 Kafka gives topics random ids, and who gives up which of its partitions depends on them. Here an id follows from the
 name, so that the answer is always the same.
@@ -6,6 +6,7 @@ name, so that the answer is always the same.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_URL, uuid5
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
 
     from comparison.assigning.group import Group
 
-UNIFORM = "uniform"
+#: Their names here, and on the broker: its `range` is another one than that of a classic group's members.
+ON_THE_BROKER: Mapping[str, str] = MappingProxyType({"uniform": "uniform", "broker-range": "range"})
 
 
-def assign_uniform(
-    group: Group, owned: Mapping[str, tuple[TopicPartition, ...]]
+def assign_on_broker(
+    strategy: str, group: Group, owned: Mapping[str, tuple[TopicPartition, ...]]
 ) -> dict[str, tuple[TopicPartition, ...]]:
     """{member: its partitions}; `owned` is the assignment before."""
     by_name = group.by_name
@@ -50,7 +52,8 @@ def assign_uniform(
         owner[[int(grid.starts[places[tp.topic]]) + tp.partition for tp in kept]] = row
     subscribed = np.array([[topics[each] in by_name[member].topics for each in grid.ids] for member in rows], np.bool_)
     instances = tuple(by_name[member].instance_id for member in rows)
-    target = TARGET_ASSIGNORS[UNIFORM](TargetGroup(tuple(rows), instances, grid, None if alike else subscribed, owner))
+    target_group = TargetGroup(tuple(rows), instances, grid, None if alike else subscribed, owner)
+    target = TARGET_ASSIGNORS[ON_THE_BROKER[strategy]](target_group)
     found: dict[str, list[TopicPartition]] = {member.name: [] for member in group.members}
     for topic_id, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False):
         for number, row in enumerate(target[start : start + size].tolist()):
