@@ -108,7 +108,7 @@ class Machine:
         return found.offset if isinstance(found, OffsetRecord) else NO_OFFSET
 
     def _keeps_offsets(self, group_id: str, turn: Turn) -> bool:
-        return self.server.keeps(group_id, turn) or self.consumer.in_use(group_id)
+        return self.server.keeps(group_id, turn) or self.consumer.find(group_id) is not None
 
     def step(self, event: Event, now: Moment) -> Effects:
         turn = Turn(now, self.limits)
@@ -279,6 +279,10 @@ class Machine:
         turn = Turn(now, self.limits)
         if key.kind is TimerKind.RETENTION:
             self.offsets.expire(turn)
+            for group in self.consumer.every():
+                topics, is_used = group.subscribed(), bool(group.members)
+                if self.offsets.expire_unsubscribed(group.id, topics, turn, is_used=is_used):
+                    self.consumer.delete(group.id, None, turn)
             self._expire_later(turn)
             self.server.forget_old(self.classic.groups, turn)
         elif key.kind is TimerKind.TRANSACTION:

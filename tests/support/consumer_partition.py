@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.groups.answers import CommitAnswer
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat
-from coordinator.groups.effects import Moment, SetTimer
+from coordinator.groups.effects import Moment, SetTimer, TimerKey, TimerKind
 from coordinator.groups.machine import Machine
 from coordinator.groups.requests import Commit, Join, OffsetToCommit
 from tests.support.consumer_groups import SETTINGS, World
@@ -25,7 +25,7 @@ from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
 
 if TYPE_CHECKING:
     from coordinator.groups.answers import Answer
-    from coordinator.groups.effects import Effects, TimerKey
+    from coordinator.groups.effects import Effects
     from coordinator.groups.errors import Error
 
 TOKENS = itertools.count(1)
@@ -73,8 +73,13 @@ class Partition:
     def join(self, member: str = "a", **told: Any) -> Any:
         return self.beat(member, 0, **{"rebalance_timeout_ms": 5_000, "topics": ("foo",), "owned": {}, **told})
 
-    def commit(self, member: str, epoch: int, **told: Any) -> Error:
-        offsets = (OffsetToCommit("foo", 0, 7, -1, ""),)
+    def expire(self) -> None:
+        """Let time pass until the offsets of today have expired."""
+        self.now = Moment(self.now.ms + LIMITS.retention_ms, self.now.wall_ms + LIMITS.retention_ms)
+        self.perform(self.machine.timer_fired(TimerKey(TimerKind.RETENTION, ""), self.now))
+
+    def commit(self, member: str, epoch: int, topic: str = "foo", **told: Any) -> Error:
+        offsets = (OffsetToCommit(topic, 0, 7, -1, ""),)
         told = {"absent_group_is_named": True, **told}
         answer = self.ask(Commit, member_id=member, generation=epoch, offsets=offsets, **told)
         assert isinstance(answer, CommitAnswer)

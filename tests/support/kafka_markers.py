@@ -1,13 +1,15 @@
 """Reads from the test sources which of our tests covers which of Kafka's, without running them.
 
-Three places below `tests/coordinator` may name Kafka's tests: a literal marker on a test function,
+Four places below `tests/coordinator` may name Kafka's tests: a literal marker on a test function,
 `@pytest.mark.kafka("testName", ...)`; a line `# kafka: testName ...` in the prose of a conversation; a line
-`kafka: testName ...` below a cell of the error table. Only tests that `make test` runs count.
+`kafka: testName ...` below a cell of the error table; "kafka": "testName ..." of a recorded conversation of consumer
+groups. Only tests that `make test` runs count.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1] / "coordinator"
 CONVERSATION = "groups/test_conversations.py::test_conversation_equals_the_recording"
 CELL = "groups/test_error_table.py::test_error_table_cell"
+RECORDED = (
+    "conversations/test_recorded_consumer.py::test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it"
+)
 MARKER = "kafka"
 #: Tests with one of these markers are not run by `make test`, or need not succeed.
 NOT_LIVE = frozenset({"skip", "skipif", "xfail", "faults", "originals", "docker", "long"})
@@ -51,6 +56,9 @@ def named_in_prose(text: str) -> tuple[str, ...]:
 def _texts(root: Path) -> Iterator[tuple[str, str, Iterable[str]]]:
     for path in sorted((root / "groups" / "conversations").glob("*.txt")):
         yield CONVERSATION, f"{CONVERSATION}[{path.stem}]", named_in_prose(path.read_text(encoding="utf-8"))
+    for path in sorted((root / "conversations").glob("consumer*.json")):
+        for conversation in json.loads(path.read_text(encoding="utf-8"))["conversations"]:
+            yield RECORDED, f"{RECORDED}[{conversation['name']}]", conversation.get(MARKER, "").split()
     table = root / "groups" / "error_table.txt"
     for cell in cells(table) if table.exists() else ():
         yield CELL, f"{CELL}[{cell.id}]", cell.names

@@ -1,4 +1,4 @@
-"""Names of Kafka's tests of a classic group coordinator, and why we have no test for some.
+"""Names of Kafka's tests of a group coordinator, and why we have no test for some.
 
 The names are those of Kafka's trunk of October 2024. A name is covered by tests that are marked with it,
 `@pytest.mark.kafka("testName", ...)`, or by a text that names it (`tests.support.kafka_markers`).
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from tests.support.kafka_names_consumer import CONSUMER_CLASSES, CONSUMER_REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -260,33 +262,21 @@ JAVA: Mapping[str, str] = {
 #: Whole groups of GroupMetadataManagerTest.java that are left out: group -> reason.
 GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
-        "Consumer groups: validation and epochs, static members, assignment, metadata refresh, timers (37 names)": (
-            "KIP-848's protocol is not built yet"
+        "Migration between classic and consumer groups (41 names, and 4 of ConsumerGroupTest.java)": (
+            "consumer groups have no classic members yet"
         ),
-        "Migration between classic and consumer groups (41 names)": "KIP-848's protocol is not built yet",
         "Share groups (19 names)": "KIP-932's protocol is not among the designs",
     }
 )
 
-_NEW_PROTOCOL = "KIP-848's protocol is not built yet"
 _METRICS = "tests Kafka's metrics; here a change of state is a trace event"
 
 _REASONS: Mapping[str, str] = {
-    _NEW_PROTOCOL: """
-        testConsumerGroupDelete testConsumerGroupMaybeDelete testConsumerGroupRebalanceSensor
-        testOnConsumerGroupStateTransition testOnConsumerGroupStateTransitionOnLoading
-        testReplayConsumerGroupMemberMetadata testReplayConsumerGroupMemberMetadataTombstone
-        testReplayConsumerGroupMetadata testReplayConsumerGroupMetadataTombstone
-        testReplayConsumerGroupPartitionMetadata testReplayConsumerGroupPartitionMetadataTombstone
-        testReplayConsumerGroupTargetAssignmentMember testReplayConsumerGroupTargetAssignmentMemberTombstone
-        testReplayConsumerGroupTargetAssignmentMetadata testReplayConsumerGroupTargetAssignmentMetadataTombstone
-        testReplayConsumerGroupCurrentMemberAssignment testReplayConsumerGroupCurrentMemberAssignmentTombstone
-        testConsumerGroupDescribeNoErrors testConsumerGroupDescribeWithErrors
-        testConsumerGroupDescribeBeforeAndAfterCommittingOffset testConsumerGroupDynamicConfigs
-    """,
+    **CONSUMER_REASONS,
     _METRICS: """
         testUpdateClassicGroupSizeCounter testClassicGroupCompletedRebalanceSensor
-        testOnClassicGroupStateTransitionOnLoading
+        testOnClassicGroupStateTransitionOnLoading testConsumerGroupRebalanceSensor
+        testOnConsumerGroupStateTransition testOnConsumerGroupStateTransitionOnLoading testStateTransitionMetrics
     """,
     "a null group id cannot be sent in the protocol": "testDeleteGroupWithInvalidGroupId",
     "a member id is returned without waiting for the empty group's record, because nothing depends on that record": (
@@ -303,7 +293,11 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
 CLASSES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         title: {group: tuple(names.split()) for group, names in groups.items()}
-        for title, groups in (("GroupCoordinatorTest.scala", SCALA), ("GroupMetadataManagerTest.java", JAVA))
+        for title, groups in {
+            "GroupCoordinatorTest.scala": SCALA,
+            "GroupMetadataManagerTest.java": JAVA,
+            **CONSUMER_CLASSES,
+        }.items()
     }
 )
 NAMES = frozenset(name for groups in CLASSES.values() for names in groups.values() for name in names)

@@ -110,6 +110,7 @@ class ConsumerWrite(Write):
                 undo(group, later)
         group.batches.remove(self.draft.batch)
         group.standing = None
+        group.topics_due_ms = 0  # a change of the topics may be among what was taken back
         for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
             restart_session(group, member_id, self.draft.settings.session_timeout_ms, turn)
         if self.token is not None:

@@ -43,6 +43,10 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         return group if group is not None and group.epoch else None
 
+    def every(self) -> list[ConsumerGroup]:
+        """All that exist, as `find`."""
+        return [group for group in self.groups.values() if group.epoch]
+
     def in_use(self, group_id: str) -> bool:
         """Whether the group id belongs to this design now."""
         group = self.groups.get(group_id)

@@ -174,23 +174,33 @@ class CommittedOffsets:
             if group.state is not GroupState.DEAD and not self._kept(group.id, turn):
                 self._expire_of(group, turn)
 
-    def _expire_of(self, group: Group, turn: Turn) -> None:
+    def _expire_of(self, group: Group, turn: Turn, subscribed: Collection[str] = (), *, is_used: bool = False) -> bool:
+        """Delete what has expired; whether the group ends with it. `is_used`: it has members of another design."""
         held = self.by_group.get(group.id, {})
         being_written = self._being_written(group.id)
         old = expiry.expired(group, held, wall_ms=turn.now.wall_ms, retention_ms=turn.limits.retention_ms)
         gone = [
             key
-            for key in (OffsetKey(group.id, *at) for at in old)
+            for key in (OffsetKey(group.id, *at) for at in old if at[0] not in subscribed)
             if key not in being_written and not self.pending.is_pending(*key)
         ]
         is_last = len(gone) == len(held) and not being_written and not self.pending.of_group(group.id)
         changes = tuple(map(_tombstone, gone))
-        if group.state is GroupState.EMPTY and is_last:
+        ends = group.state is GroupState.EMPTY and is_last and not is_used
+        if ends:
             rebalance.cancel_timers(group, turn)
             group.move(GroupTrigger.EXPIRED, turn)
             turn.write(ExpiredGroupWrite((*changes, (GroupKey(group.id), None)), self, group.id))
         elif gone:
             turn.write(ExpiredOffsetsWrite(changes, self))
+        return ends
+
+    def expire_unsubscribed(self, group_id: str, subscribed: Collection[str], turn: Turn, *, is_used: bool) -> bool:
+        """Delete the expired offsets of a group of the `consumer` design; whether the group ends with it."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return not is_used and not self._being_written(group_id)
+        return group.state is not GroupState.DEAD and self._expire_of(group, turn, subscribed, is_used=is_used)
 
 
 # -- what follows each write --------------------------------------------------------------------------------------

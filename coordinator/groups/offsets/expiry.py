@@ -1,9 +1,10 @@
 """Which committed offsets have expired (KIP-211): how the retention time is measured.
 
-Empty group that had members    since it became Empty
-Stable consumer group           since the commit, for topics without subscribers
-group without a protocol type   since the commit
-every other state               never (KAFKA-13636): subscriptions are not settled
+Empty group that had members     since it became Empty
+Stable consumer group            since the commit, for topics without subscribers
+group without a protocol type    since the commit
+group of the `consumer` design   since the commit, for topics without subscribers
+every other state                never (KAFKA-13636): subscriptions are not settled
 
 Offsets with a pending offset in a transaction do not expire. An Empty group without offsets ends.
 """

@@ -56,6 +56,7 @@ def test_second_member_without_topics_does_not_bump_the_epoch(world: World) -> N
     assert world.beat("b", topics=("bar",)).epoch == 2
 
 
+@pytest.mark.kafka("testSessionTimeoutExpiration")
 def test_silent_member_is_removed_and_the_next_heartbeat_shares_its_partitions_out(world: World) -> None:
     shared(world)
     world.advance(SETTINGS.session_timeout_ms - 1)
@@ -67,6 +68,7 @@ def test_silent_member_is_removed_and_the_next_heartbeat_shares_its_partitions_o
     assert world.ask("b", 2).error is Error.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.kafka("testSessionTimeoutLifecycle")
 def test_heartbeats_keep_a_session_alive_with_one_timer(world: World) -> None:
     world.join("a", "foo")
     for _ in range(20):
@@ -75,6 +77,7 @@ def test_heartbeats_keep_a_session_alive_with_one_timer(world: World) -> None:
     assert [key.kind for key in world.timers] == [TimerKind.CONSUMER_SESSION]
 
 
+@pytest.mark.kafka("testConsumerGroupDynamicConfigs")
 def test_group_may_have_timeouts_of_its_own(world: World) -> None:
     world.join("a", "foo")
     world.join("z", "foo", group="other")
@@ -85,6 +88,7 @@ def test_group_may_have_timeouts_of_its_own(world: World) -> None:
     assert world.groups.groups["other"].members
 
 
+@pytest.mark.kafka("testRebalanceTimeoutExpiration")
 def test_slow_member_is_removed_after_its_rebalance_timeout_though_it_heartbeats(world: World) -> None:
     world.join("a", "foo")
     world.join("b", "foo")
@@ -98,6 +102,7 @@ def test_slow_member_is_removed_after_its_rebalance_timeout_though_it_heartbeats
     assert by_name(world.beat("b").assignment) == {"foo": [0, 1, 2, 3, 4, 5]}
 
 
+@pytest.mark.kafka("testRebalanceTimeoutLifecycle")
 def test_member_that_revokes_in_time_keeps_its_place(world: World) -> None:
     shared(world)
     assert not [key for key in world.timers if key.kind is TimerKind.REVOCATION]
@@ -108,6 +113,7 @@ def test_member_that_revokes_in_time_keeps_its_place(world: World) -> None:
     assert world.group.state is ConsumerGroupState.STABLE
 
 
+@pytest.mark.kafka("testGroupIdsByTopics", "testOnNewMetadataImage")
 def test_growing_topic_is_shared_out_when_the_coordinator_learns_of_it(world: World) -> None:
     shared(world)
     world.sizes["foo"] = 8
@@ -119,6 +125,7 @@ def test_growing_topic_is_shared_out_when_the_coordinator_learns_of_it(world: Wo
     assert sorted(n for member in world.group.members.values() for n in member.assigned[topic_id("foo")]) == [*range(8)]
 
 
+@pytest.mark.kafka("testMetadataRefreshDeadline")
 def test_topics_are_looked_at_again_after_a_while(world: World) -> None:
     world = World({"foo": 6}, replace(SETTINGS, topics_refresh_ms=1_000))
     world.join("a", "foo", "new")
@@ -145,6 +152,29 @@ def test_deleted_topic_leaves_targets_and_descriptions(world: World) -> None:
     assert [row.topic for row in shown.assigned] == ["foo"]
     assert by_name(world.beat("a").assignment) == {"foo": [*range(6)]}
     assert world.beat("a", {"foo": range(6)}).epoch == 2
+
+
+@pytest.mark.kafka("testSubscriptionMetadataRefreshedAfterGroupIsLoaded")
+def test_successor_looks_at_the_topics_at_once(world: World) -> None:
+    world.join("a", "foo")
+    world.sizes["foo"] = 8  # while nobody led the partition
+    other = world.successor()
+    assert by_name(other.beat("a").assignment) == {"foo": [*range(8)]}
+    assert other.group.epoch == 2
+
+
+@pytest.mark.kafka("testSubscriptionMetadataRefreshedAgainAfterWriteFailure")
+def test_topics_are_looked_at_again_after_a_write_that_failed(world: World) -> None:
+    world.join("a", "foo")
+    world.sizes["foo"] = 8
+    world.view = object()
+    world.hold()
+    lost = world.send("a", 1)
+    world.settle(Error.COORDINATOR_NOT_AVAILABLE)
+    assert world.answers[lost].error is Error.COORDINATOR_NOT_AVAILABLE
+    assert world.group.epoch == 1
+    assert by_name(world.beat("a").assignment) == {"foo": [*range(8)]}
+    assert world.group.epoch == 2
 
 
 def test_static_member_returns_within_its_session_and_nobody_notices(world: World) -> None:
@@ -216,6 +246,7 @@ def test_first_join_that_could_not_be_stored_leaves_no_group(world: World) -> No
     assert world.join("a", "foo").epoch == 1
 
 
+@pytest.mark.kafka("testOnLoaded")
 def test_successor_continues_with_epochs_targets_and_timeouts(world: World) -> None:
     world.join("a", "foo")
     world.join("b", "foo")
@@ -265,6 +296,7 @@ def test_bad_regular_expression_is_refused_and_changes_nothing(world: World) -> 
     assert not world.log
 
 
+@pytest.mark.kafka("testValidateOffsetCommit", "testValidateTransactionalOffsetCommit", "testValidateOffsetFetch")
 def test_commits_and_fetches_need_the_members_epoch(world: World) -> None:
     world.join("a", "foo")
     group = world.group
@@ -283,6 +315,7 @@ def test_commits_and_fetches_need_the_members_epoch(world: World) -> None:
     assert commit_refusal(world.group, "", -1, 2) is None
 
 
+@pytest.mark.kafka("testConsumerGroupDelete")
 def test_group_without_members_can_be_deleted_and_begins_anew(world: World) -> None:
     world.join("a", "foo")
     world.leave("a")

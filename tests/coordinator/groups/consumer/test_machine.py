@@ -71,6 +71,7 @@ def test_offsets_of_subscribed_topics_are_not_deleted(at: Partition) -> None:
     assert OffsetKey("g", "foo", 0) not in at.log
 
 
+@pytest.mark.kafka("testConsumerGroupMaybeDelete", "testValidateDeleteGroup")
 def test_group_is_deleted_with_its_offsets_once_it_is_empty(at: Partition) -> None:
     at.join()
     at.commit("a", 1)
@@ -99,3 +100,30 @@ def test_successor_has_members_epochs_and_sessions(at: Partition) -> None:
     assert other.machine.consumer.describe("g").state is ConsumerGroupState.EMPTY
     effects = other.machine.unload(other.now)
     assert not effects.replies
+
+
+@pytest.mark.kafka("testOffsetExpirationCondition")
+def test_offsets_expire_unless_a_member_subscribes_and_an_empty_group_ends_with_the_last(at: Partition) -> None:
+    at.join()
+    at.commit("a", 1)
+    at.commit("a", 1, topic="other")
+    at.expire()
+    assert [key for key in at.log if isinstance(key, OffsetKey)] == [OffsetKey("g", "foo", 0)]
+    assert at.beat("a", 1).error is Error.NONE
+    at.beat("a", -1)
+    assert at.machine.consumer.describe("g").state is ConsumerGroupState.EMPTY
+    at.commit("", -1, topic="other")
+    at.expire()
+    assert not at.log
+    assert at.machine.consumer.describe("g").state is ConsumerGroupState.DEAD
+    assert not at.machine.knows("g")
+
+
+def test_empty_group_without_offsets_ends_at_the_next_search(at: Partition) -> None:
+    at.join()
+    at.expire()
+    assert at.machine.consumer.describe("g").epoch == 1
+    at.beat("a", -1)
+    at.expire()
+    assert not at.log
+    assert not list(at.machine.list())

@@ -40,8 +40,7 @@ def goal(epoch, target, taken=NONE):
     return Goal(epoch, target, lambda topic, number: number not in taken.get(topic, ()))
 
 
-# CurrentAssignmentBuilderTest.testStableToStable
-# CurrentAssignmentBuilderTest.testStableToStableWithNewPartitions
+@pytest.mark.kafka("testStableToStable", "testStableToStableWithNewPartitions")
 @pytest.mark.parametrize("target", [some(t=[1, 2]), some(t=[1, 2, 3]), some(t=[1, 2], u=[0])])
 def test_stable_member_takes_what_is_free_at_once(target) -> None:
     after = reconciled(member(STABLE, 10, some(t=[1, 2])), goal(11, target), None)
@@ -49,15 +48,14 @@ def test_stable_member_takes_what_is_free_at_once(target) -> None:
     assert (after.assigned, after.revoking) == (target, {})
 
 
-# CurrentAssignmentBuilderTest.testStableToUnrevokedPartitions
+@pytest.mark.kafka("testStableToUnrevokedPartitions")
 def test_stable_member_gives_up_before_it_takes() -> None:
     after = reconciled(member(STABLE, 10, some(t=[1, 2])), goal(11, some(t=[2, 3])), None)
     assert (after.state, after.epoch) == (UNREVOKED, 10)
     assert (after.assigned, after.revoking) == (some(t=[2]), some(t=[1]))
 
 
-# CurrentAssignmentBuilderTest.testStableToUnreleasedPartitions
-# CurrentAssignmentBuilderTest.testStableToUnreleasedPartitionsWithOwnedPartitionsNotHavingRevokedPartitions
+@pytest.mark.kafka("testStableToUnreleasedPartitionsWithOwnedPartitionsNotHavingRevokedPartitions")
 def test_member_that_owns_nothing_of_what_it_shall_give_up_goes_on() -> None:
     before = member(STABLE, 10, some(t=[1, 2]))
     after = reconciled(before, goal(11, some(t=[2, 3, 4]), some(t=[3])), some(t=[2]))
@@ -65,14 +63,14 @@ def test_member_that_owns_nothing_of_what_it_shall_give_up_goes_on() -> None:
     assert (after.assigned, after.revoking) == (some(t=[2, 4]), {})
 
 
-# CurrentAssignmentBuilderTest.testUnrevokedToUnrevoked
+@pytest.mark.kafka("testRemainsInUnrevokedPartitions")
 @pytest.mark.parametrize("owned", [None, some(t=[1, 2]), some(t=[1])])
 def test_unrevoked_member_stays_until_it_reports_without_them(owned) -> None:
     before = member(UNREVOKED, 10, some(t=[2]), some(t=[1]))
     assert reconciled(before, goal(12, some(t=[2, 5])), owned) is before
 
 
-# CurrentAssignmentBuilderTest.testUnrevokedToStable
+@pytest.mark.kafka("testUnrevokedPartitionsToStable")
 def test_unrevoked_member_gets_to_the_latest_target() -> None:
     before = member(UNREVOKED, 10, some(t=[2]), some(t=[1]))
     after = reconciled(before, goal(12, some(t=[2, 5])), some(t=[2]))
@@ -80,14 +78,41 @@ def test_unrevoked_member_gets_to_the_latest_target() -> None:
     assert after.assigned == some(t=[2, 5])
 
 
+@pytest.mark.kafka("testUnrevokedPartitionsToUnrevokedPartitions")
 def test_unrevoked_member_may_have_to_give_up_more() -> None:
     before = member(UNREVOKED, 10, some(t=[2, 3]), some(t=[1]))
     after = reconciled(before, goal(12, some(t=[3])), some(t=[2, 3]))
     assert (after.state, after.epoch, after.revoking) == (UNREVOKED, 11, some(t=[2]))
 
 
-# CurrentAssignmentBuilderTest.testUnreleasedToUnreleased
-# CurrentAssignmentBuilderTest.testUnreleasedToStable
+@pytest.mark.kafka("testStableToUnreleasedPartitions")
+def test_stable_member_with_nothing_to_give_up_waits_at_the_new_epoch() -> None:
+    after = reconciled(member(STABLE, 10, some(t=[1, 2])), goal(11, some(t=[1, 2, 3, 4]), some(t=[3, 4])), None)
+    assert (after.state, after.epoch) == (UNRELEASED, 11)
+    assert (after.assigned, after.revoking) == (some(t=[1, 2]), {})
+
+
+@pytest.mark.kafka("testUnrevokedPartitionsToUnreleasedPartitions")
+def test_unrevoked_member_that_gave_up_waits_for_what_others_have() -> None:
+    before = member(UNREVOKED, 10, some(t=[2]), some(t=[1]))
+    after = reconciled(before, goal(12, some(t=[2, 5, 6]), some(t=[5])), some(t=[2]))
+    assert (after.state, after.epoch) == (UNRELEASED, 12)
+    assert (after.assigned, after.revoking) == (some(t=[2, 6]), {})
+
+
+@pytest.mark.kafka("testUnreleasedPartitionsToUnrevokedPartitions")
+def test_unreleased_member_has_to_give_up_what_a_later_target_takes() -> None:
+    before = member(UNRELEASED, 11, some(t=[2, 3]))
+    after = reconciled(before, goal(12, some(t=[3, 4]), some(t=[4])), None)
+    assert (after.state, after.epoch) == (UNREVOKED, 11)
+    assert (after.assigned, after.revoking) == (some(t=[3]), some(t=[2]))
+
+
+@pytest.mark.kafka(
+    "testUnreleasedPartitionsToUnreleasedPartitions",
+    "testUnreleasedPartitionsToStable",
+    "testUnreleasedPartitionsToStableWithNewPartitions",
+)
 def test_unreleased_member_takes_partitions_as_they_become_free() -> None:
     before = member(UNRELEASED, 11, some(t=[2]))
     target = some(t=[2, 3, 4])
@@ -98,7 +123,7 @@ def test_unreleased_member_takes_partitions_as_they_become_free() -> None:
     assert (whole.state, whole.assigned) == (STABLE, target)
 
 
-# CurrentAssignmentBuilderTest.testUnknownState
+@pytest.mark.kafka("testUnknownState")
 def test_member_of_a_later_version_is_fenced_unless_it_owns_nothing() -> None:
     before = member(UNKNOWN, 10, some(t=[1]))
     for owned in (None, some(t=[1])):
@@ -131,7 +156,7 @@ def put(group: ConsumerGroup, name: str, assigned, target) -> None:
         group.apply(CurrentKey(GROUP, name), current_record(at))
 
 
-# GroupMetadataManagerTest.testReconciliationProcess
+@pytest.mark.kafka("testReconciliationProcess")
 def test_members_revoke_and_take_partition_by_partition_without_a_barrier() -> None:
     world = World({"foo": 6, "bar": 3})
     group = world.groups.groups[GROUP] = ConsumerGroup(GROUP)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.states import TRANSITIONS, ConsumerGroupState, ConsumerMemberState, Finding
 from tests.support.consumer_groups import SETTINGS, World
@@ -28,6 +30,7 @@ def test_states_each_document_what_they_do_with_heartbeats() -> None:
     assert (ConsumerMemberState.__doc__ or "").count("action: ") == len(ConsumerMemberState)
 
 
+@pytest.mark.kafka("testConsumerGroupStates")
 def test_group_reports_assigning_only_between_a_leave_and_the_next_heartbeat() -> None:
     world = World({"foo": 6})
     states = []
