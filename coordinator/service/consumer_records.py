@@ -109,10 +109,10 @@ def _encode_value(value: ConsumerRecord) -> bytes:
         case TargetEpochRecord(epoch):
             return struct.pack(">i", epoch) + _NO_TAGS
         case TargetRecord(target):
-            return _encode_partitions(target) + _NO_TAGS
+            return encode_partitions(target) + _NO_TAGS
         case CurrentRecord(epoch, previous_epoch, state, assigned, revoking):
             head = struct.pack(">iib", epoch, previous_epoch, state)
-            return head + _encode_partitions(assigned) + _encode_partitions(revoking) + _NO_TAGS
+            return head + encode_partitions(assigned) + encode_partitions(revoking) + _NO_TAGS
         case RegexRecord(topics, version, wall_ms):
             return _encode_texts(topics) + struct.pack(">qq", version, wall_ms) + _NO_TAGS
 
@@ -172,7 +172,8 @@ def _decode_texts(reader: RecordReader) -> tuple[str, ...]:
     return tuple(reader.compact_text() for _ in range(reader.compact_count()))
 
 
-def _encode_partitions(given: Partitions) -> bytes:
+def encode_partitions(given: Partitions) -> bytes:
+    """A compact array of topics, ascending; ConsumerGroupHeartbeat has it, too."""
     parts = [uvarint(len(given) + 1)]
     for topic in sorted(given):
         numbers = sorted(given[topic])

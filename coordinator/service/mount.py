@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coordinator.service.consumer_heartbeats import ConsumerHeartbeatHandler
 from coordinator.service.coordinator import Coordinator
 from coordinator.service.group_requests import JOIN_READERS, SYNC_READERS
 from coordinator.service.handlers import GroupHandlers, OffsetHandlers
@@ -39,7 +40,6 @@ def mount(services: BrokerServices, consumer: ConsumerSettings | None = None) ->
     services.verification.verifier = coordinator.verifier
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
     transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
-    members = ConsumerHandlers(coordinator)
     return {
         Api.FindCoordinator: Lookup(services).find,
         Api.JoinGroup: ReadByHand(group.join, JOIN_READERS),
@@ -60,6 +60,6 @@ def mount(services: BrokerServices, consumer: ConsumerSettings | None = None) ->
         Api.WriteTxnMarkers: transactions.write_markers,
         Api.AwaitCommand: server.await_command,
         Api.CommitOwned: server.commit_owned,
-        Api.ConsumerGroupHeartbeat: members.heartbeat,
-        Api.ConsumerGroupDescribe: members.describe,
+        Api.ConsumerGroupHeartbeat: ConsumerHeartbeatHandler(coordinator),
+        Api.ConsumerGroupDescribe: ConsumerHandlers(coordinator).describe,
     }

@@ -33,9 +33,9 @@ class ConsumerGroups:
     """By group id."""
 
     def __init__(self, settings_of: Callable[[str], ConsumerSettings], topics: Topics) -> None:
-        """`settings_of(group id)` is the broker's, with what the group has of its own."""
+        """`settings_of(group id)` is the broker's, with what the group has of its own; another object if it changes."""
         self.groups: dict[str, ConsumerGroup] = {}
-        self._settings_of = settings_of
+        self.settings_of = settings_of
         self._topics = topics
 
     def find(self, group_id: str) -> ConsumerGroup | None:
@@ -72,7 +72,7 @@ class ConsumerGroups:
             yield partial(self._wake_group, group)
 
     def _wake_group(self, group: ConsumerGroup, turn: Turn) -> None:
-        settings = self._settings_of(group.id)
+        settings = self.settings_of(group.id)
         for member in group.members.values():
             timers.restart_session(group, member.id, settings.session_timeout_ms, turn)
             timers.time_revocation(group, member, turn)
@@ -87,7 +87,7 @@ class ConsumerGroups:
                 traces.trace_ended(group, traces.MOVED, turn)
 
     def heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
-        settings = self._settings_of(request.group_id)
+        settings = self.settings_of(request.group_id)
         error = heartbeat.invalid(request, settings)
         group = self.find(request.group_id)
         if error is None and group is None:
@@ -110,7 +110,7 @@ class ConsumerGroups:
     def leave(self, request: Leave, turn: Turn) -> None:
         """LeaveGroup of a group that has members."""
         group = self.groups[request.group_id]
-        leaving.remove_named(group, request, self._settings_of(group.id), self._topics, turn)
+        leaving.remove_named(group, request, self.settings_of(group.id), self._topics, turn)
 
     def topics_changed(self, names: frozenset[str]) -> None:
         """The next heartbeat of anybody in a group that subscribes to one of these looks at the topics again."""
@@ -157,7 +157,7 @@ class ConsumerGroups:
             group.sessions.pop(key.member_id, None)  # of a static member that has been replaced
 
     def _draft(self, group: ConsumerGroup, removed: str = traces.LEFT) -> Draft:
-        return Draft(group, self._settings_of(group.id), self._topics, removed)
+        return Draft(group, self.settings_of(group.id), self._topics, removed)
 
     def listed(self, states: Collection[str]) -> Iterator[ListedGroup | None]:
         """Rows of ListGroups, in one of these states (lower case; empty: any); None stands for a group in another."""
@@ -167,7 +167,7 @@ class ConsumerGroups:
             yield ListedGroup(group.id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER_GROUP_TYPE) if is_wanted else None
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
-        return described(self.find(group_id), self._settings_of(group_id), self._topics)
+        return described(self.find(group_id), self.settings_of(group_id), self._topics)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

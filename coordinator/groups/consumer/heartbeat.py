@@ -96,6 +96,20 @@ def heartbeat(
     draft.store(request.token, answer, turn)
 
 
+def settled_member(group: ConsumerGroup, request: ConsumerHeartbeat) -> ConsumerMember | None:
+    """The sender of a request that was accepted, if it changes no more than a session as long as the group stays as it
+    is and need not look at its topics. A regular expression is looked at anew every time.
+    """
+    member = group.members.get(request.member_id)
+    if member is None or request.epoch != member.epoch or request.epoch == JOINING:
+        return None
+    if member.topic_regex or group.batches or not group.epoch == group.target_epoch == member.epoch:
+        return None
+    if request.instance_id is not None and group.instances.get(request.instance_id) != member.id:
+        return None
+    return member if member.is_at(group.epoch) and _described(member, request) == member else None
+
+
 def _member(draft: Draft, request: ConsumerHeartbeat, settings: ConsumerSettings) -> ConsumerMember:
     """The member that sends this, as known, or a new one. Raises `Refused`."""
     group, member_id = draft.group, request.member_id or request.fresh_id
@@ -153,7 +167,16 @@ def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerM
 
 def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) -> None:
     """Record what the client says of itself, if it is new."""
-    described = replace(
+    described = _described(former, request)
+    if described != former or former.id not in draft.group.members:
+        draft.put(ClientKey(draft.group.id, former.id), client_record(described))
+    if described.topic_regex != former.topic_regex:
+        draft.forget_unused_regexes()
+
+
+def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMember:
+    """The member as this request describes it."""
+    return replace(
         former,
         instance_id=former.instance_id if request.instance_id is None else request.instance_id,
         rack_id=former.rack_id if request.rack_id is None else request.rack_id,
@@ -166,10 +189,6 @@ def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) 
         ),
         assignor=former.assignor if request.assignor is None else request.assignor,
     )
-    if described != former or former.id not in draft.group.members:
-        draft.put(ClientKey(draft.group.id, former.id), client_record(described))
-    if described.topic_regex != former.topic_regex:
-        draft.forget_unused_regexes()
 
 
 def _needs_target(draft: Draft, former: ConsumerMember, settings: ConsumerSettings, topics: Topics, turn: Turn) -> bool:

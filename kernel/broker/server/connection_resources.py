@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernel.broker.server.buffered_socket import BufferedSocket
     from kernel.broker.server.handlers import HandlerTable, Repeat, Response
     from kernel.wire.codec import Reader
+    from kernel.wire.versions import Api
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +29,8 @@ class ConnectionResources:
     handlers: HandlerTable
     #: Hand-written readers of request bodies, by API and version.
     readers: dict[tuple[int, int], Reader]
-    #: The heartbeat fast path, if the mounted handler has one.
-    repeat_heartbeat: Repeat | None
+    #: The fast paths of heartbeats, as far as the mounted handlers have them.
+    repeats: dict[Api, Repeat]
     #: Keep a reference to a handler's task until it is done, and cancel it when the server stops.
     keep_task: Callable[[asyncio.Task[Response]], object]
     #: The connection is closed, and everything it had to send has been sent or dropped.

@@ -141,9 +141,9 @@ Repeat = Callable[[RequestContext, Any], CachedResponse | None]
 
 @runtime_checkable
 class Repeatable(Protocol):
-    """A Heartbeat handler that can answer a repeated request without having it decoded again.
+    """A handler of heartbeats that can answer a repeated request without having it decoded again.
 
-    The server calls `repeat` after answering a heartbeat. None: handle the next one like the first.
+    The server calls `repeat` after answering a heartbeat at once. None: handle the next one like the first.
     """
 
     def __call__(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]: ...

@@ -41,6 +41,8 @@ TURN_REQUESTS = 32
 
 _NAMES = {int(api).to_bytes(2, "big"): api.name for api in Api}
 _HEARTBEAT, _JOIN_GROUP = (int(api).to_bytes(2, "big") for api in (Api.Heartbeat, Api.JoinGroup))
+#: Requests that are cached. Only the first costs little enough to be served as it is read when it is not.
+_REPEATED = (Api.Heartbeat, Api.ConsumerGroupHeartbeat)
 #: The usual types of immediate responses; testing for `Awaitable` takes longer.
 _IMMEDIATE = (Encoded, dict, type(None))
 
@@ -209,14 +211,14 @@ class ServedConnection(RespondingConnection):
                 self._respond(context, response)
             else:
                 self._write(context, response)
-            if api is Api.Heartbeat and self._is_open:
+            if api in _REPEATED and self._is_open:
                 self._cache(frame, context, body)
         else:
             self._await(context, response)
 
     def _cache(self, frame: bytes, context: RequestContext, body: object) -> None:
         """Answer the next heartbeat without decoding it if it is the same, and make this connection prompt."""
-        repeat = self._resources.repeat_heartbeat
+        repeat = self._resources.repeats.get(context.api)
         self._cached_response = None if repeat is None else repeat(context, body)
         if self._cached_response is None:
             return

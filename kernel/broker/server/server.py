@@ -88,7 +88,7 @@ class BrokerServer:
         self.turns = Turns() if turns is None else turns  # `Turns` without work is falsy
         self.readiness: Readiness
         self.connections: set[ServedConnection] = set()
-        self._repeat_heartbeat: Repeat | None = None
+        self._repeats: dict[Api, Repeat] = {}
         self._readers: dict[tuple[int, int], Reader] = {}
         self._handlers: HandlerTable = {Api.ApiVersions: self._api_versions}
         self.mount(handlers)
@@ -104,9 +104,7 @@ class BrokerServer:
         assert not twice, f"mounted twice: {', '.join(api.name for api in twice)}"
         self._readers.update(readers_of(handlers))
         self._handlers.update({api: h.handle if isinstance(h, ReadByHand) else h for api, h in handlers.items()})
-        heartbeat = handlers.get(Api.Heartbeat)
-        if isinstance(heartbeat, Repeatable):
-            self._repeat_heartbeat = heartbeat.repeat
+        self._repeats.update({api: h.repeat for api, h in handlers.items() if isinstance(h, Repeatable)})
 
     async def bind(self) -> None:
         """Bind the port without accepting connections yet. Raises `EnvironmentFault` if it is in use."""
@@ -124,7 +122,7 @@ class BrokerServer:
             readiness=self.readiness,
             handlers=self._handlers,
             readers=self._readers,
-            repeat_heartbeat=self._repeat_heartbeat,
+            repeats=self._repeats,
             keep_task=self._keep_task,
             on_released=self.connections.discard,
         )

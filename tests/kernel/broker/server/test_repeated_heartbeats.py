@@ -71,7 +71,7 @@ class FakePeer:
             readiness=self,  # type: ignore[arg-type]  # all that a connection uses
             handlers={Api.Heartbeat: handler},
             readers={},
-            repeat_heartbeat=handler.repeat,
+            repeats={Api.Heartbeat: handler.repeat},
             keep_task=lambda _task: None,
             on_released=lambda _connection: None,
         )

@@ -1,0 +1,174 @@
+"""The handler of ConsumerGroupHeartbeat (KIP-848), and its fast path.
+
+A member whose group has settled repeats the same bytes, except for the correlation id, as in `service.heartbeats`: they
+are decoded and judged once, and from then on a heartbeat costs a check that nothing has changed, and the session's new
+deadline. If something has changed, the normal path handles the request, so both give the same answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.classic.session_timers import postpone
+from coordinator.groups.consumer.heartbeat import settled_member
+from coordinator.groups.consumer.requests import ConsumerHeartbeat
+from coordinator.groups.errors import Error
+from coordinator.groups.partitions import partitions
+from coordinator.service.consumer_records import encode_partitions
+from coordinator.service.led_partition import LedPartition
+from coordinator.service.member_ids import fresh_base64_id
+from coordinator.service.record_codec import TEXT_BYTES_MAX
+from kernel.broker.server.handlers import Encoded
+from kernel.broker.settings.group_setting_table import CONSUMER_PROTOCOL
+from kernel.clock import NS_PER_MS, milliseconds
+from kernel.wire.consumer_heartbeats import consumer_heartbeat_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from uuid import UUID
+
+    from coordinator.groups.classic.member import SessionTimer
+    from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer.groups import ConsumerGroups
+    from coordinator.groups.consumer.member import ConsumerMember
+    from coordinator.groups.consumer.requests import ConsumerSettings
+    from coordinator.service.coordinator import Coordinator
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
+    from kernel.broker.server.handlers import CachedResponse, RequestContext, Response
+
+MEMBERS_HAVE_IDS = 1  #: from here on (KIP-1082)
+
+
+class ConsumerHeartbeatHandler:
+    """`kernel.broker.server.handlers.Repeatable`."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._services = coordinator.services
+        self._partitions = coordinator.partitions
+        self._is_on = CONSUMER_PROTOCOL in coordinator.services.config.words("group.coordinator.rebalance.protocols")
+
+    def __call__(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
+        keys = (body.group_id, body.member_id, getattr(body, "subscribed_topic_regex", None) or "")
+        at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_REQUEST
+        if any(len(text.encode()) > TEXT_BYTES_MAX for text in keys):
+            at = Error.INVALID_REQUEST
+        if not self._is_on:
+            at = Error.UNSUPPORTED_VERSION
+        if isinstance(at, Error):
+            return encoded(ConsumerHeartbeatAnswer(at))
+        return at.ask(lambda token: request_of(context, body, token), encoded)
+
+    def repeat(self, context: RequestContext, body: Any) -> CachedResponse | None:
+        """The fast path for a member that has its target; None for all others."""
+        cluster = self._services.cluster
+        snapshot = cluster.snapshot
+        at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_REQUEST
+        if not isinstance(at, LedPartition):
+            return None
+        groups = at.machine.consumer
+        group = groups.find(body.group_id)
+        if group is None or group.topics_view is not snapshot.topics:
+            return None
+        request = request_of(context, body, 0)
+        member, timer = settled_member(group, request), group.sessions.get(request.member_id)
+        if member is None or timer is None:
+            return None
+        settings = groups.settings_of(group.id)
+        assignment = member.assigned if request.is_full else None
+        return _FastPath(
+            cluster=cluster,
+            snapshot=snapshot,
+            partition=at,
+            groups=groups,
+            settings=settings,
+            group=group,
+            epoch=group.epoch,
+            member=member,
+            timer=timer,
+            monotonic_ns=self._services.clock.monotonic_ns,
+            tail=encoded(
+                ConsumerHeartbeatAnswer(Error.NONE, member.id, member.epoch, settings.heartbeat_interval_ms, assignment)
+            ).tail,
+        ).answer
+
+
+@dataclass(slots=True, kw_only=True)
+class _FastPath:
+    """What a heartbeat's bytes refer to, valid as long as the checks in `answer` pass.
+
+    Members are values, so the same object is a member to which nothing has happened.
+    """
+
+    cluster: ClusterView
+    snapshot: ClusterSnapshot  #: determines the group's partition and the topics
+    partition: LedPartition
+    groups: ConsumerGroups
+    settings: ConsumerSettings
+    group: ConsumerGroup
+    epoch: int
+    member: ConsumerMember
+    timer: SessionTimer
+    monotonic_ns: Callable[[], int]
+    tail: bytes
+
+    def answer(self) -> bytes | None:
+        """`kernel.broker.server.handlers.CachedResponse`."""
+        group, member, timer = self.group, self.member, self.timer
+        now_ms = self.monotonic_ns() // NS_PER_MS
+        if (
+            group.epoch != self.epoch
+            or group.target_epoch != self.epoch
+            or group.members.get(member.id) is not member
+            or group.sessions.get(member.id) is not timer
+            or group.batches
+            or now_ms >= group.topics_due_ms
+            or self.partition.closed
+            or self.cluster.snapshot is not self.snapshot
+            or self.groups.groups.get(group.id) is not group
+            or self.groups.settings_of(group.id) is not self.settings
+        ):
+            return None
+        return self.tail if postpone(timer, now_ms + self.settings.session_timeout_ms) else None
+
+
+def request_of(context: RequestContext, body: Any, token: int) -> ConsumerHeartbeat:
+    may_lack_id = context.version < MEMBERS_HAVE_IDS
+    return ConsumerHeartbeat(
+        token=token,
+        group_id=body.group_id,
+        member_id=body.member_id,
+        epoch=body.member_epoch,
+        client_id=context.client_id,
+        client_host=f"/{context.host}",
+        fresh_id=fresh_base64_id() if may_lack_id and not body.member_id else "",
+        may_lack_id=may_lack_id,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        rebalance_timeout_ms=milliseconds(body.rebalance_timeout),
+        topics=body.subscribed_topic_names,
+        topic_regex=getattr(body, "subscribed_topic_regex", None),
+        assignor=body.server_assignor,
+        owned=None
+        if body.topic_partitions is None
+        else partitions((_bytes(row.topic_id), row.partitions) for row in body.topic_partitions),
+        names_owned_topics=bool(body.topic_partitions),
+    )
+
+
+def _bytes(topic_id: UUID | None) -> bytes:
+    """Kio reads the zero id as None."""
+    return bytes(16) if topic_id is None else topic_id.bytes
+
+
+def encoded(answer: ConsumerHeartbeatAnswer) -> Encoded:
+    return Encoded(
+        consumer_heartbeat_tail(
+            error=int(answer.error),
+            member_id=answer.member_id,
+            epoch=answer.epoch,
+            heartbeat_interval_ms=answer.heartbeat_interval_ms,
+            rows=None if answer.assignment is None else encode_partitions(answer.assignment),
+        )
+    )
