@@ -38,6 +38,7 @@ PARTITIONS = 4
 NUMBER = partition_of(GROUP, PARTITIONS)
 TP = TopicPartition(GROUP_METADATA_TOPIC, NUMBER)
 TOPIC_ID = uuid.UUID(int=1)
+TOPIC_ID_OF_T = uuid.UUID(int=2)
 SETTINGS = {
     "offsets.topic.num.partitions": str(PARTITIONS),
     "group.initial.rebalance.delay.ms": "50",
@@ -107,7 +108,13 @@ class MovedCoordinator:
 
     def __init__(self, clock: Clock, shared: SharedLogs) -> None:
         self.storage = FencedStorage(shared)
-        self.coordinator = LoneCoordinator(clock, SETTINGS, {"t": TOPIC_PARTITIONS}, self.storage)  # type: ignore[arg-type]  # its face
+        self.coordinator = LoneCoordinator(
+            clock,
+            SETTINGS,
+            {"t": TOPIC_PARTITIONS},
+            self.storage,  # type: ignore[arg-type]  # its face
+            topic_ids={"t": TOPIC_ID_OF_T},
+        )
         self.leading = Leading(NODE, ListTracer(clock=clock))
         self.leading.subscribe(self.coordinator.listener, lambda _: True)
 
