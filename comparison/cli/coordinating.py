@@ -15,14 +15,16 @@ from comparison.scenarios.testbed.cluster_access import addresses
 from coordinator.consumer.calls import find_coordinator
 from coordinator.groups.placement import partition_of
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
+from kernel.errors import UserError
 
 _TIMEOUT_MS = 10_000
 
 
 @click.command(
     epilog="""\b
-Example:
+Examples:
   rebalance-lab broker coordinator g
+  rebalance-lab broker coordinator g --partitions 50   only the partition
 
 \b
 The hash code of the name of the group, modulo the number of partitions of __consumer_offsets, is its partition there;
@@ -33,12 +35,22 @@ Like any lookup of a coordinator, this makes the cluster create __consumer_offse
 @click.option(
     "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
 )
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    help="Ask no broker: compute the partition, if __consumer_offsets has so many.",
+)
 @state_option
-def coordinator(group: str, bootstrap: str | None) -> int:
+def coordinator(group: str, bootstrap: str | None, partitions: int | None) -> int:
     """Show which broker coordinates a group; exit code 1 if none does.
 
     The pid is shown of a broker that was started by `broker` and runs.
     """
+    if partitions is not None:
+        if bootstrap is not None:
+            raise UserError("--partitions asks no broker. Leave out --bootstrap-server")
+        click.echo(printable(f"{group}: partition {partition_of(group, partitions)} of {partitions}"))
+        return Exit.AS_EXPECTED
     return asyncio.run(_show(group, bootstrap_of(bootstrap)))
 
 

@@ -23,7 +23,7 @@ TOPIC, PARTITIONS = "__consumer_offsets", 50
 EXAMPLE, TRAP = "my-group", "polygenelubricants"
 #: The groups of the table: short and long names, a negative hash, another script, and the trap.
 NAMES = ("a", "test", "group", EXAMPLE, "connect-cluster", "console-consumer-12345", "消费组", TRAP)
-CODE = f"from coordinator.groups.placement import partition_of; print(partition_of('{EXAMPLE}', {PARTITIONS}))"
+COMMAND = f"rebalance-lab broker coordinator {EXAMPLE} --partitions {PARTITIONS}"
 TITLE = f"From a group's name to its coordinator: {EXAMPLE}, and {TRAP}, whose hash code has no absolute value"
 PAGE_TEXT = """# Which broker coordinates a group?
 
@@ -53,7 +53,7 @@ rebalance-lab broker coordinator {example}
 Without a cluster:
 
 ```
-.venv/bin/python -c "{code}"
+{command}
 ```
 
 ## By hand
@@ -146,7 +146,7 @@ def page() -> str:
         example=EXAMPLE,
         trap=TRAP,
         title=TITLE,
-        code=CODE,
+        command=COMMAND,
         steps=_steps(EXAMPLE),
         hashed=hashed,
         absolute=kafka_abs(hashed),

@@ -117,7 +117,11 @@ async def _life() -> tuple[Moment, ...]:
     member.fetch()
     await asyncio.sleep(0)
     member.stop()
-    found.append(member.moment("A rebalance stops fetching, clears the queue, and commits (R4)", "Stream.clear"))
+    found.append(
+        member.moment(
+            "After one more fetch, a rebalance stops fetching, clears the queue and commits (R4)", "Stream.clear"
+        )
+    )
     successor = _Member(member.info.checkpointed)
     found.append(successor.moment("The next owner starts there, and fetches the rest again", "PartitionInfo.of"))
     return tuple(found)

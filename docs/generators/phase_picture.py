@@ -157,7 +157,9 @@ class _Picture:
             self._shapes.append(rect(x - 3, y + 5, 6, 6, class_="h-ink"))
             self._shapes.append(text(row.said, x + 9 * side, y + 12, class_="faint", **anchor))
             return y + 20
-        self._shapes.append(text(row.said, x + 9 * side, y + 11, class_="b" if row.kind != "answer" else "", **anchor))
+        # Behind the head of the arrow, if there is one.
+        gap, classes = (15, "") if row.kind == "answer" else (9, "b")
+        self._shapes.append(text(row.said, x + gap * side, y + 11, class_=classes, **anchor))
         line = y + 17
         self._arrow(row, x, side, line)
         if row.kind == "answer":

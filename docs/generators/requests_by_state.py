@@ -49,8 +49,8 @@ class Answers(NamedTuple):
 #: What a member of the present generation may send, by the rows of the error table.
 CLASSIC_SHOWN = {
     "join new, v3": "JoinGroup of a new member",
-    "join leader, same metadata": "JoinGroup of the leader",
-    "join follower, same metadata": "JoinGroup of a follower",
+    "join leader, same metadata": "unchanged JoinGroup of the leader",
+    "join follower, same metadata": "unchanged JoinGroup of a follower",
     "sync leader": "SyncGroup of the leader",
     "sync follower": "SyncGroup of a follower",
     "heartbeat": "Heartbeat",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
+from click.testing import CliRunner
 
+from comparison.cli.coordinating import coordinator
 from coordinator.groups.placement import partition_of
 from docs.generators.lookup_page import (
-    CODE,
+    COMMAND,
     EXAMPLE,
     NAMES,
     PAGE,
@@ -22,6 +22,7 @@ from docs.generators.lookup_page import (
     java_remainder,
     ways,
 )
+from kernel.errors import UserError
 from kernel.java_hash import INT_MIN, java_hash
 from tests.coordinator.groups.test_placement import VECTORS
 
@@ -64,11 +65,16 @@ def test_only_the_smallest_hash_code_tells_the_articles_formula_from_kafkas():
     assert ways(EXAMPLE)[0].partition == partition_of(EXAMPLE, PARTITIONS) != ways(EXAMPLE)[2].partition
 
 
-def test_code_on_the_lookup_page_prints_the_partition():
-    (command,) = re.findall(r'^\.venv/bin/python -c "(.+)"$', TEXT, re.M)
-    assert command == CODE
-    done = subprocess.run([sys.executable, *shlex.split(f'-c "{command}"')], check=True, capture_output=True, text=True)
-    assert done.stdout == f"{partition_of(EXAMPLE, PARTITIONS)}\n"
+def test_command_on_the_lookup_page_prints_the_partition():
+    assert f"\n{COMMAND}\n" in TEXT
+    done = CliRunner().invoke(coordinator, shlex.split(COMMAND)[3:], standalone_mode=False)
+    assert done.stdout == f"{EXAMPLE}: partition {partition_of(EXAMPLE, PARTITIONS)} of {PARTITIONS}\n"
+
+
+def test_a_number_of_partitions_and_a_broker_to_ask_are_refused_together():
+    asked = [EXAMPLE, "--partitions", "50", "--bootstrap-server", "127.0.0.1:1"]
+    done = CliRunner().invoke(coordinator, asked, standalone_mode=False)
+    assert isinstance(done.exception, UserError)
 
 
 @pytest.mark.parametrize("name", [EXAMPLE, TRAP])
