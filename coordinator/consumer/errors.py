@@ -27,6 +27,10 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
         "INCONSISTENT_STRATEGY": "its coordinator uses another one: remove partition.assignment.strategy, or set "
         "the brokers' group.server.assignment.strategy and restart them",
         "UNKNOWN_STRATEGY": "its coordinator has no such strategy: remove partition.assignment.strategy",
+        "UNSUPPORTED_ASSIGNOR": "its coordinator has no such assignor: set group.remote.assignor to one of the "
+        "brokers' group.consumer.assignors, or remove it",
+        "UNRELEASED_INSTANCE_ID": "another member with this group.instance.id is in the group: give every member its "
+        "own group.instance.id, or wait until that one has left or its session has ended",
         "UNSUPPORTED_VERSION": "the broker is too old or too new for this client",
     }
 )
@@ -34,6 +38,10 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
 #: (api, error) -> remedy, where an error has another meaning for this request.
 _REMEDIES_OF_REQUESTS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
+        ("ConsumerGroupHeartbeat", "GROUP_MAX_SIZE_REACHED"): "the group has reached the brokers' "
+        "group.consumer.max.size: raise it, or start fewer members",
+        ("ConsumerGroupHeartbeat", "UNSUPPORTED_VERSION"): "the broker does not have the protocol of KIP-848: use "
+        "another design, or a broker of Kafka 4.0 or later",
         ("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL"): "members of another design use this group id: set another "
         "group.id",
         (

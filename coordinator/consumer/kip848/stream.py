@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from base64 import urlsafe_b64encode
 from collections import deque
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,7 +35,7 @@ from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from coordinator.consumer.task_queue import Work
     from coordinator.membership.effects import Identity
@@ -85,7 +85,10 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         self._targets = Targets(context.client)
         self._due: deque[_Due] = deque()
         self._ending = False  #: closing or unsubscribing: callbacks need no poll
-        self._unpositioned: frozenset[TopicPartition] = frozenset()  #: assigned, without a position yet
+        self._unheard: frozenset[TopicPartition] = frozenset()  #: assigned; the listener has not returned from it
+        #: To be revoked. If the listener raises and the target then gives them back, they begin again.
+        self._stopped: frozenset[TopicPartition] = frozenset()
+        self._unpositioned: frozenset[TopicPartition] = frozenset()  #: the listener knows; without a position yet
         self._positioning: asyncio.Task[None] | None = None
         self._resolving: asyncio.Task[None] | None = None
         self.resubscribe(topics)
@@ -173,11 +176,13 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
             case effects.RevokePartitions():
                 fetcher.pause(self.number, effect.partitions)
+                self._stopped = effect.partitions
+                self._unheard -= effect.partitions
                 self._unpositioned -= effect.partitions
                 self._queue(partial(self._revoke, effect), is_callback=bool(effect.partitions))
             case effects.LosePartitions():
                 fetcher.drop(self.number, effect.partitions)
-                self._unpositioned = frozenset()
+                self._stopped = self._unheard = self._unpositioned = frozenset()
                 self._queue(partial(self._lose, effect), is_callback=bool(effect.partitions))
             case effects.AssignPartitions():
                 self._queue(partial(self._assign, effect), is_callback=True)
@@ -254,35 +259,42 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
     # -- callbacks ----------------------------------------------------------------------------------------------------
 
     async def _revoke(self, effect: effects.RevokePartitions) -> None:
-        try:
+        self._log_partitions(log_lines.REVOKING, effect.partitions)
+        async with self._reported(effect):
             if effect.partitions:
-                self._log_partitions(log_lines.REVOKING, effect.partitions)
-                async with self._context.listening:
-                    await self._context.listener.on_revoked(self.number, effect.partitions)
-        finally:
-            self._context.fetcher.drop(self.number, effect.partitions)
-            self.feed(events.CallbackReturned(effect.number))
+                await self._context.listener.on_revoked(self.number, effect.partitions)
 
     async def _lose(self, effect: effects.LosePartitions) -> None:
-        try:
+        self._log_partitions(log_lines.LOST, effect.partitions)
+        async with self._reported(effect):
             if effect.partitions:
-                await self._notify_lost(effect.partitions)
-        finally:
-            self.feed(events.CallbackReturned(effect.number))
+                await self._context.listener.on_lost(self.number, effect.partitions)
 
     async def _assign(self, effect: effects.AssignPartitions) -> None:
         self._log_partitions(log_lines.ADDING, effect.partitions)
+        self._unheard |= (effect.partitions | self._stopped) & self.member.owned
+        async with self._reported(effect):
+            await self._context.listener.on_assigned(self.number, effect.partitions)
+            self._stopped = frozenset()
+            self._position(self._unheard)
+
+    @asynccontextmanager
+    async def _reported(self, effect: effects.Callback) -> AsyncIterator[None]:
+        """Report that the callback has returned or raised."""
+        returned = False
         try:
             async with self._context.listening:
-                await self._context.listener.on_assigned(self.number, effect.partitions)
+                yield
+            returned = True
         finally:
-            self._position(effect.partitions & self.member.owned)
-            self.feed(events.CallbackReturned(effect.number))
+            self.feed(events.CallbackReturned(effect.number, failed=not returned))
+            self._context.fetcher.drop(self.number, effect.partitions - self.member.owned)
 
     # -- positions ----------------------------------------------------------------------------------------------------
 
     def _position(self, partitions: frozenset[TopicPartition]) -> None:
         """Look up where these partitions begin, and deliver from them then."""
+        self._unheard -= partitions
         self._unpositioned |= partitions
         if self._unpositioned and self._positioning is None:
             self._positioning = self._spawn(self._look_up_positions(), "look up positions")

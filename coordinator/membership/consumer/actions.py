@@ -60,26 +60,34 @@ def poll_reconciling(member: ConsumerMember, event: Polled, now: int) -> Step:
 
 
 def leave(member: ConsumerMember, event: Event, _: int) -> Step:
-    """Close or unsubscribe: commit and revoke everything, then leave."""
+    """Close or unsubscribe: revoke everything, then leave. Only a close commits, as in kafka-clients 4.1.1."""
     ended, emitted = moves.end_rebalance(_unsubscribed(member, event), "superseded")
     numbered, number = moves.next_callback(ended)
     revoked = member.owned - member.releasing
     leaving = replace(numbered, state=ConsumerMemberState.PREPARE_LEAVING, releasing=member.owned, reconciling=None)
-    return leaving, (*emitted, *moves.commit_first(member), RevokePartitions(number, revoked))
+    commit = moves.commit_first(member) if leaving.closed else ()
+    return leaving, (*emitted, *commit, RevokePartitions(number, revoked))
 
 
 def leave_outside(member: ConsumerMember, event: Event, _: int) -> Step:
     """Not in the group: there is nothing to leave."""
     ended, emitted = moves.end_rebalance(_unsubscribed(member, event), "superseded")
-    return moves.left(replace(ended, expired=False)), emitted
+    return moves.left(replace(ended, expired=False)), (*emitted, *moves.emit_closed(ended))
 
 
-def leave_again(member: ConsumerMember, event: Event, _: int) -> Step:
+def leave_preparing(member: ConsumerMember, event: Event, _: int) -> Step:
     return replace(_unsubscribed(member, event), expired=False), ()
 
 
+def leave_again(member: ConsumerMember, event: Event, _: int) -> Step:
+    """Nothing is owned any more."""
+    again = replace(_unsubscribed(member, event), expired=False)
+    return again, () if member.closed else moves.emit_closed(again)
+
+
 def close_fatal(member: ConsumerMember, event: Event, _: int) -> Step:
-    return _unsubscribed(member, event), ()
+    over = _unsubscribed(member, event)
+    return over, moves.emit_closed(over)
 
 
 def _unsubscribed(member: ConsumerMember, event: Event) -> ConsumerMember:
@@ -90,10 +98,16 @@ def _unsubscribed(member: ConsumerMember, event: Event) -> ConsumerMember:
 
 
 def returned_reconciling(member: ConsumerMember, event: events.CallbackReturned, now: int) -> Step:
-    """After a revocation: assign. After an assignment: acknowledge at once, and then look at a newer target."""
+    """After a revocation: assign. After an assignment: acknowledge at once, and then look at a newer target.
+
+    A listener that raised is called again in the next poll, until the group loses its patience: nothing is acknowledged
+    meanwhile (AbstractMembershipManager.revokeAndAssign). After `assigned` raised, it hears of no partitions.
+    """
     if event.number != member.callback or member.reconciling is None:
         return member, ()
     idle = replace(member, callback=None)
+    if event.failed:
+        return replace(idle, releasing=NOTHING, reconciling=None), ()
     if idle.releasing:
         revoked = moves.emit_removed(idle, "partitions_revoked", idle.releasing)
         without = replace(idle, owned=idle.owned - idle.releasing, releasing=NOTHING)
@@ -114,10 +128,11 @@ def returned_leaving(member: ConsumerMember, event: events.CallbackReturned, _: 
     if event.number != member.callback:
         return member, ()
     gone = (moves.emit_removed(member, "partitions_revoked", member.owned),) if member.owned else ()
+    ended = (*gone, *moves.emit_closed(member))
     empty = replace(member, callback=None, owned=NOTHING, releasing=NOTHING)
     if empty.heartbeat_sent:
-        return replace(empty, state=ConsumerMemberState.LEAVING), gone
-    return preceded(moves.say_leave(empty), gone)
+        return replace(empty, state=ConsumerMemberState.LEAVING), ended
+    return preceded(moves.say_leave(empty), ended)
 
 
 def returned_outside(member: ConsumerMember, event: events.CallbackReturned, now: int) -> Step:
@@ -194,7 +209,9 @@ def fenced(member: ConsumerMember, event: Refusal, now: int) -> Step:
 def fenced_leaving(member: ConsumerMember, _: Refusal, __: int) -> Step:
     """It is out already: it does not say that it leaves (AbstractMembershipManager.transitionToFenced)."""
     gone = (moves.emit_removed(member, "partitions_lost", member.owned),) if member.owned else ()
-    return moves.left(replace(member, owned=NOTHING, releasing=NOTHING)), gone
+    left = moves.left(replace(member, owned=NOTHING, releasing=NOTHING))
+    closed = moves.emit_closed(member) if member.state is ConsumerMemberState.PREPARE_LEAVING else ()
+    return left, (*gone, *closed)
 
 
 def refused(member: ConsumerMember, event: Refusal, _: int) -> Step:

@@ -1,7 +1,7 @@
 """Effects that only members of KIP-848 groups ask for; the others are in `coordinator.membership.effects`.
 
 Callbacks of the listener run inside polls, one at a time, in the order in which they were asked for, and each is
-reported as CallbackReturned with its number, even if the listener raised.
+reported as CallbackReturned with its number, also if the listener raised.
 """
 
 from __future__ import annotations

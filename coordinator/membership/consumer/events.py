@@ -45,9 +45,10 @@ class TargetResolved(Response):
 
 @dataclass(frozen=True, slots=True)
 class CallbackReturned(Event):
-    """The callback with this number has returned, and every earlier one."""
+    """The callback with this number has returned, and every earlier one; `failed`: the listener raised."""
 
     number: int
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class ConsumerMemberState(Enum):
     RECONCILING = auto()  #: the target differs from what was reconciled last; a poll takes it over
     ACKNOWLEDGING = auto()  #: reconciled; the next heartbeat says so, at once if none is outstanding
     STABLE = auto()  #: owns its target
-    PREPARE_LEAVING = auto()  #: commits and revokes everything, then leaves
+    PREPARE_LEAVING = auto()  #: revokes everything, then leaves
     LEAVING = auto()  #: says so as soon as the outstanding heartbeat is answered
     FENCED = auto()  #: the group refused its epoch; joins again when the listener has returned
     STALE = auto()  #: left because the application did not poll in time; joins again at a poll

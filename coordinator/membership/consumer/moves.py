@@ -137,6 +137,11 @@ def left(member: ConsumerMember) -> ConsumerMember:
     return replace(without_epoch(member), state=state, callback=callback, timers=timers)
 
 
+def emit_closed(member: ConsumerMember) -> tuple[Effect, ...]:
+    """Trace that the application has closed this member, if it has, when nothing is owned any more."""
+    return (emit(member, "member_closed", group=member.settings.group),) if member.closed else ()
+
+
 # -- partitions ------------------------------------------------------------------------------------------------------
 
 

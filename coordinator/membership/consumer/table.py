@@ -135,8 +135,8 @@ TABLE: Mapping[ConsumerMemberState, Mapping[type[Event], Cell]] = MappingProxyTy
         STABLE: _member(STABLE),
         PREPARE_LEAVING: {
             **_heartbeating(PREPARE_LEAVING),
-            Unsubscribed: _to(actions.leave_again, PREPARE_LEAVING),
-            Closed: _to(actions.leave_again, PREPARE_LEAVING),
+            Unsubscribed: _to(actions.leave_preparing, PREPARE_LEAVING),
+            Closed: _to(actions.leave_preparing, PREPARE_LEAVING),
             HeartbeatAnswered: _to(actions.heartbeat_answered, PREPARE_LEAVING),
             EpochFenced: _to(actions.fenced_leaving, UNSUBSCRIBED),
             CallbackReturned: _to(actions.returned_leaving, LEAVING, UNSUBSCRIBED, PREPARE_LEAVING),

@@ -70,6 +70,9 @@ class Talk:
     def returned(self) -> tuple[Any, ...]:
         return self.say(events.CallbackReturned(self.member.callbacks))
 
+    def raised(self) -> tuple[Any, ...]:
+        return self.say(events.CallbackReturned(self.member.callbacks, failed=True))
+
     def after(self, ms: int) -> tuple[Any, ...]:
         self.now += ms * NS_PER_MS
         return self.say(Ticked())
@@ -141,6 +144,28 @@ def test_target_that_changes_during_a_reconciliation_is_taken_over_next() -> Non
     assert talk.returned() == (AssignPartitions(4, frozenset({P2})),)
 
 
+def test_listener_that_raises_is_called_again_in_the_next_poll_and_nothing_is_acknowledged_meanwhile() -> None:
+    """As seen of kafka-clients 4.1.1: after `assigned` raised, it is called with no partitions."""
+    talk = Talk().stable(P0, P1)
+    talk.answer(2, P1, P2)
+    talk.say(Polled())
+    assert talk.raised() == ()
+    assert talk.member.owned == {P0, P1}
+    commit, revoke = talk.say(Polled())
+    assert isinstance(commit, CommitPositions)
+    assert revoke == RevokePartitions(3, frozenset({P0}))
+    assert talk.returned() == (AssignPartitions(4, frozenset({P2})),)
+    assert talk.raised() == ()
+    assert talk.say(Polled())[1:] == (AssignPartitions(5, frozenset()),)
+    assert sent_only(talk.returned()).owned == frozenset({P1, P2})
+
+
+def test_listener_that_raises_does_not_keep_a_member_from_leaving() -> None:
+    talk = Talk().stable(P0)
+    talk.say(Closed())
+    assert sent_only(talk.raised()).epoch == -1
+
+
 @pytest.mark.parametrize("error", ["FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
 def test_fenced_member_loses_everything_and_joins_again_with_epoch_0(error: str) -> None:
     talk = Talk().stable(P0)
@@ -162,16 +187,16 @@ def test_fenced_while_the_listener_revokes_joins_only_when_it_has_returned() -> 
 
 @pytest.mark.parametrize(("settings", "epoch"), [(SETTINGS, -1), (STATIC, -2)])
 @pytest.mark.parametrize("leave", [Closed(), events.Unsubscribed()])
-def test_leaving_commits_revokes_and_sends_the_epoch_of_its_kind(
+def test_leaving_revokes_and_sends_the_epoch_of_its_kind_and_closing_commits_first(
     settings: ConsumerMemberSettings, epoch: int, leave: Event
 ) -> None:
     talk = Talk(settings).stable(P0)
-    commit, revoke = talk.say(leave)
-    assert isinstance(commit, CommitPositions)
+    *commits, revoke = talk.say(leave)
+    assert [isinstance(commit, CommitPositions) for commit in commits] == [True] * isinstance(leave, Closed)
     assert revoke == RevokePartitions(2, frozenset({P0}))
     assert sent_only(talk.returned()).epoch == epoch
     assert talk.state is ConsumerMemberState.UNSUBSCRIBED
-    assert talk.member.closed == isinstance(leave, Closed)
+    assert talk.member.closed == isinstance(leave, Closed) == talk.kinds.count("member_closed")
 
 
 def test_leaving_waits_for_the_outstanding_heartbeat() -> None:

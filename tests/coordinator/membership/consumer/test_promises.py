@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.membership.consumer import events
-from coordinator.membership.consumer.effects import AssignPartitions, LosePartitions, RevokePartitions, SendHeartbeat
+from coordinator.membership.consumer.effects import (
+    AssignPartitions,
+    Callback,
+    LosePartitions,
+    RevokePartitions,
+    SendHeartbeat,
+)
 from coordinator.membership.consumer.member import ConsumerMember, ConsumerMemberSettings, ConsumerMemberState, deadline
 from coordinator.membership.consumer.reactions import HEARTBEAT, REACTIONS, reaction
 from coordinator.membership.consumer.table import step
@@ -25,7 +31,7 @@ anything: st.SearchStrategy[Saying] = st.one_of(
     st.tuples(st.just("late"), st.sampled_from(ERRORS)),
     st.tuples(st.just("target"), st.frozensets(st.sampled_from(sorted(ALL)))),
     st.sampled_from([("found", None), ("unknown", None), ("returned", None), ("unchanged", None), ("poll", None)]),
-    st.sampled_from([("subscribe", None), ("unsubscribe", None)]),
+    st.sampled_from([("raised", None), ("subscribe", None), ("unsubscribe", None)]),
 )
 sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if drawn[0] == 0 else ("kind", None))
 
@@ -40,7 +46,7 @@ class World:
         )
         self.epoch = 0
         self.fenced = 0  #: the highest epoch that the group refused
-        self.calls: list[int] = []
+        self.calls: list[Callback] = []
         self.lookups = 0
         self.heard: frozenset[TopicPartition] = frozenset()  #: what the listener believes to own
 
@@ -58,8 +64,12 @@ class World:
             case "found" | "unknown" if self.lookups:
                 self.lookups -= 1
                 return CoordinatorFound(1) if what == "found" else CoordinatorUnknown("nobody")
-            case "returned" if self.calls:
-                return events.CallbackReturned(self.calls.pop(0))
+            case "returned" | "raised" if self.calls:
+                call = self.calls.pop(0)
+                again = what == "raised" and member.state is ConsumerMemberState.RECONCILING
+                if again and isinstance(call, RevokePartitions):
+                    self.heard |= call.partitions & member.owned
+                return events.CallbackReturned(call.number, failed=what == "raised")
         return {
             "poll": Polled(),
             "tick": Ticked(),
@@ -103,13 +113,13 @@ class World:
         match effect:
             case RevokePartitions() | LosePartitions():
                 assert effect.partitions <= before.owned
-                assert effect.partitions <= self.heard, "the listener hears of each loss once"
+                assert effect.partitions <= self.heard, "the listener hears of each loss once, unless it raises"
                 self.heard -= effect.partitions
-                self.calls.append(effect.number)
+                self.calls.append(effect)
             case AssignPartitions():
                 assert not effect.partitions & self.heard
                 self.heard |= effect.partitions
-                self.calls.append(effect.number)
+                self.calls.append(effect)
             case SendHeartbeat():
                 assert effect.epoch <= 0 or effect.epoch > self.fenced
                 assert effect.epoch != 0 or not effect.owned
