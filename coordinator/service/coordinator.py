@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.groups.consumer import topics as consumer_topics
@@ -19,6 +20,7 @@ from coordinator.service.topics import Topics
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.verification import TransactionVerifier
 from coordinator.service.watcher import Watcher
+from kernel.broker.settings.group_configs import Timeouts, timeouts_of
 from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Coordinator:
                 self._settings,
                 self.topics.size_of,
                 ConsumerGroups(
-                    lambda _: self._consumer,
+                    self._consumer_settings_of,
                     consumer_topics.Topics(self.topics.find, self.topics.name_of, self.topics.view),
                 ),
             ),
@@ -64,6 +66,14 @@ class Coordinator:
             watch=self._watcher.watch,
             decide=self._strategy_runner.decide,
         )
+
+    def _consumer_settings_of(self, group_id: str) -> ConsumerSettings:
+        """The broker's, with what the group has of its own."""
+        own, brokers = self.services.group_configs(group_id), self._consumer
+        if not own:
+            return brokers
+        session_ms, heartbeat_ms = timeouts_of(own, Timeouts(brokers.session_timeout_ms, brokers.heartbeat_interval_ms))
+        return replace(brokers, session_timeout_ms=session_ms, heartbeat_interval_ms=heartbeat_ms)
 
     async def stop(self) -> None:
         """Stop the partitions first, then what works for them."""

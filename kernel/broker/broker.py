@@ -128,14 +128,14 @@ class Broker:
             self.cluster.deletes_topics = self.config.flag("delete.topic.enable")
             logs = LedLogs(storage)
             configs = ConfigStore(node_id, self.config.given, self._clock)
-            configs.connect(lambda: self.cluster.session)
+            configs.connect(lambda: self.cluster.session, on_failed=self._fail)
             interval_ms = self.config.number("log.retention.check.interval.ms")
             retention = Retention(logs.all, configs.of, self._clock, interval_ms=interval_ms)
             self.cluster.subscribe(configs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
             storage.on_closed = self.cluster.lost
-            storage.on_failed = self.cluster.on_failed = configs.on_failed = self._fail
+            storage.on_failed = self.cluster.on_failed = self._fail
             if storage.failure is not None:
                 self._fail(storage.failure)
             # The stop unwinds this: first the server, then mounted parts, while the cluster still exists.
@@ -276,6 +276,7 @@ class Broker:
             create_internal_topic=topics.ensure,
             on_stop=self._on_stop.append,
             turns=self._turns,
+            group_configs=configs.groups.of,
             logs=logs,
             verification=verification,
         )
@@ -283,7 +284,7 @@ class Broker:
         for table in (
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
             TopicHandlers(cluster, config, configs).table(),
-            ConfigHandlers(cluster, configs).table(),
+            ConfigHandlers(cluster, configs, config).table(),
             ClusterHandlers(cluster, lambda: cluster.session).table(),
             RecordHandlers(cluster, logs, configs, self._data_dir).table(),
             ProduceHandlers(cluster, logs, configs, verification, turn, self._clock).table(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -54,6 +54,8 @@ class BrokerServices:
     on_stop: Callable[[Callable[[], Awaitable[None]]], None]
     #: The broker's queue for bulk work.
     turns: Turns = field(default_factory=Turns)
+    #: What a group has of `GROUP_CONFIGS`, as text.
+    group_configs: Callable[[str], Mapping[str, str]] = lambda _: {}
     #: Where to append a transaction's markers.
     logs: Logs = field(default_factory=_NoLogs)
     #: Where a transaction coordinator registers its verifier.

@@ -7,6 +7,7 @@ All paths are relative to the chroot of the connect string.
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import quote
 
 BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
@@ -17,6 +18,8 @@ CLUSTER_ID = "/cluster/id"
 CONSUMERS = "/consumers"
 CONFIG_TOPICS = "/config/topics"
 CONFIG_BROKERS = "/config/brokers"
+#: Not in Kafka, which has settings of groups only without ZooKeeper.
+CONFIG_GROUPS = "/config/groups"
 CONFIG_CHANGES = "/config/changes"
 #: Sequential: one for each change of settings, deleted after a quarter of an hour.
 CONFIG_CHANGE = f"{CONFIG_CHANGES}/config_change_"
@@ -76,6 +79,16 @@ def topic_configuration(name: str) -> str:
 def broker_configuration(name: str) -> str:
     """Dynamic settings of a broker, or of all brokers (`<default>`)."""
     return f"{CONFIG_BROKERS}/{name}"
+
+
+def group_configuration(group_id: str) -> str:
+    return f"{CONFIG_GROUPS}/{encoded(group_id)}"
+
+
+def encoded(name: str) -> str:
+    """Any text as one part of a path, percent-encoded: not empty, `.` or `..`, and without a slash."""
+    quoted = quote(name, safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 def topic_deletion(name: str) -> str:

@@ -315,6 +315,42 @@ CLUSTER = (
     elected("nothing", 0, []),
 )
 
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+BOTH = [SESSION, HEARTBEAT]
+
+#: Descriptions name the settings: ours has none of share and streams groups.
+GROUPS = (
+    described("a group, unset", (GROUP, "@g", BOTH)),
+    described("no group", (GROUP, "", BOTH)),
+    altered("a group", (GROUP, "@g", [(HEARTBEAT, SET, "6000")])),
+    described("the group", (GROUP, "@g", BOTH)),
+    described("the group, without synonyms", (GROUP, "@g", [HEARTBEAT]), synonyms=False),
+    altered("heartbeats too often", (GROUP, "@g", [(HEARTBEAT, SET, "4999")])),
+    altered("heartbeats too seldom", (GROUP, "@g", [(HEARTBEAT, SET, "15001")])),
+    altered("session too short", (GROUP, "@g", [(SESSION, SET, "44999")])),
+    altered("session too long", (GROUP, "@g", [(SESSION, SET, "60001")])),
+    altered("group, one right and one wrong", (GROUP, "@g", [(HEARTBEAT, SET, "7000"), (SESSION, SET, "1")])),
+    altered("group, both", (GROUP, "@g", [(SESSION, SET, " 50000 "), (HEARTBEAT, SET, "7000")])),
+    altered("group, no number", (GROUP, "@g", [(SESSION, SET, "abc")])),
+    altered("group, empty", (GROUP, "@g", [(SESSION, SET, "")])),
+    altered("group, 0", (GROUP, "@g", [(SESSION, SET, "0")])),
+    altered("group, null", (GROUP, "@g", [(SESSION, SET, None)])),
+    altered("group, unknown setting", (GROUP, "@g", [("nonesuch", SET, "1")])),
+    altered("group, unknown setting back", (GROUP, "@g", [("nonesuch", DELETE, None)])),
+    altered("group, append", (GROUP, "@g", [(SESSION, APPEND, "1")])),
+    altered("group, twice", (GROUP, "@g", [(SESSION, SET, "50000"), (SESSION, SET, "50001")])),
+    altered("no group", (GROUP, "", [(SESSION, SET, "50000")])),
+    altered("group, only validated", (GROUP, "@v", [(SESSION, SET, "50000")]), only=True),
+    altered("group, only validated and wrong", (GROUP, "@v", [(SESSION, SET, "1")]), only=True),
+    altered("group with an odd name", (GROUP, "@/ *%ü", [(SESSION, SET, "50000")])),
+    described("groups", (GROUP, "@g", BOTH), (GROUP, "@v", BOTH), (GROUP, "@/ *%ü", BOTH)),
+    altered("group, back", (GROUP, "@g", [(HEARTBEAT, DELETE, None)])),
+    described("the group, one back", (GROUP, "@g", BOTH)),
+    replaced("a group", GROUP, "@g", {HEARTBEAT: "8000"}),
+    replaced("a group, wrong", GROUP, "@g", {HEARTBEAT: "1"}),
+    described("the group, replaced", (GROUP, "@g", BOTH)),
+)
+
 ASKED: tuple[Ask, ...] = (
-    *CREATING, *METADATA, *DELETING, *RECORDS, *DELETING_RECORDS, *CONFIG_REQUESTS, *CLUSTER,
+    *CREATING, *METADATA, *DELETING, *RECORDS, *DELETING_RECORDS, *CONFIG_REQUESTS, *CLUSTER, *GROUPS,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""DescribeConfigs, IncrementalAlterConfigs, AlterConfigs: the settings of topics and brokers.
+"""DescribeConfigs, IncrementalAlterConfigs, AlterConfigs: the settings of topics, brokers and groups.
 
 Source: ConfigHelper, ControllerConfigurationValidator and ConfigurationControlManager of Kafka 4.1.1 (answers), and
 ZkAdminManager of 3.9.1 (where they are kept). The broker settings that can be altered are the defaults of a topic's
@@ -24,6 +24,13 @@ from kernel.broker.settings.effective_configs import (
     synonyms,
     type_of,
 )
+from kernel.broker.settings.group_configs import (
+    GROUP_CONFIGS,
+    bounds_of,
+    defaults_of,
+    problem_of_group,
+    timeouts_of,
+)
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.broker.settings.topic_configs import NOTES, TOPIC_SETTINGS, ConfigType, problem_of_all
 from kernel.errors import RebalanceLabError, Retriable
@@ -37,10 +44,12 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
     from kernel.broker.server.handlers import HandlerTable, RequestContext
+    from kernel.broker.settings.configuration import BrokerConfig
+    from kernel.broker.settings.group_configs import Timeouts
 
 log = logging.getLogger(__name__)
 
-TOPIC, BROKER = 2, 4  #: ConfigResource.Type
+TOPIC, BROKER, GROUP = 2, 4, 32  #: ConfigResource.Type
 SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
 
 #: The most settings in one DescribeConfigs response, approximately: those of 1,500 topics.
@@ -61,9 +70,10 @@ class RefusedAlteration(RebalanceLabError):
 class ConfigHandlers:
     """A request may name several resources; each gets its own result."""
 
-    def __init__(self, cluster: ClusterView, store: ConfigStore) -> None:
+    def __init__(self, cluster: ClusterView, store: ConfigStore, config: BrokerConfig) -> None:
         self._cluster = cluster
         self._store = store
+        self._group_defaults, self._group_bounds = defaults_of(config), bounds_of(config)
 
     def table(self) -> HandlerTable:
         return {
@@ -112,6 +122,9 @@ class ConfigHandlers:
                 return _all_brokers_rows(await self._store.broker(ALL_BROKERS))
             self._check_broker(name)
             return self._broker_rows()
+        if kind == GROUP:
+            _check_group(name)
+            return _group_rows(await self._store.groups.group(name), self._group_defaults)
         raise RefusedAlteration(ErrorCode.invalid_request, f"resources of type {kind} have no settings here")
 
     def _broker_rows(self) -> list[dict[str, Any]]:
@@ -191,6 +204,9 @@ class ConfigHandlers:
                 self._check_broker(name)
             name = name or ALL_BROKERS
             check, before, alter = _checked_broker, self._store.broker, self._store.alter_broker
+        elif kind == GROUP:
+            _check_group(name)
+            check, before, alter = self._checked_group, self._store.groups.group, self._store.groups.alter
         else:
             raise RefusedAlteration(
                 ErrorCode.invalid_request, f"settings of resources of type {kind} are not kept here"
@@ -199,6 +215,11 @@ class ConfigHandlers:
             check(decide(await before(name)))
         else:
             await alter(name, lambda found: check(decide(found)))
+
+    def _checked_group(self, after: Configs) -> Configs:
+        if wrong := problem_of_group(after, self._group_defaults, self._group_bounds):
+            raise RefusedAlteration(ErrorCode.invalid_config, wrong)
+        return after
 
     def _check_topic(self, name: str) -> None:
         if (wrong := topic_name_problem(name)) is not None:
@@ -212,6 +233,11 @@ class ConfigHandlers:
                 ErrorCode.invalid_request,
                 f"this is broker {self._cluster.node_id}, which answers for itself and for '', not for {name!r}",
             )
+
+
+def _check_group(name: str) -> None:
+    if not name:
+        raise RefusedAlteration(ErrorCode.invalid_request, "a group's name must not be empty")
 
 
 def topic_rows(own: Mapping[str, str], layers: BrokerLayers) -> list[dict[str, Any]]:
@@ -278,6 +304,16 @@ def _all_brokers_rows(given: Mapping[str, str]) -> list[dict[str, Any]]:
         )
         for name, value in given.items()
     ]
+
+
+def _group_rows(own: Mapping[str, str], defaults: Timeouts) -> list[dict[str, Any]]:
+    """Numbers are shown as they are read, without spaces around them."""
+    effective = dict(zip(GROUP_CONFIGS, timeouts_of(own, defaults), strict=True))
+    rows = []
+    for name, setting in GROUP_CONFIGS.items():
+        found = Synonym(name, str(effective[name]), Source.GROUP if name in own else Source.DEFAULT)
+        rows.append(_row(name, found.value, found.source, [found], type_=setting.type, doc=setting.doc))
+    return rows
 
 
 def _row(

@@ -15,14 +15,14 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.cluster import znodes
+from kernel.broker.cluster.following import Follower
+from kernel.broker.cluster.group_config_store import GroupConfigStore
 from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS, BrokerLayers, effective
 from kernel.broker.settings.topic_configs import TopicConfig, problem, warnings_of
 from kernel.broker.storage.errors import StorageFailed
-from kernel.broker.storage.internal_errors import log_stopped
-from kernel.errors import RebalanceLabError, Retriable
+from kernel.errors import Retriable
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionClosed, ZooKeeperError
-from kernel.zookeeper.operations import WatchEvent
+from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, ZooKeeperError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from kernel.broker.cluster.cluster_view import Leadership
     from kernel.clock import Clock
+    from kernel.errors import RebalanceLabError
     from kernel.values import TopicPartition
-    from kernel.zookeeper.operations import WatchFired
     from kernel.zookeeper.session import ZooKeeperSession
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ ALL_BROKERS = "<default>"
 #: ZkNodeChangeNotificationListener: how long a notification stays.
 _CHANGE_KEPT_MS = 15 * 60 * 1000
 _STEP = "configs"
-_ERROR_RETRY_S = 1.0
 Result = TypeVar("Result")
 
 
@@ -53,8 +52,8 @@ class ConfigStore:
         self._static = static
         self._clock = clock
         self._session: Callable[[], ZooKeeperSession]
-        #: Called when an internal error keeps this broker from following settings.
-        self.on_failed: Callable[[RebalanceLabError], None] | None = None
+        self._follower: Follower
+        self.groups: GroupConfigStore
         self.layers = BrokerLayers(static=static)
         self._own: dict[str, dict[str, str]] = {}
         self._configs: dict[str, TopicConfig] = {}
@@ -64,9 +63,6 @@ class ConfigStore:
         self._warned: set[tuple[str, str]] = set()
         self._otherwise = self._config_of({})
         self._last_change = ""
-        self._missed = False  # the connection was lost: notifications may have been missed
-        self._dirty = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def of(self, topic: str) -> TopicConfig:
         """The effective settings of a topic. A topic that this broker does not lead counts as one without settings."""
@@ -74,9 +70,16 @@ class ConfigStore:
 
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
-    def connect(self, session: Callable[[], ZooKeeperSession]) -> None:
-        """Set how to get the session, which exists before any partition is led."""
+    def connect(
+        self, session: Callable[[], ZooKeeperSession], on_failed: Callable[[RebalanceLabError], None] | None = None
+    ) -> None:
+        """Set how to get the session, which exists before any partition is led.
+
+        `on_failed` is called when an internal error keeps this broker from following settings.
+        """
         self._session = session
+        self._follower = Follower(self._node_id, "settings", session, self._read_changes, on_failed)
+        self.groups = GroupConfigStore(self._node_id, session, on_failed)
 
     async def start(self) -> None:
         """Read the brokers' settings, and follow changes from now on."""
@@ -85,23 +88,15 @@ class ConfigStore:
             await self._read_brokers()
         except Retriable as error:
             log.info("broker %d could not read its settings yet: %s", self._node_id, error)
-            self._missed, self._last_change = True, ""
-            self._dirty.set()
-        self._task = asyncio.create_task(self._follow(), name=f"broker-{self._node_id}-configs")
-        self._task.add_done_callback(self._ended)
+            self._follower.missed, self._last_change = True, ""
+            self._follower.start(at_once=True)
+        else:
+            self._follower.start()
+        await self.groups.start()
 
     async def stop(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # A bug: settings would never be updated again.
-            failure = log_stopped(f"broker {self._node_id}: following changes of settings", error)
-            if self.on_failed is not None:
-                self.on_failed(failure)
+        await self.groups.stop()
+        await self._follower.stop()
 
     async def on_lead(self, leadership: Leadership) -> None:
         tp = leadership.topic_partition
@@ -208,35 +203,14 @@ class ConfigStore:
 
     # -- following ---------------------------------------------------------------------------------------------------
 
-    def _fired(self, fired: WatchFired) -> None:
-        self._missed = self._missed or fired.event is WatchEvent.NONE
-        self._dirty.set()
-
-    async def _follow(self) -> None:
-        while True:
-            await self._dirty.wait()
-            try:
-                await self._read_changes()
-            except SessionClosed:
-                return
-            except Retriable as error:
-                log.info("broker %d could not follow changes of settings: %s", self._node_id, error)
-                self._dirty.set()
-                await self._session().wait_connected()
-            except ZooKeeperError as error:
-                log.error("broker %d cannot follow changes of settings: %s", self._node_id, error)  # noqa: TRY400
-                self._dirty.set()
-                await asyncio.sleep(_ERROR_RETRY_S)
-
     async def _read_changes(self, *, ignore: bool = False) -> None:
-        self._dirty.clear()
-        missed, self._missed = self._missed, False
+        missed = self._follower.begin()
         try:
-            names = await self._session().children(paths.CONFIG_CHANGES, watch=self._fired, step=_STEP)
+            names = await self._session().children(paths.CONFIG_CHANGES, watch=self._follower.fired, step=_STEP)
             if missed and self._last_change not in names:  # some may have been removed before we read them
                 await asyncio.gather(self._read_brokers(), *map(self._read_again, list(self._reading)))
         except (Retriable, ZooKeeperError):
-            self._missed = True
+            self._follower.missed = True
             raise
         if not ignore:
             for name in names:

@@ -35,6 +35,7 @@ class Source(IntEnum):
     ALL_BROKERS = 3  #: altered for every broker
     STATIC = 4  #: given when the broker was started
     DEFAULT = 5
+    GROUP = 8
 
 
 class Synonym(NamedTuple):

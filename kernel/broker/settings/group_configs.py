@@ -15,6 +15,8 @@ from kernel.broker.settings.topic_configs import ConfigType, Effect, InvalidConf
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kernel.broker.settings.configuration import BrokerConfig
+
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
 
@@ -36,7 +38,15 @@ class TimeoutBounds:
 
 
 def _row(name: str, default: int, doc: str) -> TopicSetting:
-    return TopicSetting(name=name, type=ConfigType.INT, default=str(default), doc=doc, low=1, effect=Effect.APPLIED)
+    return TopicSetting(
+        name=name,
+        type=ConfigType.INT,
+        default=str(default),
+        broker_name=f"group.{name}",
+        doc=doc,
+        low=1,
+        effect=Effect.APPLIED,
+    )
 
 
 GROUP_CONFIGS: Mapping[str, TopicSetting] = MappingProxyType(
@@ -47,15 +57,39 @@ GROUP_CONFIGS: Mapping[str, TopicSetting] = MappingProxyType(
 )
 
 
-def problem_of_group(configs: Mapping[str, str], defaults: Timeouts, bounds: TimeoutBounds) -> str | None:
-    """Kafka's error message for a group's settings, None if they are valid."""
-    for name in configs:
-        if name not in GROUP_CONFIGS:
-            return f"Unknown group config name: {name}"
+def defaults_of(config: BrokerConfig) -> Timeouts:
+    """Of groups without settings of their own."""
+    return Timeouts(
+        config.number("group.consumer.session.timeout.ms"), config.number("group.consumer.heartbeat.interval.ms")
+    )
+
+
+def bounds_of(config: BrokerConfig) -> TimeoutBounds:
+    return TimeoutBounds(
+        session_timeout_ms_min=config.number("group.consumer.min.session.timeout.ms"),
+        session_timeout_ms_max=config.number("group.consumer.max.session.timeout.ms"),
+        heartbeat_interval_ms_min=config.number("group.consumer.min.heartbeat.interval.ms"),
+        heartbeat_interval_ms_max=config.number("group.consumer.max.heartbeat.interval.ms"),
+    )
+
+
+def problem_of_one(name: str, text: str) -> str | None:
+    """Kafka's error message for one setting by itself, None if it is valid."""
+    if name not in GROUP_CONFIGS:
+        return f"Unknown group config name: {name}"
     try:
-        session, heartbeat = timeouts_of(configs, defaults)
+        parsed(GROUP_CONFIGS[name], text)
     except InvalidConfig as invalid:
         return str(invalid)
+    return None
+
+
+def problem_of_group(configs: Mapping[str, str], defaults: Timeouts, bounds: TimeoutBounds) -> str | None:
+    """Kafka's error message for a group's settings, None if they are valid."""
+    for name, text in configs.items():
+        if wrong := problem_of_one(name, text):
+            return wrong
+    session, heartbeat = timeouts_of(configs, defaults)
     for name, value, low, high, limit in (
         (
             HEARTBEAT,

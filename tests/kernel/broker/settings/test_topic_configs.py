@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel.broker.settings.group_configs import GROUP_CONFIGS
 from kernel.broker.settings.topic_configs import (
     LONG_MAX,
     TOPIC_SETTINGS,
@@ -93,5 +94,5 @@ def test_documentation_has_each_setting_with_its_effect() -> None:
             found[name] = (default, broker_name, effect, doc)
     assert found == {
         name: (setting.default, setting.broker_name, str(setting.effect), setting.doc)
-        for name, setting in TOPIC_SETTINGS.items()
+        for name, setting in {**TOPIC_SETTINGS, **GROUP_CONFIGS}.items()
     }
