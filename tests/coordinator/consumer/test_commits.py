@@ -1,0 +1,85 @@
+"""Under which identity a commit is sent, and after which errors again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coordinator.consumer.commits import DROPPED, RETRIED, CommitRequest, commit
+from coordinator.membership.effects import Identity
+from kernel.clock import NS_PER_MS
+from kernel.values import TopicPartition
+from tests.support.manual_clock import ManualClock
+from tests.support.tracers import ListTracer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.values import CommitOutcome
+
+TP = TopicPartition("t", 0)
+STALE = "STALE_MEMBER_EPOCH"
+
+
+@dataclass
+class Group:
+    """A member whose identity changes with each refused commit, and a coordinator that gives these answers."""
+
+    answers: list[str]
+    identities: list[Identity | None]
+    sent: list[int] = field(default_factory=list)
+    tracer: ListTracer = field(default_factory=lambda: ListTracer(process="m"))
+
+    async def commit(
+        self, _: object, identity: Identity, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, str]:
+        self.sent.append(identity.generation)
+        if len(self.identities) > 1:
+            self.identities.pop(0)
+        return dict.fromkeys(offsets, self.answers.pop(0))
+
+    def ask(self, retried: frozenset[str]) -> CommitOutcome:
+        stream: Any = SimpleNamespace(
+            number=0,
+            committing=asyncio.Lock(),
+            member=SimpleNamespace(stamp=0),
+            connection=object(),
+            refused=lambda *_, **__: None,
+        )
+        context: Any = SimpleNamespace(
+            config=SimpleNamespace(group_id="g", retry_backoff_ms=0),
+            calls=self,
+            tracer=self.tracer,
+            clock=ManualClock(),
+        )
+        request = CommitRequest(
+            identity=lambda: self.identities[0],
+            offsets={TP: 5},
+            explicit=True,
+            give_up_ns=60_000 * NS_PER_MS,
+            retried=retried,
+        )
+        return asyncio.run(commit(stream, request, context))
+
+
+def test_commit_is_sent_again_under_the_identity_of_the_moment_and_traced_with_it() -> None:
+    group = Group([STALE, ""], [Identity("m", 1), Identity("m", 2)])
+    assert group.ask(RETRIED | {STALE}).accepted == {TP: 5}
+    assert group.sent == [1, 2]
+    assert [event["generation"] for event in group.tracer.of("commit_answered")] == [2]
+
+
+def test_commit_that_is_not_to_be_sent_again_is_refused() -> None:
+    group = Group([STALE], [Identity("m", 1), Identity("m", 2)])
+    assert group.ask(RETRIED).refused == {TP: STALE}
+
+
+@pytest.mark.parametrize(("before", "error"), [([], DROPPED), (["NOT_COORDINATOR"], "NOT_COORDINATOR")])
+def test_commit_is_not_sent_once_there_is_no_identity_for_it(before: list[str], error: str) -> None:
+    group = Group(list(before), [*(Identity("m", 1) for _ in before), None])
+    assert group.ask(RETRIED).refused == {TP: error}
+    assert group.sent == [1 for _ in before]
