@@ -1,4 +1,4 @@
-"""Build a member's trace events, and put effects before those of a step; shared by both kinds of members."""
+"""Build a member's trace events, and put effects before those of a step; for every kind of member."""
 
 from __future__ import annotations
 

@@ -27,9 +27,8 @@ coordinator and keeps delivering.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from coordinator.membership.classic import actions, leaving
 from coordinator.membership.classic.events import (
@@ -44,7 +43,6 @@ from coordinator.membership.classic.events import (
     Synced,
     Unsubscribed,
 )
-from coordinator.membership.classic.holdings import Step
 from coordinator.membership.classic.member import Member, MemberState
 from coordinator.membership.events import (
     Closed,
@@ -56,26 +54,16 @@ from coordinator.membership.events import (
     GenerationOutdated,
     Polled,
     Refused,
-    Response,
     Resumed,
     Stopped,
     Ticked,
 )
+from coordinator.membership.state_table import Row, Table, stepped, to
 
-#: (member, event, now in monotonic ns) -> (member, effects)
-Action = Callable[[Member, Any, int], Step]
+if TYPE_CHECKING:
+    from coordinator.membership.classic.holdings import Step
 
-
-class Cell(NamedTuple):
-    """What a state does with an event, and the states it may lead to, which `step` checks."""
-
-    action: Action
-    leads_to: frozenset[MemberState]
-
-
-def _to(action: Action, *states: MemberState) -> Cell:
-    return Cell(action, frozenset(states))
-
+MemberRow = Row[MemberState, Member]
 
 (UNJOINED, STOPPING, SEEKING, JOINING, DECIDING, SYNCING, ASSIGNED, RELEASING) = (
     MemberState.UNJOINED,
@@ -98,156 +86,154 @@ def _to(action: Action, *states: MemberState) -> Cell:
 )
 
 
-def _same_in(state: MemberState) -> Mapping[type[Event], Cell]:
+def _same_in(state: MemberState) -> MemberRow:
     """Cells of every state in a generation."""
     return {
-        HeartbeatAnswered: _to(actions.heartbeat_answered, state),
-        CoordinatorFound: _to(actions.coordinator_found, state),
-        CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        Refused: _to(leaving.refused, FAILED),
+        HeartbeatAnswered: to(actions.heartbeat_answered, state),
+        CoordinatorFound: to(actions.coordinator_found, state),
+        CoordinatorUnknown: to(actions.coordinator_unknown, state),
+        Refused: to(leaving.refused, FAILED),
     }
 
 
-def _between_join_and_sync(state: MemberState) -> Mapping[type[Event], Cell]:
+def _between_join_and_sync(state: MemberState) -> MemberRow:
     """Cells of JOINING, DECIDING and SYNCING: whatever fails, the member tries again."""
     return {
-        Refused: _to(leaving.refused, FAILED),
-        RejoinRequested: _to(actions.rejoin_between_join_and_sync, state, SEEKING, JOINING),
-        GenerationOutdated: _to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
-        MemberForgotten: _to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
-        CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
-        CoordinatorLoading: _to(actions.coordinator_loading, state, SEEKING),
-        Polled: _to(actions.poll_elsewhere, state),
-        SubscriptionChanged: _to(leaving.subscription_changed, state),
-        Unsubscribed: _to(leaving.unsubscribed, UNJOINED),
-        Closed: _to(leaving.close, LEFT),
+        Refused: to(leaving.refused, FAILED),
+        RejoinRequested: to(actions.rejoin_between_join_and_sync, state, SEEKING, JOINING),
+        GenerationOutdated: to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
+        MemberForgotten: to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
+        CoordinatorMoved: to(actions.coordinator_moved, SEEKING),
+        CoordinatorLoading: to(actions.coordinator_loading, state, SEEKING),
+        Polled: to(actions.poll_elsewhere, state),
+        SubscriptionChanged: to(leaving.subscription_changed, state),
+        Unsubscribed: to(leaving.unsubscribed, UNJOINED),
+        Closed: to(leaving.close, LEFT),
     }
 
 
-def _revoking(state: MemberState) -> Mapping[type[Event], Cell]:
+def _revoking(state: MemberState) -> MemberRow:
     """Cells of STOPPING and RELEASING: a callback is running, and everything else waits until it returns."""
     return {
         **_same_in(state),
-        RejoinRequested: _to(actions.rejoin_requested_again, state),
-        GenerationOutdated: _to(actions.identity_refused_while_revoking, state),
-        MemberForgotten: _to(actions.identity_refused_while_revoking, state),
-        CoordinatorMoved: _to(actions.coordinator_moved, state),
-        CoordinatorLoading: _to(actions.coordinator_loading, state),
-        Ticked: _to(actions.ticked, state),
-        Polled: _to(actions.poll_elsewhere, state),
-        SubscriptionChanged: _to(leaving.subscription_changed, state),
-        Unsubscribed: _to(leaving.unsubscribed, UNSUBSCRIBING),
-        Closed: _to(leaving.close, CLOSING),
+        RejoinRequested: to(actions.rejoin_requested_again, state),
+        GenerationOutdated: to(actions.identity_refused_while_revoking, state),
+        MemberForgotten: to(actions.identity_refused_while_revoking, state),
+        CoordinatorMoved: to(actions.coordinator_moved, state),
+        CoordinatorLoading: to(actions.coordinator_loading, state),
+        Ticked: to(actions.ticked, state),
+        Polled: to(actions.poll_elsewhere, state),
+        SubscriptionChanged: to(leaving.subscription_changed, state),
+        Unsubscribed: to(leaving.unsubscribed, UNSUBSCRIBING),
+        Closed: to(leaving.close, CLOSING),
     }
 
 
-def _owning(
-    state: MemberState, requested_leads_to: MemberState, rejoin_leads_to: MemberState
-) -> Mapping[type[Event], Cell]:
+def _owning(state: MemberState, requested_leads_to: MemberState, rejoin_leads_to: MemberState) -> MemberRow:
     """Cells of ASSIGNED, RESUMING, STABLE and REJOIN_NEEDED, which own partitions or are about to."""
     return {
         **_same_in(state),
-        RejoinRequested: _to(actions.rejoin_requested, requested_leads_to),
-        GenerationOutdated: _to(actions.identity_refused, UNJOINED),
-        MemberForgotten: _to(actions.identity_refused, UNJOINED),
-        CoordinatorMoved: _to(actions.coordinator_moved, state),
-        CoordinatorLoading: _to(actions.coordinator_loading, state),
-        Ticked: _to(actions.ticked, state, UNJOINED),
-        SubscriptionChanged: _to(leaving.subscription_changed_within, state, rejoin_leads_to),
-        RejoinWanted: _to(leaving.rejoin_wanted, rejoin_leads_to),
-        Unsubscribed: _to(leaving.unsubscribed, UNSUBSCRIBING, UNJOINED),
-        Closed: _to(leaving.close, CLOSING, LEFT),
+        RejoinRequested: to(actions.rejoin_requested, requested_leads_to),
+        GenerationOutdated: to(actions.identity_refused, UNJOINED),
+        MemberForgotten: to(actions.identity_refused, UNJOINED),
+        CoordinatorMoved: to(actions.coordinator_moved, state),
+        CoordinatorLoading: to(actions.coordinator_loading, state),
+        Ticked: to(actions.ticked, state, UNJOINED),
+        SubscriptionChanged: to(leaving.subscription_changed_within, state, rejoin_leads_to),
+        RejoinWanted: to(leaving.rejoin_wanted, rejoin_leads_to),
+        Unsubscribed: to(leaving.unsubscribed, UNSUBSCRIBING, UNJOINED),
+        Closed: to(leaving.close, CLOSING, LEFT),
     }
 
 
-def _last_revocation(state: MemberState, out: MemberState) -> Mapping[type[Event], Cell]:
+def _last_revocation(state: MemberState, out: MemberState) -> MemberRow:
     """Cells of UNSUBSCRIBING and CLOSING, which only wait for the last revocation and then leave."""
     return {
-        Stopped: _to(leaving.stopped, state, out),
-        CoordinatorFound: _to(actions.coordinator_found, state),
-        CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        GenerationOutdated: _to(actions.identity_refused_while_revoking, state),
-        MemberForgotten: _to(actions.identity_refused_while_revoking, state),
+        Stopped: to(leaving.stopped, state, out),
+        CoordinatorFound: to(actions.coordinator_found, state),
+        CoordinatorUnknown: to(actions.coordinator_unknown, state),
+        GenerationOutdated: to(actions.identity_refused_while_revoking, state),
+        MemberForgotten: to(actions.identity_refused_while_revoking, state),
     }
 
 
-TABLE: Mapping[MemberState, Mapping[type[Event], Cell]] = MappingProxyType(
+TABLE: Table[MemberState, Member] = MappingProxyType(
     {
         UNJOINED: {
-            Polled: _to(actions.first_poll, UNJOINED, SEEKING, JOINING),
-            CoordinatorFound: _to(actions.coordinator_found, UNJOINED),
-            CoordinatorUnknown: _to(actions.coordinator_unknown, UNJOINED),
-            SubscriptionChanged: _to(leaving.subscription_changed, UNJOINED),
-            Unsubscribed: _to(leaving.unsubscribed, UNJOINED),
-            Closed: _to(leaving.close, LEFT),
+            Polled: to(actions.first_poll, UNJOINED, SEEKING, JOINING),
+            CoordinatorFound: to(actions.coordinator_found, UNJOINED),
+            CoordinatorUnknown: to(actions.coordinator_unknown, UNJOINED),
+            SubscriptionChanged: to(leaving.subscription_changed, UNJOINED),
+            Unsubscribed: to(leaving.unsubscribed, UNJOINED),
+            Closed: to(leaving.close, LEFT),
         },
         STOPPING: {
             **_revoking(STOPPING),
-            Stopped: _to(actions.stopped, STOPPING, SEEKING, JOINING),
+            Stopped: to(actions.stopped, STOPPING, SEEKING, JOINING),
         },
         SEEKING: {
-            CoordinatorFound: _to(actions.coordinator_found, JOINING),
-            CoordinatorUnknown: _to(actions.coordinator_unknown, SEEKING),
-            CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
-            Ticked: _to(actions.retry, SEEKING, JOINING),
-            Refused: _to(leaving.refused, FAILED),
-            Polled: _to(actions.poll_elsewhere, SEEKING),
-            SubscriptionChanged: _to(leaving.subscription_changed, SEEKING),
-            Unsubscribed: _to(leaving.unsubscribed, UNJOINED),
-            Closed: _to(leaving.close, LEFT),
+            CoordinatorFound: to(actions.coordinator_found, JOINING),
+            CoordinatorUnknown: to(actions.coordinator_unknown, SEEKING),
+            CoordinatorMoved: to(actions.coordinator_moved, SEEKING),
+            Ticked: to(actions.retry, SEEKING, JOINING),
+            Refused: to(leaving.refused, FAILED),
+            Polled: to(actions.poll_elsewhere, SEEKING),
+            SubscriptionChanged: to(leaving.subscription_changed, SEEKING),
+            Unsubscribed: to(leaving.unsubscribed, UNJOINED),
+            Closed: to(leaving.close, LEFT),
         },
         JOINING: {
             **_between_join_and_sync(JOINING),
-            Joined: _to(actions.joined, DECIDING, SYNCING),
-            MemberIdGiven: _to(actions.member_id_given, JOINING),
+            Joined: to(actions.joined, DECIDING, SYNCING),
+            MemberIdGiven: to(actions.member_id_given, JOINING),
         },
         DECIDING: {
             **_between_join_and_sync(DECIDING),
             **_same_in(DECIDING),
-            Decided: _to(actions.decided, SYNCING),
-            Ticked: _to(actions.ticked, DECIDING, SEEKING, JOINING, UNJOINED),
+            Decided: to(actions.decided, SYNCING),
+            Ticked: to(actions.ticked, DECIDING, SEEKING, JOINING, UNJOINED),
         },
         SYNCING: {
             **_between_join_and_sync(SYNCING),
-            Synced: _to(actions.synced, ASSIGNED),
+            Synced: to(actions.synced, ASSIGNED),
         },
         ASSIGNED: {
             **_owning(ASSIGNED, REJOIN_NEEDED, ASSIGNED),
-            Polled: _to(actions.take_over, RELEASING, RESUMING, STOPPING, SEEKING, JOINING),
+            Polled: to(actions.take_over, RELEASING, RESUMING, STOPPING, SEEKING, JOINING),
         },
         RELEASING: {
             **_revoking(RELEASING),
-            Stopped: _to(actions.stopped_releasing, RESUMING, UNJOINED),
-            RejoinRequested: _to(actions.rejoin_requested, RELEASING),
-            RejoinWanted: _to(leaving.rejoin_wanted, RELEASING),
-            SubscriptionChanged: _to(leaving.subscription_changed_within, RELEASING),
+            Stopped: to(actions.stopped_releasing, RESUMING, UNJOINED),
+            RejoinRequested: to(actions.rejoin_requested, RELEASING),
+            RejoinWanted: to(leaving.rejoin_wanted, RELEASING),
+            SubscriptionChanged: to(leaving.subscription_changed_within, RELEASING),
         },
         RESUMING: {
             **_owning(RESUMING, RESUMING, RESUMING),
-            Resumed: _to(actions.resumed, STABLE, REJOIN_NEEDED),
-            Polled: _to(actions.poll_elsewhere, RESUMING),
+            Resumed: to(actions.resumed, STABLE, REJOIN_NEEDED),
+            Polled: to(actions.poll_elsewhere, RESUMING),
         },
         STABLE: {
             **_owning(STABLE, REJOIN_NEEDED, REJOIN_NEEDED),
-            Ticked: _to(actions.ticked, STABLE, REJOIN_NEEDED, UNJOINED),
-            Polled: _to(actions.poll_stable, STABLE),
+            Ticked: to(actions.ticked, STABLE, REJOIN_NEEDED, UNJOINED),
+            Polled: to(actions.poll_stable, STABLE),
         },
         REJOIN_NEEDED: {
             **_owning(REJOIN_NEEDED, REJOIN_NEEDED, REJOIN_NEEDED),
-            RejoinRequested: _to(actions.rejoin_requested_again, REJOIN_NEEDED),
-            RejoinWanted: _to(actions.nothing_new, REJOIN_NEEDED),
-            SubscriptionChanged: _to(leaving.subscription_changed, REJOIN_NEEDED),
-            Polled: _to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
+            RejoinRequested: to(actions.rejoin_requested_again, REJOIN_NEEDED),
+            RejoinWanted: to(actions.nothing_new, REJOIN_NEEDED),
+            SubscriptionChanged: to(leaving.subscription_changed, REJOIN_NEEDED),
+            Polled: to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
         },
         UNSUBSCRIBING: {
             **_last_revocation(UNSUBSCRIBING, UNJOINED),
-            SubscriptionChanged: _to(leaving.subscription_changed, UNSUBSCRIBING),
-            Closed: _to(leaving.close, CLOSING),
+            SubscriptionChanged: to(leaving.subscription_changed, UNSUBSCRIBING),
+            Closed: to(leaving.close, CLOSING),
         },
         CLOSING: _last_revocation(CLOSING, LEFT),
         LEFT: {},
         FAILED: {
-            Closed: _to(leaving.close, LEFT),
+            Closed: to(leaving.close, LEFT),
         },
     }
 )
@@ -255,11 +241,4 @@ TABLE: Mapping[MemberState, Mapping[type[Event], Cell]] = MappingProxyType(
 
 def step(member: Member, event: Event, now_ns: int) -> Step:
     """Return the member after `event` at `now_ns`, and the effects, in order."""
-    if isinstance(event, Response) and event.stamp != member.stamp:
-        return member, ()
-    cell = TABLE[member.state].get(type(event))
-    if cell is None:
-        return member, ()
-    after, effects = cell.action(member, event, now_ns)
-    assert after.state in cell.leads_to, (member.state, event, after.state)
-    return after, effects
+    return stepped(TABLE, member, event, now_ns)

@@ -20,9 +20,8 @@ ConsumerHeartbeatRequestManager and MemberState. Backoffs have no jitter here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from coordinator.membership.consumer import actions
 from coordinator.membership.consumer.events import (
@@ -35,7 +34,6 @@ from coordinator.membership.consumer.events import (
     Unsubscribed,
 )
 from coordinator.membership.consumer.member import ConsumerMember, ConsumerMemberState
-from coordinator.membership.consumer.moves import Step
 from coordinator.membership.events import (
     Closed,
     CoordinatorFound,
@@ -45,24 +43,14 @@ from coordinator.membership.events import (
     Event,
     Polled,
     Refused,
-    Response,
     Ticked,
 )
+from coordinator.membership.state_table import Row, Table, stepped, to
 
-#: (member, event, now in monotonic ns) -> (member, effects)
-Action = Callable[[ConsumerMember, Any, int], Step]
+if TYPE_CHECKING:
+    from coordinator.membership.consumer.moves import Step
 
-
-class Cell(NamedTuple):
-    """What a state does with an event, and the states it may lead to, which `step` checks."""
-
-    action: Action
-    leads_to: frozenset[ConsumerMemberState]
-
-
-def _to(action: Action, *states: ConsumerMemberState) -> Cell:
-    return Cell(action, frozenset(states))
-
+MemberRow = Row[ConsumerMemberState, ConsumerMember]
 
 (UNSUBSCRIBED, JOINING, RECONCILING, ACKNOWLEDGING, STABLE) = (
     ConsumerMemberState.UNSUBSCRIBED,
@@ -80,90 +68,90 @@ def _to(action: Action, *states: ConsumerMemberState) -> Cell:
 )
 
 
-def _outside(state: ConsumerMemberState) -> Mapping[type[Event], Cell]:
+def _outside(state: ConsumerMemberState) -> MemberRow:
     """Cells of the states without an epoch that send nothing."""
     return {
-        Subscribed: _to(actions.subscribed, state),
-        Unsubscribed: _to(actions.leave_outside, UNSUBSCRIBED),
-        Closed: _to(actions.leave_outside, UNSUBSCRIBED),
-        CoordinatorFound: _to(actions.coordinator_found_outside, state),
-        CoordinatorUnknown: _to(actions.coordinator_unknown_outside, state),
+        Subscribed: to(actions.subscribed, state),
+        Unsubscribed: to(actions.leave_outside, UNSUBSCRIBED),
+        Closed: to(actions.leave_outside, UNSUBSCRIBED),
+        CoordinatorFound: to(actions.coordinator_found_outside, state),
+        CoordinatorUnknown: to(actions.coordinator_unknown_outside, state),
     }
 
 
-def _heartbeating(state: ConsumerMemberState, *sent: ConsumerMemberState) -> Mapping[type[Event], Cell]:
+def _heartbeating(state: ConsumerMemberState, *sent: ConsumerMemberState) -> MemberRow:
     """Cells of the states that send heartbeats; `sent` is where sending one may lead."""
     return {
-        Subscribed: _to(actions.subscribed, state),
-        CoordinatorFound: _to(actions.coordinator_found, state, *sent),
-        CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        CoordinatorMoved: _to(actions.coordinator_moved, state),
-        CoordinatorLoading: _to(actions.coordinator_loading, state),
-        ErrorReported: _to(actions.error_reported, state),
-        Refused: _to(actions.refused, FATAL),
-        Ticked: _to(actions.ticked, state, *sent),
+        Subscribed: to(actions.subscribed, state),
+        CoordinatorFound: to(actions.coordinator_found, state, *sent),
+        CoordinatorUnknown: to(actions.coordinator_unknown, state),
+        CoordinatorMoved: to(actions.coordinator_moved, state),
+        CoordinatorLoading: to(actions.coordinator_loading, state),
+        ErrorReported: to(actions.error_reported, state),
+        Refused: to(actions.refused, FATAL),
+        Ticked: to(actions.ticked, state, *sent),
     }
 
 
-def _member(state: ConsumerMemberState, *sent: ConsumerMemberState) -> Mapping[type[Event], Cell]:
+def _member(state: ConsumerMemberState, *sent: ConsumerMemberState) -> MemberRow:
     """Cells of JOINING, RECONCILING, ACKNOWLEDGING and STABLE."""
     return {
         **_heartbeating(state, *sent),
-        Unsubscribed: _to(actions.leave, PREPARE_LEAVING),
-        Closed: _to(actions.leave, PREPARE_LEAVING),
-        Polled: _to(actions.poll, state),
-        HeartbeatAnswered: _to(actions.heartbeat_answered, state, RECONCILING, STABLE),
-        TargetResolved: _to(actions.target_resolved, state, RECONCILING, STABLE),
-        EpochFenced: _to(actions.fenced, FENCED, JOINING),
-        Ticked: _to(actions.ticked, state, *sent, LEAVING, STALE),
+        Unsubscribed: to(actions.leave, PREPARE_LEAVING),
+        Closed: to(actions.leave, PREPARE_LEAVING),
+        Polled: to(actions.poll, state),
+        HeartbeatAnswered: to(actions.heartbeat_answered, state, RECONCILING, STABLE),
+        TargetResolved: to(actions.target_resolved, state, RECONCILING, STABLE),
+        EpochFenced: to(actions.fenced, FENCED, JOINING),
+        Ticked: to(actions.ticked, state, *sent, LEAVING, STALE),
     }
 
 
-TABLE: Mapping[ConsumerMemberState, Mapping[type[Event], Cell]] = MappingProxyType(
+TABLE: Table[ConsumerMemberState, ConsumerMember] = MappingProxyType(
     {
         UNSUBSCRIBED: {
             **_outside(UNSUBSCRIBED),
-            Polled: _to(actions.poll_outside, UNSUBSCRIBED, JOINING),
+            Polled: to(actions.poll_outside, UNSUBSCRIBED, JOINING),
         },
         JOINING: _member(JOINING),
         RECONCILING: {
             **_member(RECONCILING),
-            Polled: _to(actions.poll_reconciling, RECONCILING),
-            CallbackReturned: _to(actions.returned_reconciling, RECONCILING, ACKNOWLEDGING, STABLE),
+            Polled: to(actions.poll_reconciling, RECONCILING),
+            CallbackReturned: to(actions.returned_reconciling, RECONCILING, ACKNOWLEDGING, STABLE),
         },
         ACKNOWLEDGING: _member(ACKNOWLEDGING, RECONCILING, STABLE),
         STABLE: _member(STABLE),
         PREPARE_LEAVING: {
             **_heartbeating(PREPARE_LEAVING),
-            Unsubscribed: _to(actions.leave_preparing, PREPARE_LEAVING),
-            Closed: _to(actions.leave_preparing, PREPARE_LEAVING),
-            HeartbeatAnswered: _to(actions.heartbeat_answered, PREPARE_LEAVING),
-            EpochFenced: _to(actions.fenced_leaving, UNSUBSCRIBED),
-            CallbackReturned: _to(actions.returned_leaving, LEAVING, UNSUBSCRIBED, PREPARE_LEAVING),
+            Unsubscribed: to(actions.leave_preparing, PREPARE_LEAVING),
+            Closed: to(actions.leave_preparing, PREPARE_LEAVING),
+            HeartbeatAnswered: to(actions.heartbeat_answered, PREPARE_LEAVING),
+            EpochFenced: to(actions.fenced_leaving, UNSUBSCRIBED),
+            CallbackReturned: to(actions.returned_leaving, LEAVING, UNSUBSCRIBED, PREPARE_LEAVING),
         },
         LEAVING: {
-            Subscribed: _to(actions.subscribed, LEAVING),
-            Unsubscribed: _to(actions.leave_again, LEAVING),
-            Closed: _to(actions.leave_again, LEAVING),
-            CallbackReturned: _to(actions.returned_late, LEAVING),
-            HeartbeatAnswered: _to(actions.answered_leaving, UNSUBSCRIBED, STALE),
-            CoordinatorLoading: _to(actions.answered_leaving, UNSUBSCRIBED, STALE),
-            ErrorReported: _to(actions.answered_leaving, UNSUBSCRIBED, STALE),
-            CoordinatorMoved: _to(actions.moved_leaving, UNSUBSCRIBED, STALE),
-            EpochFenced: _to(actions.fenced_leaving, UNSUBSCRIBED, STALE),
-            Refused: _to(actions.refused, FATAL),
+            Subscribed: to(actions.subscribed, LEAVING),
+            Unsubscribed: to(actions.leave_again, LEAVING),
+            Closed: to(actions.leave_again, LEAVING),
+            CallbackReturned: to(actions.returned_late, LEAVING),
+            HeartbeatAnswered: to(actions.answered_leaving, UNSUBSCRIBED, STALE),
+            CoordinatorLoading: to(actions.answered_leaving, UNSUBSCRIBED, STALE),
+            ErrorReported: to(actions.answered_leaving, UNSUBSCRIBED, STALE),
+            CoordinatorMoved: to(actions.moved_leaving, UNSUBSCRIBED, STALE),
+            EpochFenced: to(actions.fenced_leaving, UNSUBSCRIBED, STALE),
+            Refused: to(actions.refused, FATAL),
         },
         FENCED: {
             **_outside(FENCED),
-            CallbackReturned: _to(actions.returned_outside, FENCED, JOINING),
+            CallbackReturned: to(actions.returned_outside, FENCED, JOINING),
         },
         STALE: {
             **_outside(STALE),
-            Polled: _to(actions.poll_outside, STALE, JOINING),
-            CallbackReturned: _to(actions.returned_outside, STALE, JOINING),
+            Polled: to(actions.poll_outside, STALE, JOINING),
+            CallbackReturned: to(actions.returned_outside, STALE, JOINING),
         },
         FATAL: {
-            Closed: _to(actions.close_fatal, FATAL),
+            Closed: to(actions.close_fatal, FATAL),
         },
     }
 )
@@ -171,11 +159,4 @@ TABLE: Mapping[ConsumerMemberState, Mapping[type[Event], Cell]] = MappingProxyTy
 
 def step(member: ConsumerMember, event: Event, now_ns: int) -> Step:
     """Return the member after `event` at `now_ns`, and the effects, in order."""
-    if isinstance(event, Response) and event.stamp != member.stamp:
-        return member, ()
-    cell = TABLE[member.state].get(type(event))
-    if cell is None:
-        return member, ()
-    after, effects = cell.action(member, event, now_ns)
-    assert after.state in cell.leads_to, (member.state, event, after.state)
-    return after, effects
+    return stepped(TABLE, member, event, now_ns)

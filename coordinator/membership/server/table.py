@@ -28,9 +28,8 @@ to 2015 that Kafka never released; docs/server-protocol.md has the wire format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from coordinator.membership.events import (
     Closed,
@@ -42,7 +41,6 @@ from coordinator.membership.events import (
     GenerationOutdated,
     Polled,
     Refused,
-    Response,
     Resumed,
     Stopped,
     Ticked,
@@ -60,22 +58,12 @@ from coordinator.membership.server.events import (
     SubscriptionAnnounced,
 )
 from coordinator.membership.server.member import ServerMember, ServerMemberState
-from coordinator.membership.server.moves import Step
+from coordinator.membership.state_table import Row, Table, stepped, to
 
-#: (member, event, now in monotonic ns) -> (member, effects)
-Action = Callable[[ServerMember, Any, int], Step]
+if TYPE_CHECKING:
+    from coordinator.membership.server.moves import Step
 
-
-class Cell(NamedTuple):
-    """What a state does with an event, and the states it may lead to, which `step` checks."""
-
-    action: Action
-    leads_to: frozenset[ServerMemberState]
-
-
-def _to(action: Action, *states: ServerMemberState) -> Cell:
-    return Cell(action, frozenset(states))
-
+MemberRow = Row[ServerMemberState, ServerMember]
 
 (UNREGISTERED, REGISTERING, WAITING, STARTING, STARTED) = (
     ServerMemberState.UNREGISTERED,
@@ -92,96 +80,96 @@ def _to(action: Action, *states: ServerMemberState) -> Cell:
 )
 
 
-def _outside(state: ServerMemberState) -> Mapping[type[Event], Cell]:
+def _outside(state: ServerMemberState) -> MemberRow:
     """Cells of UNREGISTERED and REGISTERING, which send nothing to the coordinator."""
     return {
-        SessionBegun: _to(actions.session_begun, REGISTERING),
-        SessionInterrupted: _to(actions.session_interrupted, state),
-        SessionEnded: _to(actions.session_ended, UNREGISTERED),
-        CoordinatorFound: _to(actions.coordinator_found_early, state),
-        CoordinatorUnknown: _to(actions.coordinator_unknown_early, state),
-        CoordinatorMoved: _to(actions.coordinator_moved_early, state),
-        Closed: _to(actions.close, LEFT),
+        SessionBegun: to(actions.session_begun, REGISTERING),
+        SessionInterrupted: to(actions.session_interrupted, state),
+        SessionEnded: to(actions.session_ended, UNREGISTERED),
+        CoordinatorFound: to(actions.coordinator_found_early, state),
+        CoordinatorUnknown: to(actions.coordinator_unknown_early, state),
+        CoordinatorMoved: to(actions.coordinator_moved_early, state),
+        Closed: to(actions.close, LEFT),
     }
 
 
-def _inside(state: ServerMemberState) -> Mapping[type[Event], Cell]:
+def _inside(state: ServerMemberState) -> MemberRow:
     """Cells of WAITING, STARTING and STARTED, which are registered and await commands, now or next."""
     return {
-        SessionBegun: _to(actions.session_begun, REGISTERING),
-        SessionInterrupted: _to(actions.session_interrupted, state),
-        SessionRestored: _to(actions.session_restored, state),
-        SessionEnded: _to(actions.session_ended, UNREGISTERED),
-        CoordinatorFound: _to(actions.coordinator_found, state),
-        CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        CoordinatorMoved: _to(actions.coordinator_moved, state),
-        CoordinatorLoading: _to(actions.coordinator_loading, state),
-        GenerationOutdated: _to(actions.outdated, WAITING),
-        Refused: _to(actions.refused, FAILED),
-        Ticked: _to(actions.ticked, state, UNREGISTERED),
+        SessionBegun: to(actions.session_begun, REGISTERING),
+        SessionInterrupted: to(actions.session_interrupted, state),
+        SessionRestored: to(actions.session_restored, state),
+        SessionEnded: to(actions.session_ended, UNREGISTERED),
+        CoordinatorFound: to(actions.coordinator_found, state),
+        CoordinatorUnknown: to(actions.coordinator_unknown, state),
+        CoordinatorMoved: to(actions.coordinator_moved, state),
+        CoordinatorLoading: to(actions.coordinator_loading, state),
+        GenerationOutdated: to(actions.outdated, WAITING),
+        Refused: to(actions.refused, FAILED),
+        Ticked: to(actions.ticked, state, UNREGISTERED),
     }
 
 
-def _revoking(state: ServerMemberState) -> Mapping[type[Event], Cell]:
+def _revoking(state: ServerMemberState) -> MemberRow:
     """Cells of STOPPING and CLOSING: a callback is running, so losing the identity does not change the state."""
     return {
-        SessionBegun: _to(actions.session_begun_while_revoking, state),
-        SessionInterrupted: _to(actions.session_interrupted, state),
-        SessionRestored: _to(actions.session_restored, state),
-        SessionEnded: _to(actions.session_ended_while_revoking, state),
-        CoordinatorFound: _to(actions.coordinator_found, state),
-        CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        CoordinatorMoved: _to(actions.coordinator_moved, state),
-        GenerationOutdated: _to(actions.outdated_while_revoking, state),
-        Ticked: _to(actions.ticked_while_revoking, state),
+        SessionBegun: to(actions.session_begun_while_revoking, state),
+        SessionInterrupted: to(actions.session_interrupted, state),
+        SessionRestored: to(actions.session_restored, state),
+        SessionEnded: to(actions.session_ended_while_revoking, state),
+        CoordinatorFound: to(actions.coordinator_found, state),
+        CoordinatorUnknown: to(actions.coordinator_unknown, state),
+        CoordinatorMoved: to(actions.coordinator_moved, state),
+        GenerationOutdated: to(actions.outdated_while_revoking, state),
+        Ticked: to(actions.ticked_while_revoking, state),
     }
 
 
-TABLE: Mapping[ServerMemberState, Mapping[type[Event], Cell]] = MappingProxyType(
+TABLE: Table[ServerMemberState, ServerMember] = MappingProxyType(
     {
         UNREGISTERED: {
             **_outside(UNREGISTERED),
-            SessionRestored: _to(actions.session_restored_late, REGISTERING, UNREGISTERED),
+            SessionRestored: to(actions.session_restored_late, REGISTERING, UNREGISTERED),
         },
         REGISTERING: {
             **_outside(REGISTERING),
-            SessionRestored: _to(actions.session_restored, REGISTERING),
-            Registered: _to(actions.registered, WAITING),
+            SessionRestored: to(actions.session_restored, REGISTERING),
+            Registered: to(actions.registered, WAITING),
         },
         WAITING: {
             **_inside(WAITING),
-            NoCommand: _to(actions.no_command, WAITING),
-            StopCommanded: _to(actions.stop_without_generation, WAITING),
-            StartCommanded: _to(actions.start, STARTING, WAITING),
-            SubscriptionAnnounced: _to(actions.subscription_announced, WAITING),
-            Closed: _to(actions.close, LEFT),
+            NoCommand: to(actions.no_command, WAITING),
+            StopCommanded: to(actions.stop_without_generation, WAITING),
+            StartCommanded: to(actions.start, STARTING, WAITING),
+            SubscriptionAnnounced: to(actions.subscription_announced, WAITING),
+            Closed: to(actions.close, LEFT),
         },
         STARTING: {
             **_inside(STARTING),
-            Resumed: _to(actions.resumed, STARTED),
-            Closed: _to(actions.close, CLOSING, LEFT),
+            Resumed: to(actions.resumed, STARTED),
+            Closed: to(actions.close, CLOSING, LEFT),
         },
         STARTED: {
             **_inside(STARTED),
-            NoCommand: _to(actions.no_command, STARTED),
-            StopCommanded: _to(actions.stop, STOPPING, WAITING, STARTED),
-            StartCommanded: _to(actions.start_over, STARTING, STARTED, WAITING),
-            SubscriptionAnnounced: _to(actions.subscription_announced, STARTED),
-            Polled: _to(actions.poll, STARTED),
-            Closed: _to(actions.close, CLOSING, LEFT),
+            NoCommand: to(actions.no_command, STARTED),
+            StopCommanded: to(actions.stop, STOPPING, WAITING, STARTED),
+            StartCommanded: to(actions.start_over, STARTING, STARTED, WAITING),
+            SubscriptionAnnounced: to(actions.subscription_announced, STARTED),
+            Polled: to(actions.poll, STARTED),
+            Closed: to(actions.close, CLOSING, LEFT),
         },
         STOPPING: {
             **_revoking(STOPPING),
-            Stopped: _to(actions.stopped, WAITING, REGISTERING, UNREGISTERED),
-            Closed: _to(actions.close_stopping, CLOSING),
+            Stopped: to(actions.stopped, WAITING, REGISTERING, UNREGISTERED),
+            Closed: to(actions.close_stopping, CLOSING),
         },
         CLOSING: {
             **_revoking(CLOSING),
-            Stopped: _to(actions.leave, LEFT),
+            Stopped: to(actions.leave, LEFT),
         },
         LEFT: {},
         FAILED: {
-            Closed: _to(actions.close, LEFT),
+            Closed: to(actions.close, LEFT),
         },
     }
 )
@@ -189,11 +177,4 @@ TABLE: Mapping[ServerMemberState, Mapping[type[Event], Cell]] = MappingProxyType
 
 def step(member: ServerMember, event: Event, now_ns: int) -> Step:
     """Return the member after `event` at `now_ns`, and the effects, in order."""
-    if isinstance(event, Response) and event.stamp != member.stamp:
-        return member, ()
-    cell = TABLE[member.state].get(type(event))
-    if cell is None:
-        return member, ()
-    after, effects = cell.action(member, event, now_ns)
-    assert after.state in cell.leads_to, (member.state, event, after.state)
-    return after, effects
+    return stepped(TABLE, member, event, now_ns)
