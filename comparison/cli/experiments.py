@@ -38,7 +38,14 @@ from comparison.scenarios.plan.plugins import load_installed
 from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.scenario_text import as_file as text_of
 from comparison.scenarios.plan.wording import described
-from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
+from comparison.scenarios.run.experiments import (
+    Experiments,
+    estimated_run_s,
+    estimated_s,
+    expanded,
+    left_out,
+    plan,
+)
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
@@ -254,10 +261,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     click.echo(f"{runs}{several}, about {about}", err=True)
     if dry_run:
         for each in planned:
-            scenario = scenario_named(each.scenario)
-            click.echo(
-                f"{each.title}: about {scenario.budget_s} s, {msgspec.json.encode(each.parameters.as_json()).decode()}"
-            )
+            parameters = msgspec.json.encode(each.parameters.as_json()).decode()
+            click.echo(f"{each.title}: about {estimated_run_s(each):.0f} s, {parameters}")
         for left in without:
             click.echo(f"{left.scenario} · {left.design}: skipped: {left.reason}")
         return Exit.AS_EXPECTED

@@ -88,8 +88,24 @@ class CopiesRead(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, Any]
 
 
+class TopicWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """From now on the group should own partitions 0 to `wanted`-1 of a topic."""
+
+    t_ns: int
+    topic: str
+    wanted: int
+
+
 RunnerEvent = (
-    RunStarted | RunEnded | StageEntered | ChangeStarted | FaultStarted | ProcessEnded | CounterReading | CopiesRead
+    RunStarted
+    | RunEnded
+    | StageEntered
+    | ChangeStarted
+    | FaultStarted
+    | ProcessEnded
+    | CounterReading
+    | CopiesRead
+    | TopicWanted
 )
 
 
@@ -218,6 +234,13 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
     stopped_kept: int
 
 
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions that a member had for the first time in the run, in a window, and when the last of them was."""
+
+    partitions: int
+    last_ns: int
+
+
 class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True):
     """A member's attempt to rebalance has ended: ok, conflict or error."""
 
@@ -343,6 +366,7 @@ class Measured:
     final_offsets: FinalOffsets | None = None
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     turnover: dict[int, Turnover] = field(default_factory=dict)
+    begun: dict[tuple[int, str], Begun] = field(default_factory=dict)  #: by window and view
     group: list[GroupEvent] = field(default_factory=list)
     phases: list[MemberPhase] = field(default_factory=list)
     attempts: list[AttemptEnded] = field(default_factory=list)  #: of the members that a change is about

@@ -16,7 +16,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
@@ -101,6 +101,16 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     formula: str
 
 
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """How partitions that a change added to a topic reached the members."""
+
+    partitions: int
+    owned: int  #: of them, had an owner before the next change
+    delivered: int  #: of them, were delivered from before the next change
+    delivered_ms: float | None  #: since the change, until the last one was delivered from; None: not all were
+    parts: dict[str, float]  #: of that, in milliseconds; see comparison.pipeline.figures.additions
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One change of the group, or one fault: what it cost, and how long until every partition had one owner."""
 
@@ -139,6 +149,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     zk_commits: int  #: writes below offsets
     requests: dict[str, int]  #: by API, of members only
     counted: list[Counted]
+    added: Added | None = None  #: None: it added no partitions
 
 
 class Counter(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 #: The version of the result that the reports know; a later one may lack figures shown here.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
 NOT_APPLICABLE = "not applicable"

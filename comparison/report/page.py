@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from comparison.printable import printable_all
+from comparison.report.additions import additions
 from comparison.report.drawing.members import COLOURS
 from comparison.report.figures import (
     CHANGE_COLUMNS,
@@ -155,7 +156,7 @@ def _scenario(
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
-        lanes=lanes(name, list(by_design.values()), marks_max),
+        lanes=lanes(name, list(by_design.values()), marks_max, additions(runs)),
         growth=grown(name, result),
         waited=waited(runs),
         tables=tables(runs),

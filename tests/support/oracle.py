@@ -53,6 +53,7 @@ _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
         "fault_started": measured.FaultStarted,
         "process_ended": measured.ProcessEnded,
         "counters_read": measured.CounterReading,
+        "topic_wanted": measured.TopicWanted,
     }
 )
 _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
@@ -99,6 +100,9 @@ def measured_of(
             found.owners[number] = owners
         if turnover := oracle_runs.turnover_of(believed, begin, end):
             found.turnover[number] = turnover
+        for view, intervals in ((BELIEVED, believed), (DELIVERING, oracle_intervals.delivering(usable))):
+            if begun := oracle_runs.begun_in(intervals, begin, end):
+                found.begun[number, view] = begun
     found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
     found.final_offsets = oracle_commits.final_offsets(usable)
     found.takeovers = oracle_commits.takeovers(usable)

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.measured import (
+    Begun,
     ChangeWindow,
     DeliveryBin,
     EventCount,
@@ -285,6 +286,13 @@ def turnover_of(believed: list[Interval], begin: int, end: int) -> Turnover | No
                 stopped += 1
                 kept += after is not None and after.owner == each.owner
     return Turnover(moved=moved, stopped=stopped, stopped_kept=kept) if moved or stopped else None
+
+
+def begun_in(intervals: list[Interval], begin: int, end: int) -> Begun | None:
+    """The partitions that somebody had for the first time within a window."""
+    first = {each.key: each.from_ns for each in sorted(intervals, key=lambda each: -each.from_ns)}
+    inside = [from_ns for from_ns in first.values() if begin <= from_ns < end]
+    return Begun(partitions=len(inside), last_ns=max(inside)) if inside else None
 
 
 def _base(interval: Interval) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.pipeline.figures import addition_checks as a
 from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.result import Run
 
+_GROWN = "partitions added to a topic, and a rebalance"
 _COMMIT = "a commit that the authority accepted"
 _OWNER = "an owner at the authority"
 _BACK = "a member that came back under load"
@@ -32,6 +34,10 @@ _RELEASE = "a release of partitions that outlived its session"
 #: By the function that decides.
 EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
     {
+        a.new_partitions_read: "partitions added to a topic",
+        a.noticed_at_once: _GROWN,
+        a.noticed_in_time: _GROWN,
+        a.unnoticed_for_long: f"{_GROWN}, and a metadata.max.age.ms of a minute or more",
         c.no_record_lost: "a numbered record that was acknowledged and delivered",
         c.final_offsets_kept: _COMMIT,
         c.settles: "a change of the group",

@@ -17,6 +17,8 @@ partitions in all, k of which the departed member had owned:
 - `delayed`: joins as in `cooperative`. When a member goes, there is a round without moves and, after the delay, another
   one in which the others get its partitions. If the leader goes, they get them in the first round, because its memory
   of the assignment goes with it.
+- A topic that grows: one round, for which the leader rejoins by itself. What stops and moves is as at a join, except
+  that nothing moves in `cooperative` and `delayed`: the new partitions have no owner to take them from.
 - A restart is a leave and a join, in `static` neither: its one JoinGroup and one SyncGroup are answered at once.
   In `delayed` the counts depend on which comes first, the member or the end of the delay, and are not predicted.
 """
@@ -63,6 +65,20 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
         predicted["coordinator notifications"] = Prediction(times, str(times))
         predicted["coordinator reads"] = Prediction(times + came, f"{times}+{came}" if came else str(times))
     return predicted
+
+
+def predict_growth(design: str, members: int, before: int, moved: int | None) -> Mapping[str, Prediction]:
+    """The same for a topic that grows, with `before` partitions of all topics until then."""
+    n, stays = Prediction(members, "N"), design in INCREMENTAL
+    requests = {} if design == SERVER else {"JoinGroup": n, "SyncGroup": n}
+    return {
+        **requests,
+        "generations": Prediction(1, "1"),
+        "stopped": Prediction(0, "0") if stays else Prediction(before, "P"),
+        **_known(
+            moved=Prediction(0, "0") if stays else Prediction(moved, "as assigned") if moved is not None else None
+        ),
+    }
 
 
 def _all_at_once(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
@@ -125,16 +141,20 @@ def _known(**counts: Prediction | None) -> dict[str, Prediction]:
 
 
 def moved_by_strategy(
-    strategy: str, partitions: Sequence[tuple[str, int]], before: Sequence[str], after: Sequence[str]
+    strategy: str,
+    partitions: Sequence[tuple[str, int]],
+    before: Sequence[str],
+    after: Sequence[str],
+    more: Sequence[tuple[str, int]] = (),
 ) -> int | None:
-    """How many partitions change members when `strategy` assigns them to `after` instead of `before`.
+    """How many partitions change members when `strategy` assigns them, and `more`, to `after` instead of `before`.
 
     Members are in the assignor's order. None for a strategy that considers more than that.
     """
     assign = {RANGE: _range, ROUNDROBIN: _roundrobin}.get(strategy)
     if assign is None or not before or not after:
         return None
-    old, new = assign(partitions, before), assign(partitions, after)
+    old, new = assign(partitions, before), assign([*partitions, *more], after)
     return sum(1 for each in partitions if old[each] != new[each])
 
 

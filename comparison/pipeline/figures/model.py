@@ -31,6 +31,8 @@ JOIN, LEAVE, CRASH = "join", "leave", "crash"
 MODELLED = (JOIN, LEAVE, CRASH)
 #: A member leaves and returns a little later; a member is killed and returns.
 RESTART, RETURN = "restart", "crash-and-return"
+#: A topic grows.
+GROWTH = "partition-increase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,15 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Pred
     notifications = {JOIN: (n - 1, "N-1"), LEAVE: (n + 1, "N+1"), CRASH: (n, "N")}[change]
     predicted = {"reads": Prediction(reads, formula), "notifications": Prediction(*notifications)}
     return predicted if released is None else {**predicted, "writes": Prediction(writes, written)}
+
+
+def zookeeper_growth(members: int, before: int, after: int, troubles: Troubles) -> Mapping[str, Prediction]:
+    """Writes and notifications when partitions are added: every member releases all, and claims its new share.
+
+    Reads are not predicted: leader finders read on until each new partition has a leader.
+    """
+    predicted = {"notifications": Prediction(members, "N")}
+    return predicted if troubles.attempts else {**predicted, "writes": Prediction(before + after, "P+P'")}
 
 
 def moved_minimum(owners: Sequence[tuple[str | None, str | None]], members: int) -> int:

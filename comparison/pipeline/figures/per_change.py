@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.pipeline.figures import model, shares
+from comparison.pipeline.figures.additions import added_by
 from comparison.pipeline.figures.predictions import CONFLICT, ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
@@ -93,6 +94,7 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         counted=compare_counts(run.design, observed, counts, run.parameters)
         if run.scenario not in NOT_PREDICTED
         else [],
+        added=added_by(measured, window),
     )
 
 

@@ -62,7 +62,7 @@ def _zookeeper(
     observed: ObservedChange, counts: WindowCounts, parameters: Mapping[str, Any]
 ) -> tuple[Mapping[str, model.Prediction], Mapping[str, int]]:
     others = counts.sum("attempt_ended", where=lambda count: count.outcome not in (OK, CONFLICT))
-    if observed.change not in model.MODELLED or observed.members is None or others:
+    if observed.change not in (*model.MODELLED, model.GROWTH) or observed.members is None or others:
         return {}, {}
     topics = int(parameters.get("topics", 1))
     setting = model.Setting(
@@ -80,22 +80,31 @@ def _zookeeper(
         "writes": counts.operations(reads=False, commits=False),
         "notifications": counts.sum("zk_notified"),
     }
+    if observed.change == model.GROWTH:
+        before, after = (sum(owner is not None for owner in each) for each in _columns(observed.owners or ()))
+        if not before:
+            return {}, {}
+        return model.zookeeper_growth(observed.members, before, after, _troubles(counts)), measured
     return model.zookeeper(observed.change, setting, _troubles(counts)), measured
 
 
 def _coordinated(
     design: str, observed: ObservedChange, counts: WindowCounts, parameters: Mapping[str, Any]
 ) -> tuple[Mapping[str, model.Prediction], Mapping[str, int]]:
-    if observed.change not in group_model.MODELLED or observed.members is None:
+    if observed.change not in (*group_model.MODELLED, model.GROWTH) or observed.members is None:
         return {}, {}
     owners = observed.owners or ()
+    late = counts.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0
+    had = [each for each in owners if each.before is not None]
+    if observed.change == model.GROWTH and (late or not had):
+        return {}, {}
     setting = group_model.GroupSetting(
         members=observed.members,
         partitions=int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0)),
         released=_released_partitions(owners) if owners else None,
         moved=_moved_by_strategy(observed, parameters),
         leader_went=observed.leader_went,
-        synced_late=counts.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0,
+        synced_late=late,
     )
     requests = counts.by("request_answered", lambda count: count.name)
     measured = {
@@ -108,6 +117,8 @@ def _coordinated(
         "coordinator notifications": counts.sum("zk_notified", role="broker", where=lambda count: count.area == "ids"),
         "coordinator reads": counts.sum("zk_op", role="broker", where=_watching),
     }
+    if observed.change == model.GROWTH:
+        return group_model.predict_growth(design, observed.members, len(had), setting.moved), measured
     return group_model.predict(design, observed.change, setting), measured
 
 
@@ -132,6 +143,10 @@ def _moved_by_strategy(observed: ObservedChange, parameters: Mapping[str, Any]) 
         away = group_model.moved_by_strategy(strategy, partitions, before, staying)
         back = group_model.moved_by_strategy(strategy, partitions, staying, after)
         return away + back if away is not None and back is not None else None
+    if observed.change == model.GROWTH:
+        more = [(each.topic, each.partition) for each in owners if each.before is None]
+        had = [each for each in partitions if each not in more]
+        return group_model.moved_by_strategy(strategy, had, before, after, more) if before == after else None
     if len(after) != members or len(before) != members + (-1 if observed.change == model.JOIN else 1):
         return None
     return group_model.moved_by_strategy(strategy, partitions, before, after)

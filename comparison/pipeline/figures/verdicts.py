@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.pipeline.figures import addition_checks as a
 from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
@@ -35,6 +36,7 @@ from comparison.pipeline.figures import split_checks as s
 from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import (
     ALL_AT_ONCE,
+    CLASSIC,
     COOPERATIVE,
     COORDINATED,
     DELAYED,
@@ -58,7 +60,10 @@ PAUSES = ("pause", "zombie-commit")
 ZOMBIES = ("zombie-commit",)
 STALE = ("stale-view",)
 NO_BROKER = ("double-owner-no-broker",)
-COUNTED = ("herd", "join", "leave", "crash", "idle-members")
+#: The topic gets more partitions.
+GROWING = ("partition-increase", "add-partitions", "unnoticed-partitions")
+UNNOTICED = ("unnoticed-partitions",)
+COUNTED = ("herd", "join", "leave", "crash", "idle-members", *GROWING)
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
 SLOW = ("slow-member",)
@@ -77,8 +82,8 @@ LAGGING = ("scale-out-under-lag",)
 NAMELESS = (ZOOKEEPER, *LEAVING)
 IDLE = ("idle-members",)
 MIXED = ("mixed-subscriptions",)
-#: The topic gets more partitions.
-GROWING = ("partition-increase", "add-partitions", "unnoticed-partitions")
+#: Designs in which a watch tells of new partitions; in CLASSIC the leader looks from time to time.
+WATCHING = (ZOOKEEPER, SERVER)
 #: Designs in which any change of the members stops all partitions.
 STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
 #: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.
@@ -251,6 +256,10 @@ CHECKS: tuple[Check, ...] = (
     Check("no member owns two", Kind.PROMISE, ALL, IDLE, SEEN, m.one_partition_each),
     Check("idle member stops the others", Kind.HISTORY, STOPPING, IDLE, MISSED, m.idle_member_stops_all),
     Check("idle member stops nobody", Kind.PROMISE, INCREMENTAL, IDLE, SEEN, m.idle_member_stops_nobody),
+    Check("new partitions read", Kind.PROMISE, ALL, GROWING, MISSED, a.new_partitions_read),
+    Check("noticed at once", Kind.PROMISE, WATCHING, GROWING, MISSED, a.noticed_at_once),
+    Check("noticed in time", Kind.PROMISE, CLASSIC, GROWING, MISSED, a.noticed_in_time),
+    Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, UNNOTICED, MISSED, a.unnoticed_for_long),
     Check("only subscribers own", Kind.PROMISE, ALL, MIXED, SEEN, m.only_subscribers_own),
     Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
     Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),

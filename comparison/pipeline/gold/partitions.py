@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.gold import cover
+from comparison.pipeline.gold.beginnings import added_begun, begun_in
 from comparison.pipeline.gold.commits import CommitCounts, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS, Ranges
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from comparison.pipeline.measured import Coverage, KeptThrough, PartitionOwners, Turnover
+    from comparison.pipeline.measured import Begun, Coverage, KeptThrough, PartitionOwners, Turnover
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Key
     from comparison.pipeline.silver.reduce import Bundle
@@ -56,6 +57,7 @@ class PartitionFigures:
 
     coverage: dict[tuple[int, str], Coverage] = field(default_factory=dict)
     turnover: dict[int, Turnover] = field(default_factory=dict)
+    begun: dict[tuple[int, str], Begun] = field(default_factory=dict)
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     commits: CommitCounts = field(default_factory=CommitCounts)
@@ -79,6 +81,8 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
     commits = judged(bundle.offsets, bundle.naming, context)
     found = PartitionFigures(
         turnover=turnover_of(believes, context.change_windows),
+        begun=begun_in(BELIEVED, believes, context.change_windows)
+        | begun_in(DELIVERING, delivers, context.change_windows),
         owners=owners_around(names, context.change_windows),
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
         commits=commits.counts(),
@@ -235,6 +239,7 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
     return PartitionFigures(
         coverage=cover.added(part.coverage for part in parts),
         turnover=added_turnover(part.turnover for part in parts),
+        begun=added_begun(part.begun for part in parts),
         owners=_together(part.owners for part in parts),
         kept=added_kept(part.kept for part in parts),
         commits=sum((part.commits for part in parts), CommitCounts()),

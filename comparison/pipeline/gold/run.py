@@ -85,6 +85,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         final_offsets=figures.final_offsets,
         owners=figures.owners,
         turnover=figures.turnover,
+        begun=figures.begun,
         group=list(context.group),
         phases=list(context.phases),
         attempts=list(context.attempts),

@@ -43,6 +43,7 @@ _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
         "process_ended": measured.ProcessEnded,
         "counters_read": measured.CounterReading,
         "copies_read": measured.CopiesRead,
+        "topic_wanted": measured.TopicWanted,
     }
 )
 _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
@@ -53,7 +54,7 @@ _OF_GROUPS = ("group_changed", "group_member_joined", "group_member_left")
 _OF_MEMBERS = ("member_started", "member_closed", "member_failed")
 _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
 #: The kinds that a context is made of.
-KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed", "topic_wanted")
+KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed")
 #: What is looked at of phases, of which there may be many.
 _PHASE_COLUMNS = frozenset({"process", "member", "stream", "seq", "t_ns", "phase", "outcome"})
 OFFSETS_TOPIC = "__consumer_offsets"

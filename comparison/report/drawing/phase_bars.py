@@ -52,7 +52,7 @@ def phase_bars(panels: Sequence[Panel]) -> Chart | None:
         note="One bar per member and rebalance (its number stands before the member), from the first change or fault "
         "on; gaps are waits between two attempts.",
         block=block,
-        axis=_axis(scale),
+        axis=millisecond_axis(scale, "Milliseconds since the start of each rebalance"),
         legend=[Entry(name, f"p-{name}", "phase") for name in _used(shown)],
         headings=("design", "rebalance", "member", "ms in all", "ms by phase"),
         rows=[row for panel, bars in shown for row in _rows(panel, bars)],
@@ -108,8 +108,9 @@ def _add(block: Block, drawn: Bars, design: str, bars: Sequence[Bar], scale: Sca
         block.height += _LINE
 
 
-def _axis(scale: Scale) -> Block:
-    block = Block("axis", "Milliseconds since the start of each rebalance", height=AXIS)
+def millisecond_axis(scale: Scale, title: str) -> Block:
+    """An axis of its own below bars that begin at 0."""
+    block = Block("axis", title, height=AXIS)
     block.name("ms", 13)
     for at, text in scale.ticks(_TICKS):
         classes = "at first" if at == 0 else "at"

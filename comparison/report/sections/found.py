@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report import restarts, strategies
+from comparison.report import additions, restarts, strategies
 from comparison.report.figures import NOT_EXPECTED, UNKNOWN, by_change, number
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
 from comparison.report.throughput import SLOW, describe_waits
@@ -45,6 +45,7 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
         # Totals over the strategies, and the time between two of them, say nothing about any.
         return [*found, *(Finding(strategies.sentence(each)) for each in tried), *_records(runs)]
     found += [*_catching_up(runs), *_copies(runs)]
+    found += [Finding(f"In {each.design}, {additions.sentence(each)}") for each in additions.additions(runs)]
     if scenario == SLOW:
         found += [Finding(f"In {run['design']}: {describe_waits(run)}.") for run in runs]
     found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]

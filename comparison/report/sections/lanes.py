@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.report.drawing.added_bars import added_bars
 from comparison.report.drawing.figure import HEADINGS, figure
 from comparison.report.drawing.members import styles
 from comparison.report.drawing.scale import scales
@@ -16,6 +17,7 @@ from comparison.report.view.naming import natural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from comparison.report.additions import Addition
     from comparison.report.drawing.chart import Chart
     from comparison.report.drawing.figure import Figure
     from comparison.report.sections.raw_events import RawEvents
@@ -44,8 +46,8 @@ class Lanes(NamedTuple):
     from_ms: float
 
 
-def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | None:
-    """The lanes of a scenario's runs; None if nothing was traced."""
+def lanes(scenario: str, views: Sequence[RunView], marks_max: int, additions: Sequence[Addition] = ()) -> Lanes | None:
+    """The lanes of a scenario's runs, with charts, one of them of added partitions; None if nothing was traced."""
     drawn = [view for view in views if view.partitions]
     if not drawn:
         return None
@@ -67,7 +69,7 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int) -> Lanes | No
         events={
             anchor: raw_events(view, scale, marks_max) for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
         },
-        charts=charts(drawn, axes, classes, marks_max),
+        charts=[*([bars] if (bars := added_bars(additions)) else []), *charts(drawn, axes, classes, marks_max)],
         headings=HEADINGS,
         members=[(place, classes.get(place, _class_of(place, views, classes))) for place in places],
         partitions=sorted({lane.name for view in drawn for lane in view.partitions}, key=natural),

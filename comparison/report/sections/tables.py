@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.metrics import METRICS
-from comparison.report import restarts, strategies
+from comparison.report import additions, restarts, strategies
 from comparison.report.figures import (
     CHANGE_COLUMNS,
     EXPECTED,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SumTable(NamedTuple):
-    """What several changes cost together: those of a design, or of an assignment strategy."""
+    """What changes cost: several of a design or an assignment strategy together, or what one was made of."""
 
     title: str
     first: str  #: the heading of the rows' names
@@ -101,10 +101,13 @@ def tables(runs: Sequence[Run]) -> Tables:
 def _sums(runs: Sequence[Run]) -> SumTable | None:
     if costs := restarts.costs(runs):
         title, first, found = restarts.title(costs), "design", [(cost.design, cost.cells()) for cost in costs]
-        headings = restarts.HEADINGS
+        headings: Sequence[tuple[str, str]] = restarts.HEADINGS
     elif outcomes := strategies.outcomes(runs):
         title, first, found = strategies.TITLE, "strategy", [(each.strategy, each.cells()) for each in outcomes]
         headings = strategies.HEADINGS
+    elif added := additions.additions(runs):
+        title, first, found = additions.TITLE, "design", [(each.design, each.cells()) for each in added]
+        headings = additions.HEADINGS
     else:
         return None
     return SumTable(title[0].upper() + title[1:], first, [long for _, long in headings], found)

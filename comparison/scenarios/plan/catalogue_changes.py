@@ -124,7 +124,7 @@ CHANGES = (
             "and delayed, whose members keep what they have",
             "moved partitions: range numbers them anew, so nearly all move although each member would only need more",
         ),
-        steps=(Form(), Steady(), AddPartitions(doubling=True)),
+        steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
         # So many that the published comparison of KIP-848 can be repeated: 10 consumers get 900 partitions more.
         defaults=Parameters(members=10, partitions=900, rate=900),
         settings=MappingProxyType({"metadata.max.age.ms": "1000"}),
@@ -141,10 +141,10 @@ CHANGES = (
             "records wait in the new partitions meanwhile, and none is lost: auto.offset.reset=latest would skip those "
             "that came before",
         ),
-        steps=(Form(), Steady(), AddPartitions(doubling=True)),
-        defaults=Parameters(members=3, partitions=30, rate=60),
+        steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
+        defaults=Parameters(members=3, partitions=30, rate=60, time_limit_s=480),
         settings=MappingProxyType({"metadata.max.age.ms": "300000"}),
-        budget_s=12,
+        budget_s=310,
         not_applicable=MappingProxyType(
             {
                 SERVER: "as in zookeeper: a watch of the coordinator fires at once",

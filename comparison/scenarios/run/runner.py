@@ -352,6 +352,7 @@ def _named(request: RunRequest) -> dict[str, object]:
             "heartbeat_ms": made.heartbeat_ms,
             "delay_ms": made.delay_ms,
             "max_poll_ms": made.max_poll_ms,
+            "metadata_age_ms": made.metadata_age_ms,
         },
         **({"away_ms": away[0]} if away else {}),
         **({"strategy": strategy} if strategy else {}),

@@ -67,9 +67,11 @@ class Load:
             raise self._failed
 
     def grow(self, partitions: Sequence[TopicPartition]) -> None:
-        """Produce to these partitions as well."""
+        """Produce to these partitions as well, the first record to each of them at once."""
         for tp in partitions:
-            self.acknowledged[tp] = self.ends[tp] = self._serials[tp] = 0
+            self.acknowledged[tp] = self.ends[tp] = 0
+            self._serials[tp] = 1
+            self._begin_sending(tp, [0])
         self._partitions.extend(partitions)
 
     def stop(self) -> None:
@@ -83,9 +85,12 @@ class Load:
             numbered[tp].append(self._serials[tp])
             self._serials[tp] += 1
         for tp, serials in numbered.items():
-            task = asyncio.create_task(self._send(tp, serials))
-            self._sending.add(task)
-            task.add_done_callback(self._done)
+            self._begin_sending(tp, serials)
+
+    def _begin_sending(self, tp: TopicPartition, serials: list[int]) -> None:
+        task = asyncio.create_task(self._send(tp, serials))
+        self._sending.add(task)
+        task.add_done_callback(self._done)
 
     async def _send(self, tp: TopicPartition, serials: list[int]) -> None:
         offsets = await asyncio.gather(*(self._sender.send(tp, numbered_value(serial, _PADDING)) for serial in serials))

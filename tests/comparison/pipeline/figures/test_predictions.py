@@ -196,3 +196,34 @@ def test_reads_of_the_server_designs_coordinator_are_counted_at_the_broker() -> 
     assert found["coordinator notifications"] == (1, 1)
     assert found["coordinator reads"] == (2, 2)
     assert found["notifications"] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("design", "after", "stopped", "moved", "requests"),
+    [
+        ("eager", "aaaabbbbcccc", 6, 4, 3),  # all but the first two have another owner
+        ("cooperative", "aabbccaabbcc", 0, 0, 3),
+    ],
+)
+def test_counts_of_a_topic_that_grows(design: str, after: str, stopped: int, moved: int, requests: int) -> None:
+    before = [*"aabbcc", *[None] * 6]
+    owners = owners_of(*zip(before, after, strict=True))
+    observed = ObservedChange(
+        change="partition-increase", members=3, rounds=1, stopped=stopped, moved=moved, owners=owners
+    )
+    counts = WindowCounts(
+        (count(requests, "request_answered", "JoinGroup"), count(requests, "request_answered", "SyncGroup"))
+    )
+    found = compare_counts(design, observed, counts, {**TWELVE, "partitions": 6})
+    assert {each.what: each.measured for each in found} == {each.what: each.model for each in found}
+    assert {each.what for each in found} == {"JoinGroup", "SyncGroup", "generations", "stopped", "moved"}
+
+
+def test_member_of_zookeeper_releases_its_claims_and_claims_more_when_a_topic_grows() -> None:
+    owners = owners_of(("a", "a"), ("b", "a"), (None, "b"), (None, "b"))
+    observed = ObservedChange(change="partition-increase", members=2, rounds=1, stopped=2, moved=1, owners=owners)
+    counts = WindowCounts((count(2 + 4, "zk_op", "create", step="R11", area="owners"), count(2, "zk_notified")))
+    found = {each.what: (each.measured, each.model) for each in compare_counts("zookeeper", observed, counts, TWELVE)}
+    assert found == {"writes": (6, 6), "notifications": (2, 2)}
+    nothing = ObservedChange(change="partition-increase", members=2, rounds=1, stopped=2, moved=1, owners=None)
+    assert compare_counts("zookeeper", nothing, counts, TWELVE) == []

@@ -96,3 +96,22 @@ def test_added_partitions_get_records_from_then_on() -> None:
         assert load.ends[added] == len(log.stored[added])
 
     asyncio.run(scenario())
+
+
+def test_added_partition_gets_its_first_record_at_once_and_is_numbered_on() -> None:
+    added = TopicPartition("t", 2)
+
+    async def scenario() -> list[bytes]:
+        log = Log()
+        log.stored[added] = []
+        load = Load(log, PARTITIONS, 300, ListTracer())
+        load.grow([added])
+        await until(lambda: len(log.stored[added]) == 1, 5, "the first record, which needs no turn")
+        running = asyncio.create_task(load.run())
+        await until(lambda: len(log.stored[added]) >= 4, 5, "more records")
+        load.stop()
+        await running
+        return log.stored[added]
+
+    stored = asyncio.run(scenario())
+    assert [serial_of(value) for value in stored] == list(range(len(stored)))
