@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernel.values import TopicPartition
+from tests.support import java_member
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -34,7 +37,10 @@ STRATEGIES = {
     "confluent": ("range", "roundrobin", "cooperative-sticky"),
 }
 
-#: Instead of a strategy: the coordinator assigns (KIP-848). Only confluent has it.
+#: Kafka's own consumer (`tests.support.java_member`), for the tests of the originals.
+JAVA = "java"
+
+#: Instead of a strategy: the coordinator assigns (KIP-848). confluent and Kafka's own consumer have it.
 BROKERS = "the broker's"
 
 #: A static member must return within its session, though its process may start slowly on a busy machine.
@@ -57,6 +63,7 @@ class StockMember:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, **(java_member.environment() if kind == JAVA else {})},
         )
         self._reader = threading.Thread(target=self._listen, name=kind)
         self._reader.start()
@@ -65,6 +72,13 @@ class StockMember:
     def failure(self) -> BaseException | None:
         code = self._child.poll()
         return None if code is None or self._stopping else AssertionError(f"{self.kind} ended by itself with {code}")
+
+    def pause(self) -> None:
+        """Freeze its process, as a long garbage collection would, until `resume`."""
+        self._child.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._child.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Leave the group. Idempotent; fails if the client failed."""
@@ -268,7 +282,12 @@ def run_aiokafka(reporter: ChangeReporter, given: Given) -> None:
     asyncio.run(run())
 
 
-RUNS = {"kafka-python": run_kafka_python, "aiokafka": run_aiokafka, "confluent": run_confluent}
+RUNS = {
+    "kafka-python": run_kafka_python,
+    "aiokafka": run_aiokafka,
+    "confluent": run_confluent,
+    JAVA: java_member.run,
+}
 
 if __name__ == "__main__":
     RUNS[sys.argv[1]](ChangeReporter(), Given(*sys.argv[2:]))
