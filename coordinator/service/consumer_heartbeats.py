@@ -69,7 +69,7 @@ class ConsumerHeartbeatHandler:
             return None
         groups = at.machine.consumer
         group = groups.find(body.group_id)
-        if group is None or group.topics_view is not snapshot.topics:
+        if group is None or group.topics_view is not snapshot.topics or not group.is_settled_at(body.member_epoch):
             return None
         request = request_of(context, body, 0)
         member, timer = settled_member(group, request), group.sessions.get(request.member_id)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from coordinator.groups.partitions import TopicId
 
 
+_NO_VOTES = frozenset({None})
 _STATES = frozenset(ConsumerMemberState)
 Value = TypeVar("Value")
 
@@ -91,6 +92,10 @@ class ConsumerGroup:
         reconciled = all(member.is_at(self.target_epoch) for member in self.members.values())
         return ConsumerGroupState.STABLE if reconciled else ConsumerGroupState.RECONCILING
 
+    def is_settled_at(self, epoch: int) -> bool:
+        """Whether the group has its target of this epoch, and nothing is being stored."""
+        return self.epoch == self.target_epoch == epoch and not self.batches
+
     def is_free(self, topic: TopicId, number: int) -> bool:
         return (topic, number) not in self.owners
 
@@ -112,6 +117,8 @@ class ConsumerGroup:
         In case of a tie it is the first in hash order, but for a heartbeat the one that only the `asking` member
         prefers: Kafka takes its former vote out and puts the present one in front (HashMap.compute).
         """
+        if self.votes.keys() <= _NO_VOTES:
+            return known[0]
         votes = {name: count for name, count in self.votes.items() if name is not None}
         in_order = texts_in_hash_order(votes)
         if asking is not None and asking.assignor is not None and votes[asking.assignor] == 1:

@@ -101,9 +101,7 @@ def settled_member(group: ConsumerGroup, request: ConsumerHeartbeat) -> Consumer
     is and need not look at its topics. A regular expression is looked at anew every time.
     """
     member = group.members.get(request.member_id)
-    if member is None or request.epoch != member.epoch or request.epoch == JOINING:
-        return None
-    if member.topic_regex or group.batches or not group.epoch == group.target_epoch == member.epoch:
+    if member is None or request.epoch == JOINING or not group.is_settled_at(request.epoch) or member.topic_regex:
         return None
     if request.instance_id is not None and group.instances.get(request.instance_id) != member.id:
         return None
@@ -168,7 +166,7 @@ def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerM
 def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) -> None:
     """Record what the client says of itself, if it is new."""
     described = _described(former, request)
-    if described != former or former.id not in draft.group.members:
+    if (described is not former and described != former) or former.id not in draft.group.members:
         draft.put(ClientKey(draft.group.id, former.id), client_record(described))
     if described.topic_regex != former.topic_regex:
         draft.forget_unused_regexes()
@@ -176,6 +174,17 @@ def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) 
 
 def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMember:
     """The member as this request describes it."""
+    if (
+        request.client_id == former.client_id
+        and request.client_host == former.client_host
+        and request.rebalance_timeout_ms in (NO_TIMEOUT, former.rebalance_timeout_ms)
+        and request.topics is None
+        and request.topic_regex in (None, former.topic_regex)
+        and request.instance_id in (None, former.instance_id)
+        and request.rack_id in (None, former.rack_id)
+        and request.assignor in (None, former.assignor)
+    ):
+        return former
     return replace(
         former,
         instance_id=former.instance_id if request.instance_id is None else request.instance_id,

@@ -33,15 +33,15 @@ def changed_targets(group: ConsumerGroup, assignor: str, topics: Topics) -> dict
         return {member: NONE for member in rows if group.targets.get(member) != NONE}
     table = _table(group, known)
     names = {subscription: group.names_of(subscription) for subscription in group.subscriptions}
-    count = len(group.members)
+    count, before = len(group.members), table.rows[table.owner]
     target = TargetGroup(
         Listed(count, lambda: table.members),
         Listed(count, lambda: [group.members[member].instance_id for member in table.members]),
         table.grid,
         None if len(set(names.values())) == 1 else _subscribed(table, known, names),
-        table.rows[table.owner],
+        before,
     )
-    return new_targets(table, TARGET_ASSIGNORS[assignor](target), group.targets)
+    return new_targets(table, before, TARGET_ASSIGNORS[assignor](target), group.targets)
 
 
 def _table(group: ConsumerGroup, known: Mapping[str, Topic]) -> TargetTable:

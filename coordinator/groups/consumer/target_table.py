@@ -16,7 +16,7 @@ from coordinator.groups.partitions import NONE
 from kernel.assignors.group_arrays import stable_order
 from kernel.assignors.hash_order import table_size
 from kernel.assignors.target.group import NOBODY
-from kernel.assignors.tree_bins import has_full_bucket, iteration_order, spreads
+from kernel.assignors.tree_bins import TREEIFY_THRESHOLD, has_full_bucket, iteration_order, spread, spreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 #: Empty slots that are not worth a new table.
 EMPTY_SLOTS_MAX = 1_000
-#: Partitions that are sorted one by one.
-FEW = 200
+#: Partitions that are sorted, or moved, one by one: for few, that takes less time than arrays.
+FEW, ONE_BY_ONE_MAX = 200, 20
 _SLOTS_MIN = 16
 _EMPTY: frozenset[int] = frozenset()
 
@@ -74,7 +74,7 @@ class TargetTable:
         self._slots = {member_id: slot for slot, member_id in enumerate(self.ids)}
         self._hashes = spreads(self.ids)
         self._kinds = np.array([self._kind_of(each) for each in subscriptions.values()], np.int32)
-        self._order: NDArray[np.int64] | None = None
+        self._order = HashOrder()
         self._places = {
             topic.bytes: (start, size)
             for topic, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False)
@@ -89,21 +89,18 @@ class TargetTable:
     @property
     def order(self) -> NDArray[np.int64]:
         """The slots of the members in the hash order of their ids."""
-        if self._order is None:
+        order = self._order.slots
+        if order is None:
             slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
-            hashes = self._hashes[slots]
-            if has_full_bucket(hashes):
-                found = [self._slots[member_id] for member_id in iteration_order(self._slots)]
-                self._order = np.array(found, np.int64)
-            else:
-                self._order = slots[stable_order(hashes & np.uint32(table_size(len(slots)) - 1))]
-        return self._order
+            order = self._order.sort(slots, self._hashes[slots], self._slots)
+        return order
 
     @property
     def rows(self) -> NDArray[np.int32]:
         """The place of each slot in `order`; of NOBODY it is NOBODY."""
+        order = self.order
         rows = np.full(len(self.ids) + 1, NOBODY, np.int32)
-        rows[self.order] = np.arange(len(self._slots), dtype=np.int32)
+        rows[order] = np.arange(len(order), dtype=np.int32)
         return rows
 
     @property
@@ -138,8 +135,9 @@ class TargetTable:
         if slot >= len(self._kinds):
             more = 2 * slot + _SLOTS_MIN
             self._hashes, self._kinds = np.resize(self._hashes, more), np.resize(self._kinds, more)
-        self._hashes[slot], self._kinds[slot] = spreads([member_id])[0], kind
-        self._order = None
+        hashed = spread(member_id) & 0xFFFFFFFF
+        self._hashes[slot], self._kinds[slot] = hashed, kind
+        self._order.add(slot, hashed)
         self.place(member_id, None, target)
 
     def forget(self, member_id: str, target: Partitions | None) -> None:
@@ -147,7 +145,7 @@ class TargetTable:
         self.place(member_id, target, NONE)
         self.outdated.discard(member_id)
         if self._slots.pop(member_id, None) is not None:
-            self._order = None
+            self._order.forget()
 
     def place(self, member_id: str, former: Partitions | None, target: Partitions | None) -> None:
         """A member's target has changed from one to another; None is a target that has not been set."""
@@ -161,9 +159,63 @@ class TargetTable:
             before, after = former.get(topic, _EMPTY), target.get(topic, _EMPTY)
             if topic in self._places and before is not after:
                 start, size = self._places[topic]
-                lost = _indices(before - after, start, size)
-                self.owner[lost[self.owner[lost] == slot]] = NOBODY
-                self.owner[_indices(after - before, start, size)] = slot
+                self._move(slot, before - after, after - before, start, size)
+
+    def _move(self, slot: int, lost: frozenset[int], gained: frozenset[int], start: int, size: int) -> None:
+        owner = self.owner
+        if len(lost) + len(gained) <= ONE_BY_ONE_MAX:
+            for number in lost:
+                if number < size and owner[start + number] == slot:
+                    owner[start + number] = NOBODY
+            for number in gained:
+                if number < size:
+                    owner[start + number] = slot
+            return
+        places = _indices(lost, start, size)
+        owner[places[owner[places] == slot]] = NOBODY
+        owner[_indices(gained, start, size)] = slot
+
+
+class HashOrder:
+    """Slots in the iteration order of a HashMap to which their members were added one after the other."""
+
+    def __init__(self) -> None:
+        self.slots: NDArray[np.int64] | None = None  #: None: they have to be sorted anew
+        self._buckets = np.zeros(0, np.int64)  #: of `slots`
+        self._size = 0  #: buckets of the table; 0 if one has become full
+
+    def sort(self, slots: NDArray[np.int64], hashes: NDArray[np.uint32], names: Mapping[str, int]) -> NDArray[np.int64]:
+        """Of all slots, their hashes and their members, as they were added."""
+        if has_full_bucket(hashes):
+            self.slots, self._size = np.array([names[name] for name in iteration_order(names)], np.int64), 0
+            return self.slots
+        self._size = table_size(len(slots))
+        buckets = (hashes & np.uint32(self._size - 1)).astype(np.int64)
+        order = stable_order(buckets)
+        self.slots, self._buckets = slots[order], buckets[order]
+        return self.slots
+
+    def add(self, slot: int, hashed: int) -> None:
+        """One that was added last: the table is sorted anew only if it grows, or a bucket becomes full."""
+        if self.slots is None or not self._size:
+            self.forget()
+            return
+        bucket = hashed & self._size - 1
+        first, end = np.searchsorted(self._buckets, (bucket, bucket + 1)).tolist()
+        if table_size(len(self.slots) + 1) != self._size or end - first >= TREEIFY_THRESHOLD:
+            self.forget()
+        else:
+            self.slots, self._buckets = _with(self.slots, end, slot), _with(self._buckets, end, bucket)
+
+    def forget(self) -> None:
+        self.slots = None
+
+
+def _with(array: NDArray[np.int64], at: int, value: int) -> NDArray[np.int64]:
+    """As `np.insert`, in less time."""
+    longer = np.empty(len(array) + 1, np.int64)
+    longer[:at], longer[at], longer[at + 1 :] = array[:at], value, array[at:]
+    return longer
 
 
 def _indices(numbers: frozenset[int], start: int, size: int) -> NDArray[np.int64]:
@@ -172,17 +224,24 @@ def _indices(numbers: frozenset[int], start: int, size: int) -> NDArray[np.int64
 
 
 def new_targets(
-    table: TargetTable, after: NDArray[np.int32], targets: Mapping[str, Partitions]
+    table: TargetTable,
+    before: NDArray[np.int32],
+    after: NDArray[np.int32],
+    targets: Mapping[str, Partitions],
 ) -> dict[str, Partitions]:
-    """The targets that are not as in `targets`, in hash order; `after` has the places in hash order by partition."""
-    rows = table.rows
-    before = rows[table.owner]
+    """The targets that are not as in `targets`, in hash order, when the table's change from `before` to `after`.
+
+    These have places in hash order, by partition.
+    """
     moved = np.flatnonzero(before != after)
     lost = _by_row(table.grid, moved, before[moved])
     gained = _by_row(table.grid, moved, after[moved])
-    outdated = {int(rows[table.slot_of(member_id)]) for member_id in table.outdated}
+    changed = lost.keys() | gained.keys()
+    if table.outdated:
+        rows = table.rows
+        changed |= {int(rows[table.slot_of(member_id)]) for member_id in table.outdated}
     found: dict[str, Partitions] = {}
-    for row in sorted(lost.keys() | gained.keys() | outdated):
+    for row in sorted(changed):
         member_id = table.ids[table.order[row]]
         present = targets.get(member_id)
         target = _moved(table, present or NONE, lost.get(row, {}), gained.get(row, {}))
@@ -192,7 +251,7 @@ def new_targets(
 
 
 def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbers) -> Partitions:
-    target = dict(present) if table.has_all(present) else {t: n for t, n in present.items() if table.has_all((t,))}
+    target = {topic: numbers for topic, numbers in present.items() if table.has_all((topic,))}
     for topic, numbers in lost.items():
         target[topic] = target[topic].difference(numbers)
     for topic, numbers in gained.items():

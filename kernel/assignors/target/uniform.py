@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernel.assignors.group_arrays import stable_order
-from kernel.assignors.hash_order import table_size
 from kernel.assignors.target.group import NOBODY, loads_of
 
 if TYPE_CHECKING:
@@ -52,36 +51,58 @@ def _given_up(group: TargetGroup, loads: NDArray[np.int64], quota: NDArray[np.in
 
     A cell is what one member has of one topic: a run of `ids`, which are sorted by member, topic and number.
     """
-    above = np.append(loads > quota, False)  # NOBODY refers to the last entry
+    above = np.zeros(len(loads) + 1, np.bool_)  # NOBODY refers to the last entry
+    np.greater(loads, quota, out=above[:-1])
     ids = np.flatnonzero(above[group.owner])
-    order = stable_order(group.owner[ids])
-    topic, ids = group.grid.topics_of(ids)[order], ids[order]
     row = group.owner[ids]
-    starts = np.flatnonzero(np.append(True, (np.diff(row) != 0) | (np.diff(topic) != 0)))
-    held, row, topic = np.diff(np.append(starts, len(ids))), row[starts], topic[starts]
-    in_map = group.grid.spreads[topic] & _tables(np.bincount(row))[row] - 1
-    walk = np.lexsort((group.grid.ranks[topic], in_map, row))
-    starts, held, row, topic = starts[walk], held[walk], row[walk], topic[walk]
-    before = np.cumsum(held) - held
-    before -= before[np.searchsorted(row, row)]
-    keeps = np.clip(quota[row] - before, 0, held)
-    cut = np.flatnonzero(keeps < held)
-    starts, held, keeps, topic = starts[cut], held[cut], keeps[cut], topic[cut]
-    begins = np.cumsum(held) - held
-    turn = np.arange(held.sum()) - np.repeat(begins, held)
-    ids = ids[np.repeat(starts, held) + turn]
-    firsts = np.repeat(group.grid.starts[topic], held)
-    numbers = ids - firsts
+    order = stable_order(row)
+    topic = group.grid.topics_of(ids)[order] if len(group.grid.ids) > 1 else ids
+    ids, row = ids[order], row[order]
+    begins = np.ones(len(ids), np.bool_)
+    np.not_equal(row[1:], row[:-1], out=begins[1:])
+    if len(group.grid.ids) > 1:
+        begins[1:] |= topic[1:] != topic[:-1]
+        starts = np.flatnonzero(begins)
+        held, row, topic = _lengths(starts, len(ids)), row[starts], topic[starts]
+        in_map = group.grid.spreads[topic] & _tables(np.bincount(row))[row] - 1
+        walk = np.lexsort((group.grid.ranks[topic], in_map, row))
+        starts, held, row, topic = starts[walk], held[walk], row[walk], topic[walk]
+        before = np.cumsum(held) - held
+        before -= before[np.searchsorted(row, row)]
+        keeps = np.clip(quota[row] - before, 0, held)
+        cut = np.flatnonzero(keeps < held)
+        starts, held, keeps = starts[cut], held[cut], keeps[cut]
+        firsts = group.grid.starts[topic[cut]]
+        ends = np.cumsum(held)
+        turn = np.arange(int(ends[-1])) - np.repeat(ends - held, held)
+        ids = ids[np.repeat(starts, held) + turn]
+        numbers = ids - np.repeat(firsts, held)
+    else:  # every cell is cut
+        starts = np.flatnonzero(begins)
+        held, keeps, numbers = _lengths(starts, len(ids)), quota[row[starts]], ids
+        turn = np.arange(len(ids)) - np.repeat(starts, held)
     in_set = (numbers ^ numbers >> 16) & np.repeat(_tables(held), held) - 1
     if (in_set != numbers).any():
         bits = [int(part.max()).bit_length() for part in (in_set, numbers)]
-        cell = np.repeat(np.arange(len(cut)), held)
+        cell = np.repeat(np.arange(len(held)), held)
         packed = np.sort((cell << bits[0] | in_set) << bits[1] | numbers)
-        ids = firsts + (packed & (1 << bits[1]) - 1)
+        ids = ids - numbers + (packed & (1 << bits[1]) - 1)
     freed: NDArray[np.int64] = ids[turn >= np.repeat(keeps, held)]
     return freed
 
 
+def _lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    lengths = np.empty(len(starts), np.int64)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1] = end - starts[-1]
+    return lengths
+
+
+#: The most entries of tables of 16, 32, 64, ... buckets.
+_FILLED = 12 << np.arange(30)
+
+
 def _tables(entries: NDArray[np.int64]) -> NDArray[np.int64]:
-    sizes, at = np.unique(entries, return_inverse=True)
-    return np.array([table_size(size) for size in sizes.tolist()], np.int64)[at]
+    """`kernel.assignors.hash_order.table_size` of each."""
+    sizes: NDArray[np.int64] = 16 << np.searchsorted(_FILLED, entries)
+    return sizes

@@ -40,8 +40,9 @@ def looks(table: TargetTable) -> object:
     return owners(table), table.members, table.outdated, table.by_kind(matches).tolist()
 
 
-@given(st.data())
-def test_table_follows_members_and_targets_as_if_it_were_new(data: st.DataObject) -> None:
+@pytest.mark.parametrize("one_by_one", [-1, 1_000])
+@given(data=st.data())
+def test_table_follows_members_and_targets_as_if_it_were_new(one_by_one: int, data: st.DataObject) -> None:
     members: dict[str, Subscription] = {}
     targets: dict[str, Partitions] = {}
     table = TargetTable(GRID, members, targets)
@@ -67,11 +68,28 @@ def test_table_follows_members_and_targets_as_if_it_were_new(data: st.DataObject
             target = None if what == "no target" else partitions((topic(at), (number,)) for at, number in given_)
             if target is not None and data.draw(st.booleans()):
                 target = {**target, unknown: frozenset({0})}
-            table.place(name, targets.pop(name, None), target)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(target_table, "ONE_BY_ONE_MAX", one_by_one)
+                table.place(name, targets.pop(name, None), target)
             if target is not None:
                 targets[name] = target
         assert looks(table) == looks(TargetTable(GRID, members, targets))
         assert table.members == texts_in_hash_order(members)
+
+
+def test_order_follows_hundreds_of_members() -> None:
+    names: dict[str, Subscription] = {}
+    table = TargetTable(GRID, names, {})
+    for number in range(500):
+        name = (
+            f"{number * number:x}" if number % 90 else f"{'AaAaAa'[:6]}{number:b}".replace("0", "Aa").replace("1", "BB")
+        )
+        names[name] = SUBSCRIPTIONS[0]
+        table.subscribe(name, SUBSCRIPTIONS[0], None)
+        if number % 7 == 3:
+            del names[name]
+            table.forget(name, None)
+        assert table.members == texts_in_hash_order(names)
 
 
 def owner_of(data: st.DataObject, members: int) -> NDArray[np.int32]:
@@ -102,7 +120,7 @@ def test_new_targets_are_what_the_array_says(few: int, data: st.DataObject) -> N
     table = TargetTable(GRID, dict.fromkeys(NAMES[:count], SUBSCRIPTIONS[0]), present)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_table, "FEW", few)
-        found = new_targets(table, after, present)
+        found = new_targets(table, table.rows[table.owner], after, present)
     assert {**present, **found} == targets_of(after)
     assert all(present.get(name) != target for name, target in found.items())
     assert list(found) == [name for name in order if name in found]
