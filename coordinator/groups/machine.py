@@ -74,9 +74,7 @@ if TYPE_CHECKING:
     from coordinator.groups.server.group import AssignmentSettings, ServerGroup
 
     Event = Callable[[Turn], None]
-    RarerRequest = (
-        TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit | ConsumerHeartbeat
-    )
+    RarerRequest = TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit
 
 _RETENTION = TimerKey(TimerKind.RETENTION, "")
 
@@ -163,6 +161,8 @@ class Machine:
         match request:
             case Heartbeat():  # the most frequent requests come first
                 liveness.heartbeat(self.classic.groups.get(request.group_id), request, turn)
+            case ConsumerHeartbeat():
+                self._consumer_heartbeat(request, turn)
             case Sync():
                 sync.sync(self.classic.groups.get(request.group_id), request, turn)
             case Join():
@@ -194,11 +194,6 @@ class Machine:
                     turn.reply(request.token, CommandAnswer(error=ServerError.INCONSISTENT_GROUP_PROTOCOL))
                 else:
                     self.server.ask(request, turn)
-            case ConsumerHeartbeat():
-                if self._has_classic_members(request.group_id) or self.server.in_use(request.group_id):
-                    turn.reply(request.token, ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND))
-                else:
-                    self.consumer.heartbeat(request, turn)
             case OwnedCommit():
                 self.offsets.commit(self._judged(request), turn)
             case Leave():
@@ -210,6 +205,12 @@ class Machine:
                     turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
                 else:
                     self.offsets.delete(request, turn, self.consumer.subscribed(request.group_id))
+
+    def _consumer_heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
+        if self._has_classic_members(request.group_id) or self.server.in_use(request.group_id):
+            turn.reply(request.token, ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND))
+        else:
+            self.consumer.heartbeat(request, turn)
 
     def _has_classic_members(self, group_id: str) -> bool:
         """Whether members that joined by JoinGroup have the group id."""

@@ -8,32 +8,32 @@ deadline. If something has changed, the normal path handles the request, so both
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
 from coordinator.groups.classic.session_timers import postpone
 from coordinator.groups.consumer.heartbeat import settled_member
 from coordinator.groups.consumer.requests import ConsumerHeartbeat
 from coordinator.groups.errors import Error
-from coordinator.groups.partitions import partitions
 from coordinator.service.consumer_records import encode_partitions
-from coordinator.service.led_partition import LedPartition
+from coordinator.service.consumer_requests import HEARTBEAT_READERS
+from coordinator.service.led_partition import LedPartition, next_token
 from coordinator.service.member_ids import fresh_base64_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
-from kernel.broker.server.handlers import Encoded
+from kernel.broker.server.handlers import Encoded, ReadByHand
 from kernel.broker.settings.group_setting_table import CONSUMER_PROTOCOL
-from kernel.clock import NS_PER_MS, milliseconds
+from kernel.clock import NS_PER_MS
 from kernel.wire.consumer_heartbeats import consumer_heartbeat_tail
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from uuid import UUID
 
     from coordinator.groups.classic.member import SessionTimer
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer.groups import ConsumerGroups
     from coordinator.groups.consumer.member import ConsumerMember
     from coordinator.groups.consumer.requests import ConsumerSettings
+    from coordinator.service.consumer_requests import ConsumerHeartbeatBody
     from coordinator.service.coordinator import Coordinator
     from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
     from kernel.broker.server.handlers import CachedResponse, RequestContext, Response
@@ -41,26 +41,27 @@ if TYPE_CHECKING:
 MEMBERS_HAVE_IDS = 1  #: from here on (KIP-1082)
 
 
-class ConsumerHeartbeatHandler:
+class ConsumerHeartbeatHandler(ReadByHand):
     """`kernel.broker.server.handlers.Repeatable`."""
 
     def __init__(self, coordinator: Coordinator) -> None:
+        super().__init__(self._heartbeat, HEARTBEAT_READERS)
         self._services = coordinator.services
         self._partitions = coordinator.partitions
         self._is_on = CONSUMER_PROTOCOL in coordinator.services.config.words("group.coordinator.rebalance.protocols")
 
-    def __call__(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
-        keys = (body.group_id, body.member_id, getattr(body, "subscribed_topic_regex", None) or "")
+    def _heartbeat(self, context: RequestContext, body: ConsumerHeartbeatBody) -> Response | Awaitable[Response]:
         at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_REQUEST
-        if any(len(text.encode()) > TEXT_BYTES_MAX for text in keys):
+        if body.size > TEXT_BYTES_MAX and _has_long_key(body):
             at = Error.INVALID_REQUEST
         if not self._is_on:
             at = Error.UNSUPPORTED_VERSION
         if isinstance(at, Error):
             return encoded(ConsumerHeartbeatAnswer(at))
-        return at.ask(lambda token: request_of(context, body, token), encoded)
+        token = next_token()
+        return at.put(token, request_of(context, body, token), encoded)
 
-    def repeat(self, context: RequestContext, body: Any) -> CachedResponse | None:
+    def repeat(self, context: RequestContext, body: ConsumerHeartbeatBody) -> CachedResponse | None:
         """The fast path for a member that has its target; None for all others."""
         cluster = self._services.cluster
         snapshot = cluster.snapshot
@@ -69,7 +70,7 @@ class ConsumerHeartbeatHandler:
             return None
         groups = at.machine.consumer
         group = groups.find(body.group_id)
-        if group is None or group.topics_view is not snapshot.topics or not group.is_settled_at(body.member_epoch):
+        if group is None or group.topics_view is not snapshot.topics or not group.is_settled_at(body.epoch):
             return None
         request = request_of(context, body, 0)
         member, timer = settled_member(group, request), group.sessions.get(request.member_id)
@@ -133,33 +134,33 @@ class _FastPath:
         return self.tail if postpone(timer, now_ms + self.settings.session_timeout_ms) else None
 
 
-def request_of(context: RequestContext, body: Any, token: int) -> ConsumerHeartbeat:
+def _has_long_key(body: ConsumerHeartbeatBody) -> bool:
+    return any(
+        len(text.encode()) > TEXT_BYTES_MAX for text in (body.group_id, body.member_id, body.end.topic_regex or "")
+    )
+
+
+def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int) -> ConsumerHeartbeat:
     may_lack_id = context.version < MEMBERS_HAVE_IDS
+    end = body.end
     return ConsumerHeartbeat(
         token=token,
         group_id=body.group_id,
         member_id=body.member_id,
-        epoch=body.member_epoch,
+        epoch=body.epoch,
         client_id=context.client_id,
         client_host=f"/{context.host}",
         fresh_id=fresh_base64_id() if may_lack_id and not body.member_id else "",
         may_lack_id=may_lack_id,
-        instance_id=body.instance_id,
-        rack_id=body.rack_id,
-        rebalance_timeout_ms=milliseconds(body.rebalance_timeout),
-        topics=body.subscribed_topic_names,
-        topic_regex=getattr(body, "subscribed_topic_regex", None),
-        assignor=body.server_assignor,
-        owned=None
-        if body.topic_partitions is None
-        else partitions((_bytes(row.topic_id), row.partitions) for row in body.topic_partitions),
-        names_owned_topics=bool(body.topic_partitions),
+        instance_id=end.instance_id,
+        rack_id=end.rack_id,
+        rebalance_timeout_ms=end.rebalance_timeout_ms,
+        topics=end.topics,
+        topic_regex=end.topic_regex,
+        assignor=end.assignor,
+        owned=end.owned,
+        names_owned_topics=end.names_owned_topics,
     )
-
-
-def _bytes(topic_id: UUID | None) -> bytes:
-    """Kio reads the zero id as None."""
-    return bytes(16) if topic_id is None else topic_id.bytes
 
 
 def encoded(answer: ConsumerHeartbeatAnswer) -> Encoded:

@@ -43,9 +43,11 @@ KEYS: dict[int, type[ConsumerKey]] = {
     8: CurrentKey,
     16: RegexKey,
 }
-_VERSIONS = {kind: version for version, kind in KEYS.items()}
+_SHORT, _HEAD_OF_CURRENT = struct.Struct(">h"), struct.Struct(">iib")
+_VERSION_BYTES = {kind: _SHORT.pack(version) for version, kind in KEYS.items()}
 _VALUE = 0
 _NO_TAGS = b"\0"
+_NO_TOPICS = b"\1"
 #: A tagged field that Kafka writes though it is null: what a member of a classic consumer supports.
 _NO_CLASSIC_METADATA = b"\1\0\1\0"
 _HASH_TAG = 0
@@ -92,12 +94,16 @@ def decode_consumer_value(key: ConsumerKey, value: bytes) -> ConsumerRecord:
 
 
 def _encode_key(key: ConsumerKey) -> bytes:
-    parts = [key.group_id]
+    head = _VERSION_BYTES[type(key)] + _text(key.group_id)
     match key:
         case ClientKey(_, second) | TargetKey(_, second) | CurrentKey(_, second) | RegexKey(_, second):
-            parts.append(second)
-    texts = [text.encode() for text in parts]
-    return struct.pack(">h", _VERSIONS[type(key)]) + b"".join(struct.pack(">h", len(text)) + text for text in texts)
+            return head + _text(second)
+    return head
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return _SHORT.pack(len(encoded)) + encoded
 
 
 def _encode_value(value: ConsumerRecord) -> bytes:
@@ -111,7 +117,7 @@ def _encode_value(value: ConsumerRecord) -> bytes:
         case TargetRecord(target):
             return encode_partitions(target) + _NO_TAGS
         case CurrentRecord(epoch, previous_epoch, state, assigned, revoking):
-            head = struct.pack(">iib", epoch, previous_epoch, state)
+            head = _HEAD_OF_CURRENT.pack(epoch, previous_epoch, state)
             return head + encode_partitions(assigned) + encode_partitions(revoking) + _NO_TAGS
         case RegexRecord(topics, version, wall_ms):
             return _encode_texts(topics) + struct.pack(">qq", version, wall_ms) + _NO_TAGS
@@ -174,6 +180,8 @@ def _decode_texts(reader: RecordReader) -> tuple[str, ...]:
 
 def encode_partitions(given: Partitions) -> bytes:
     """A compact array of topics, ascending; ConsumerGroupHeartbeat has it, too."""
+    if not given:
+        return _NO_TOPICS
     parts = [uvarint(len(given) + 1)]
     for topic in sorted(given):
         numbers = sorted(given[topic])

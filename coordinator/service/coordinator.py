@@ -68,12 +68,12 @@ class Coordinator:
         )
 
     def _consumer_settings_of(self, group_id: str) -> ConsumerSettings:
-        """The broker's, with what the group has of its own."""
+        """The broker's, with what the group has of its own; the same object as long as that is the same."""
         own, brokers = self.services.group_configs(group_id), self._consumer
         if not own:
             return brokers
-        session_ms, heartbeat_ms = timeouts_of(own, Timeouts(brokers.session_timeout_ms, brokers.heartbeat_interval_ms))
-        return replace(brokers, session_timeout_ms=session_ms, heartbeat_interval_ms=heartbeat_ms)
+        defaults = Timeouts(brokers.session_timeout_ms, brokers.heartbeat_interval_ms)
+        return _with_timeouts(brokers, timeouts_of(own, defaults))
 
     async def stop(self) -> None:
         """Stop the partitions first, then what works for them."""
@@ -81,3 +81,10 @@ class Coordinator:
         await self._strategy_runner.stop()
         await self._watcher.stop()
         await self._peers.close()
+
+
+@functools.lru_cache(maxsize=1_000)
+def _with_timeouts(settings: ConsumerSettings, timeouts: Timeouts) -> ConsumerSettings:
+    return replace(
+        settings, session_timeout_ms=timeouts.session_timeout_ms, heartbeat_interval_ms=timeouts.heartbeat_interval_ms
+    )

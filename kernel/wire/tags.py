@@ -15,6 +15,7 @@ from kernel.wire.schema import FIXED_BYTES, Field, fields_of, is_flexible
 
 #: The most tagged fields in a message: one for each element that `kernel.wire.bounds` allows.
 TAGS_MAX = 200_000
+_ONE_BYTE = [bytes((value,)) for value in range(0x80)]
 
 
 def without_unknown_tags(entity: type[Any], body: bytes) -> bytes:
@@ -124,6 +125,8 @@ class _Walk:
 
 def uvarint(value: int) -> bytes:
     """Encode an unsigned variable-length integer."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -42,7 +42,7 @@ class Refused(Exception):  # an answer, not a failure
 
 def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | None:
     """The error of a request that no group could accept."""
-    if any(text is not None and not text.strip() for text in (request.group_id, request.instance_id, request.rack_id)):
+    if not request.group_id.strip() or _is_blank(request.instance_id) or _is_blank(request.rack_id):
         return Error.INVALID_REQUEST
     if not request.member_id.strip() and not (request.may_lack_id and request.epoch in (JOINING, LEAVING_FOR_A_WHILE)):
         return Error.INVALID_REQUEST
@@ -61,6 +61,10 @@ def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | N
     if request.topic_regex and request.epoch not in (LEAVING, LEAVING_FOR_A_WHILE):
         return None if settings.is_regex(request.topic_regex) else Error.INVALID_REGULAR_EXPRESSION
     return None
+
+
+def _is_blank(text: str | None) -> bool:
+    return text is not None and not text.strip()
 
 
 def heartbeat(

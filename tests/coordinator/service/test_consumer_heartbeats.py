@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.groups.consumer.requests import ConsumerSettings
-from kernel.broker.server.handlers import Encoded, RequestContext
+from kernel.broker.server.handlers import Encoded, RequestContext, readers_of
 from kernel.clock import NS_PER_MS
 from kernel.wire.codec import decode_request, encode_request
 from kernel.wire.versions import Api
@@ -39,6 +39,7 @@ class Scene:
     def __post_init__(self) -> None:
         self.handler: Any = self.coordinator.handlers[Api.ConsumerGroupHeartbeat]
         self.cached: dict[bytes, Callable[[], bytes | None]] = {}
+        self.readers = readers_of(self.coordinator.handlers)
         self.hits = 0
 
     @property
@@ -53,7 +54,7 @@ class Scene:
         cached = self.cached.pop(frame, None)
         fast = None if cached is None else cached()
         context = RequestContext(0, "c", "127.0.0.1", Api.ConsumerGroupHeartbeat, version, 1)
-        decoded = decode_request(frame).body
+        decoded = decode_request(frame, self.readers).body
         answer = self.handler(context, decoded)
         is_immediate = isinstance(answer, Encoded)
         tail = (answer if isinstance(answer, Encoded) else await answer).tail
