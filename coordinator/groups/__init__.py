@@ -1,8 +1,9 @@
 """The broker's side, deciding: the groups of one partition of `__consumer_offsets` as a pure state machine.
 
 `machine` is the one entrance for groups of all designs: `classic/` has groups with JoinGroup and SyncGroup, `server/`
-those of the server design, `consumer/` those of KIP-848, `offsets/` the committed offsets and transactions of all.
-Requests, time and storage results go in, `Effects` come out.
+those of the server design, `consumer/` those of KIP-848, `mixed/` the classic members in these, `conversion/` what
+turns one into the other, `offsets/` the committed offsets and transactions of all. Requests, time and storage results
+go in, `Effects` come out.
 
 Nothing here waits, reads a clock, draws a random number or touches a socket. For all `Effects` that it is handed, a
 caller does the following, in this order:

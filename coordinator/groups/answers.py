@@ -120,6 +120,24 @@ Answer = (
     | ConsumerHeartbeatAnswer
 )
 
+
+def refusal_like(answer: Answer, error: Error) -> Answer:
+    """What a member gets instead of `answer`, which could not be stored."""
+    match answer:
+        case ConsumerHeartbeatAnswer():
+            return ConsumerHeartbeatAnswer(error)
+        case LeaveAnswer():
+            return LeaveAnswer(error=error)
+        case JoinAnswer():
+            return JoinAnswer(error=error, member_id="")
+        case SyncAnswer():
+            return SyncAnswer(error=error)
+        case HeartbeatAnswer():
+            return heartbeat_answer(error)
+        case _:
+            raise AssertionError(f"no request of a member is answered with {answer}")
+
+
 _HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from coordinator.groups.partitions import Partitions
+    from coordinator.groups.requests import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,15 @@ class ClientKey:
     member_id: str
 
 
+class ClassicTerms(NamedTuple):
+    """What a member of the classic protocol joined with (Kafka's ClassicMemberMetadata)."""
+
+    session_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+
+
 class ClientRecord(NamedTuple):
-    """A member as its heartbeats described it; topics are sorted."""
+    """A member as its heartbeats, or its JoinGroup, described it; topics are sorted."""
 
     instance_id: str | None
     rack_id: str | None
@@ -45,6 +53,7 @@ class ClientRecord(NamedTuple):
     topic_regex: str
     rebalance_timeout_ms: int
     assignor: str | None
+    classic: ClassicTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """One partition of `__consumer_offsets` as one machine: classic groups, groups of the `server` and `consumer` designs,
 their offsets and transactions.
 
-A group id belongs to one of these at a time: the one that has members. Requests of the other design's members get
-INCONSISTENT_GROUP_PROTOCOL. Commits without a member get UNKNOWN_MEMBER_ID, Kafka's answer for a group with members.
+A group id belongs to one of these at a time: the one that has members. Classic groups and those of the `consumer`
+design become each other as their members migrate (`conversion`). Members of the `server` design and the others exclude
+each other: they get INCONSISTENT_GROUP_PROTOCOL. Commits without a member get UNKNOWN_MEMBER_ID, Kafka's answer for a
+group with members.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, cast
 
-from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer, DeleteOffsetsAnswer, JoinAnswer
-from coordinator.groups.classic import liveness, sync
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer, DeleteOffsetsAnswer
+from coordinator.groups.classic import join, liveness, sync
 from coordinator.groups.classic.groups import ClassicGroups
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.consumer.fencing import COMMITS_WITH_EPOCHS, commit_refusal, transactional_commit_refusal
@@ -19,7 +21,8 @@ from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
 from coordinator.groups.consumer.topics import NO_TOPICS
 from coordinator.groups.consumer_records import CONSUMER_KEYS
-from coordinator.groups.effects import TimerKey, TimerKind, Turn
+from coordinator.groups.conversion.conversions import Conversions
+from coordinator.groups.effects import CONSUMER_TIMERS, TimerKey, TimerKind, Turn
 from coordinator.groups.errors import Error
 from coordinator.groups.inspection import (
     CONSUMER_GROUP_TYPE,
@@ -30,11 +33,13 @@ from coordinator.groups.inspection import (
     describe,
     listed,
 )
+from coordinator.groups.mixed import requests as mixed
 from coordinator.groups.offsets import offsets
 from coordinator.groups.offsets.committed_offsets import CommittedOffsets
 from coordinator.groups.offsets.transactions import Transactions
 from coordinator.groups.records import GroupKey, OffsetRecord, ProducerKey, ServerKey, TransactionKey
 from coordinator.groups.requests import (
+    UNKNOWN_MEMBER,
     AddGroup,
     AddPartitions,
     Commit,
@@ -59,6 +64,7 @@ from kernel.values import NO_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from coordinator.groups.classic.group import Group
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer_records import ConsumerRecord
     from coordinator.groups.effects import Effects, Moment
@@ -100,6 +106,8 @@ class Machine:
         self.classic = ClassicGroups()
         self.offsets = CommittedOffsets(self.classic.groups, self._keeps_offsets)
         self.transactions = Transactions()
+        self.conversions = Conversions(self.classic.groups, self.consumer.groups)
+        self.consumer.conversions = self.conversions
 
     def _offset_of(self, group_id: str, topic: str, partition: int) -> int:
         ((_, _, found),) = self.offsets.fetch(group_id, ((topic, partition),))
@@ -160,22 +168,26 @@ class Machine:
         turn = Turn(now, self.limits)
         match request:
             case Heartbeat():  # the most frequent requests come first
-                liveness.heartbeat(self.classic.groups.get(request.group_id), request, turn)
+                group = self.classic.groups.get(request.group_id)
+                if self._is_consumers(group, request.group_id):
+                    mixed.heartbeat(self.consumer, request, turn)
+                else:
+                    liveness.heartbeat(group, request, turn)
             case ConsumerHeartbeat():
                 self._consumer_heartbeat(request, turn)
             case Sync():
-                sync.sync(self.classic.groups.get(request.group_id), request, turn)
-            case Join():
-                if self.server.in_use(request.group_id) or self.consumer.in_use(request.group_id):
-                    error = Error.INCONSISTENT_GROUP_PROTOCOL
-                    turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))
+                group = self.classic.groups.get(request.group_id)
+                if self._is_consumers(group, request.group_id):
+                    mixed.sync(self.consumer, request, turn)
                 else:
-                    self.classic.join(request, turn)
+                    sync.sync(group, request, turn)
+            case Join():
+                self._join(request, turn)
             case Commit():
                 if self.server.in_use(request.group_id):
                     offsets.refuse_commit(request, Error.UNKNOWN_MEMBER_ID, turn)
-                elif (group := self.consumer.find(request.group_id)) is not None:
-                    self._commit_of_member(group, request, turn)
+                elif (found := self.consumer.find(request.group_id)) is not None:
+                    self._commit_of_member(found, request, turn)
                 else:
                     self.offsets.commit(request, turn)
             case _:
@@ -204,10 +216,11 @@ class Machine:
                 if self.server.in_use(request.group_id):
                     turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
                 else:
-                    self.offsets.delete(request, turn, self.consumer.subscribed(request.group_id))
+                    of_consumers = self.consumer.find(request.group_id)
+                    self.offsets.delete(request, turn, None if of_consumers is None else of_consumers.subscribed())
 
     def _consumer_heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
-        if self._has_classic_members(request.group_id) or self.server.in_use(request.group_id):
+        if self.server.in_use(request.group_id):
             turn.reply(request.token, ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND))
         else:
             self.consumer.heartbeat(request, turn)
@@ -216,6 +229,22 @@ class Machine:
         """Whether members that joined by JoinGroup have the group id."""
         group = self.classic.groups.get(group_id)
         return group is not None and group.state is not GroupState.DEAD and bool(group.members or group.pending)
+
+    def _is_consumers(self, group: Group | None, group_id: str) -> bool:
+        """Whether the id belongs to a group of the `consumer` design, which leaves at most offsets to a classic one."""
+        return (group is None or not group.members) and self.consumer.find(group_id) is not None
+
+    def _join(self, request: Join, turn: Turn) -> None:
+        group_id = request.group_id
+        if self.server.in_use(group_id):
+            join.refuse(request, Error.INCONSISTENT_GROUP_PROTOCOL, turn)
+        elif join.session_is_out_of_range(request, turn):
+            join.refuse(request, Error.INVALID_SESSION_TIMEOUT, turn)
+        elif self.consumer.in_use(group_id):
+            mixed.join(self.consumer, request, turn)
+        else:
+            retired = self.conversions.retire(group_id, turn) if request.member_id == UNKNOWN_MEMBER else ()
+            self.classic.join(request, turn, retired)
 
     def _leave(self, request: Leave, turn: Turn) -> None:
         if self.consumer.in_use(request.group_id):
@@ -290,7 +319,7 @@ class Machine:
             self.transactions.timer_fired(key.group_id, turn)
         elif key.kind is TimerKind.AWAIT or key.kind is TimerKind.ROUND:
             self.server.timer_fired(key, turn)
-        elif key.kind is TimerKind.CONSUMER_SESSION or key.kind is TimerKind.REVOCATION:
+        elif key.kind in CONSUMER_TIMERS:
             self.consumer.timer_fired(key, turn)
         else:
             self.classic.timer_fired(key, turn)

@@ -30,6 +30,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 #: The version that we write, and the newest we know.
 NEWEST_VERSION = 3
 
+RACKS = 3  #: the first version with racks
 _NO_GENERATION = -1
 _NULL = -1
 
@@ -76,6 +77,24 @@ def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Membe
         generation=None if generation < 0 else generation,
         user_data=user_data,
     )
+
+
+def decode_rack(data: bytes) -> str | None:
+    """The rack in a member's subscription, since version 3. Raises `MalformedMetadata`."""
+    reader = Reader(data)
+    if reader.version() < RACKS:
+        return None
+    for _ in range(reader.count(2)):
+        reader.text()
+    reader.bytes_or_null()
+    reader.partitions()
+    reader.int32()
+    return reader.text_or_null()
+
+
+def readable_version(data: bytes) -> int:
+    """The newest version that the member who sent this can read, and we can write."""
+    return max(0, min(int.from_bytes(data[:2], "big", signed=True), NEWEST_VERSION))
 
 
 def subscription_of(data: bytes, *, instance_id: str | None = None) -> MemberSubscription:
@@ -173,6 +192,12 @@ class Reader:
             return data[begin:end].decode()
         except UnicodeDecodeError as error:
             raise MalformedMetadata(f"a topic name is not UTF-8: {error}") from error
+
+    def text_or_null(self) -> str | None:
+        if self._data[self._at : self._at + 1] >= b"\x80":
+            self._take(2)
+            return None
+        return self.text()
 
     def bytes_or_null(self) -> bytes | None:
         length = self.int32()

@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING, cast
 
 from coordinator.groups.consumer_records import (
+    ClassicTerms,
     ClientKey,
     ClientRecord,
     CurrentKey,
@@ -25,6 +26,7 @@ from coordinator.groups.consumer_records import (
     TargetRecord,
 )
 from coordinator.groups.partitions import partitions
+from coordinator.groups.requests import Protocol
 from coordinator.service.record_reader import MalformedRecord, RecordReader
 from kernel.wire.tags import uvarint
 
@@ -48,9 +50,11 @@ _VERSION_BYTES = {kind: _SHORT.pack(version) for version, kind in KEYS.items()}
 _VALUE = 0
 _NO_TAGS = b"\0"
 _NO_TOPICS = b"\1"
-#: A tagged field that Kafka writes though it is null: what a member of a classic consumer supports.
-_NO_CLASSIC_METADATA = b"\1\0\1\0"
 _HASH_TAG = 0
+_CLASSIC_TAG = 0
+#: The only tagged field, which Kafka writes though it is null.
+_NO_CLASSIC_TERMS = b"\1\0\1\0"
+_IS_NOT_NULL = b"\1"  #: before a nullable structure
 _UUID_BYTES = 16
 
 
@@ -144,9 +148,23 @@ def _encode_client(record: ClientRecord) -> bytes:
             _compact(record.topic_regex),
             struct.pack(">i", record.rebalance_timeout_ms),
             _compact(record.assignor),
-            _NO_CLASSIC_METADATA,
+            _NO_CLASSIC_TERMS if record.classic is None else _encode_classic(record.classic),
         )
     )
+
+
+def _encode_classic(classic: ClassicTerms) -> bytes:
+    protocols = [_compact(p.name) + uvarint(len(p.metadata) + 1) + p.metadata + _NO_TAGS for p in classic.protocols]
+    body = b"".join(
+        (
+            _IS_NOT_NULL,
+            struct.pack(">i", classic.session_timeout_ms),
+            uvarint(len(protocols) + 1),
+            *protocols,
+            _NO_TAGS,
+        )
+    )
+    return struct.pack(">BB", 1, _CLASSIC_TAG) + uvarint(len(body)) + body
 
 
 def _decode_client(reader: RecordReader) -> ClientRecord:
@@ -159,7 +177,21 @@ def _decode_client(reader: RecordReader) -> ClientRecord:
         reader.compact_nullable() or "",
         reader.int32(),
         reader.compact_nullable(),
+        _decode_classic(reader.tags().get(_CLASSIC_TAG, b"")),
     )
+
+
+def _decode_classic(body: bytes) -> ClassicTerms | None:
+    if not body.startswith(_IS_NOT_NULL):
+        return None
+    reader = RecordReader(body[len(_IS_NOT_NULL) :])
+    return ClassicTerms(reader.int32(), tuple(_decode_protocol(reader) for _ in range(reader.compact_count())))
+
+
+def _decode_protocol(reader: RecordReader) -> Protocol:
+    protocol = Protocol(reader.compact_text(), reader.compact_blob())
+    reader.tags()
+    return protocol
 
 
 def _compact(text: str | None) -> bytes:

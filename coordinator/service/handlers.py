@@ -28,7 +28,7 @@ from coordinator.groups.requests import DeleteGroup
 from coordinator.service import translation
 from coordinator.service.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
 from coordinator.service.led_partition import LedPartition, next_token
-from coordinator.service.member_ids import fresh_id
+from coordinator.service.member_ids import fresh_base64_id, fresh_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
 from kernel.broker.server.handlers import Encoded, in_rows
 from kernel.wire import commit_messages
@@ -81,7 +81,7 @@ class GroupHandlers:
             token,
             client_id=context.client_id,
             host=context.host,
-            fresh_id="" if body.member_id else fresh_id(),
+            fresh_id=_fresh_id(at, body),
         )
         return at.put(token, request, JOIN_ANSWERS[version])
 
@@ -266,6 +266,13 @@ class OffsetHandlers:
 
         partitions = tuple(p for p, is_known in zip(request.partitions, known, strict=True) if is_known)
         return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)
+
+
+def _fresh_id(at: LedPartition, body: JoinBody) -> str:
+    """In a group of the `consumer` design, ids have another form."""
+    if body.member_id:
+        return ""
+    return fresh_base64_id() if at.machine.consumer.in_use(body.group_id) else fresh_id()
 
 
 def _overlong(body: JoinBody, client_id: str) -> str | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Plain = dict[str, Any]
 
-_CONSUMER_MEMBER = 1  #: member_type: uses these requests
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1  #: member_type: the protocol that it uses
 
 
 class ConsumerHandlers:
@@ -78,7 +78,7 @@ def _described_member(member: ConsumerMemberDescription) -> Plain:
         "subscribed_topic_regex": member.topic_regex,
         "assignment": _rows(member.assigned),
         "target_assignment": _rows(member.target),
-        "member_type": _CONSUMER_MEMBER,
+        "member_type": _CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
     }
 
 

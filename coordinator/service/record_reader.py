@@ -83,6 +83,10 @@ class RecordReader:
         length = self.uvarint()
         return None if length == 0 else self._decoded(self._take(length - 1))
 
+    def compact_blob(self) -> bytes:
+        """Bytes after their length plus one as a varint; null is none."""
+        return self._take(max(self.uvarint() - 1, 0))
+
     def fixed(self, length: int) -> bytes:
         return self._take(length)
 

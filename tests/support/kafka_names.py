@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tests.support.kafka_names_consumer import CONSUMER_CLASSES, CONSUMER_REASONS
+from tests.support.kafka_names_migration import MIGRATION_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -262,9 +263,6 @@ JAVA: Mapping[str, str] = {
 #: Whole groups of GroupMetadataManagerTest.java that are left out: group -> reason.
 GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
-        "Migration between classic and consumer groups (41 names, and 4 of ConsumerGroupTest.java)": (
-            "consumer groups have no classic members yet"
-        ),
         "Share groups (19 names)": "KIP-932's protocol is not among the designs",
     }
 )
@@ -297,6 +295,7 @@ CLASSES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "GroupCoordinatorTest.scala": SCALA,
             "GroupMetadataManagerTest.java": JAVA,
             **CONSUMER_CLASSES,
+            **MIGRATION_CLASSES,
         }.items()
     }
 )

@@ -124,6 +124,15 @@ class Group:
         member.profile(self.protocol_name or member.protocols[0].name)
         self.park_join(member, token)
 
+    def admit(self, member: Member) -> None:
+        """Take over a member that has joined before, here or in a group of another type. The first one leads."""
+        self.members[member.id] = member
+        if self.leader is None:
+            self.leader = member.id
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.id
+        self._count(member, +1)
+
     def remove(self, member_id: str) -> Member | None:
         """Remove a member or a pending id. The oldest member succeeds a leader."""
         member = self.members.pop(member_id, None)
@@ -235,9 +244,12 @@ class Group:
     def begin_generation(self) -> None:
         """Set the next generation's number, protocol and subscriptions. The caller moves the state."""
         self.generation += 1
+        self.choose_protocol()
+        self.unsynced.clear()
+
+    def choose_protocol(self) -> None:
         self.protocol_name = self.elected_protocol() if self.members else None
         self._know_subscriptions()
-        self.unsynced.clear()
 
     def profiles(self) -> tuple[Profile, ...]:
         """The members of this generation."""
@@ -309,10 +321,7 @@ class Group:
         )
         if self.protocol_name is not None:
             member.known_as(self.protocol_name, profile)
-        self.members[member.id] = member
-        if member.instance_id is not None:
-            self.instances[member.instance_id] = member.id
-        self._count(member, +1)
+        self.admit(member)
 
 
 def _add(counter: Counter[Counted], what: Counted, step: int) -> None:

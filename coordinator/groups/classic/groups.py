@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from coordinator.groups.effects import TimerKey, Turn
-    from coordinator.groups.records import GroupRecord
+    from coordinator.groups.records import GroupRecord, StoredChange
     from coordinator.groups.requests import Join
 
 
@@ -59,20 +59,19 @@ class ClassicGroups:
             rebalance.cancel_timers(group, turn)
             group.move(GroupTrigger.UNLOADED, turn)
 
-    def join(self, request: Join, turn: Turn) -> None:
-        """JoinGroup; a member without an id creates the group."""
+    def join(self, request: Join, turn: Turn, retired: tuple[StoredChange, ...] = ()) -> None:
+        """JoinGroup with a session timeout in range; a member without an id creates the group.
+
+        `retired` are the tombstones of a group of another type that gives way to it.
+        """
         group = self.groups.get(request.group_id)
-        limits = turn.limits
-        if not limits.session_timeout_ms_min <= request.session_timeout_ms <= limits.session_timeout_ms_max:
-            join.refuse(request, Error.INVALID_SESSION_TIMEOUT, turn)
-            return
         if group is None:
             if request.member_id != UNKNOWN_MEMBER:
                 join.refuse(request, Error.UNKNOWN_MEMBER_ID, turn)
                 return
             group = self.groups[request.group_id] = Group(request.group_id)
             # Stored at once, so that the group exists for a successor as well.
-            turn.write(Write(((GroupKey(group.id), group.record({}, turn.now.wall_ms)),)))
+            turn.write(Write((*retired, (GroupKey(group.id), group.record({}, turn.now.wall_ms)))))
         join.join(group, request, turn)
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:

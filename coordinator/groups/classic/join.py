@@ -51,6 +51,11 @@ def join(group: Group, request: Join, turn: Turn) -> None:
         _join_known(group, request, turn)
 
 
+def session_is_out_of_range(request: Join, turn: Turn) -> bool:
+    limits = turn.limits
+    return not limits.session_timeout_ms_min <= request.session_timeout_ms <= limits.session_timeout_ms_max
+
+
 def refuse(request: Join, error: Error, turn: Turn) -> None:
     """Answer with an error and the member id of the request."""
     turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))

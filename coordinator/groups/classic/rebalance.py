@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic import owners
 from coordinator.groups.classic.group import InitialDelay
-from coordinator.groups.classic.session_timers import cancel_session_timer, restart_session
+from coordinator.groups.classic.session_timers import cancel_session_timer, restart_session, set_session_timer
 from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import TimerKey, TimerKind, Write
 from coordinator.groups.errors import Error
@@ -191,6 +191,12 @@ def refuse_parked_syncs(group: Group, error: Error, turn: Turn) -> None:
     """Fail parked SyncGroups: the generation ended without an assignment, or storing it failed."""
     for member in group.members.values():
         member.assignment = b""
+    answer_parked_syncs(group, error, turn)
+
+
+def answer_parked_syncs(group: Group, error: Error, turn: Turn) -> None:
+    """With an error; assignments stay what they are."""
+    for member in group.members.values():
         if member.parked_sync is not None:
             turn.reply(member.parked_sync, SyncAnswer(error=error))
             member.parked_sync = None
@@ -211,6 +217,21 @@ def cancel_timers(group: Group, turn: Turn) -> None:
         cancel_session_timer(group, member.id, member.session_timer, turn)
     for member_id, timer in group.pending.items():
         cancel_session_timer(group, member_id, timer, turn)
+
+
+def resume_timers(group: Group, turn: Turn) -> None:
+    """For a group whose timers were cancelled, and that goes on after all."""
+    for member in group.members.values():
+        restart_session(group, member, turn)
+    for member_id, timer in group.pending.items():
+        set_session_timer(group, member_id, timer, max(timer.deadline_ms - turn.now.ms, 0), turn)
+    timeout_ms = group.rebalance_timeout_ms()
+    if group.initial_delay is not None:
+        turn.set_timer(_join_timer(group), turn.now.ms + group.initial_delay.delay_ms)
+    elif group.state is GroupState.PREPARING:
+        turn.set_timer(_join_timer(group), turn.now.ms + timeout_ms)
+    if group.unsynced:
+        turn.set_timer(_sync_timer(group), turn.now.ms + timeout_ms)
 
 
 def _join_timer(group: Group) -> TimerKey:

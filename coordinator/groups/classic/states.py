@@ -33,6 +33,8 @@ class GroupTrigger(Enum):
     DELETED = "deleted"
     EXPIRED = "nothing left but expired offsets"
     UNLOADED = "coordinator moved"
+    CONVERTED = "became a consumer group"
+    DOWNGRADED = "was a consumer group"
 
 
 class GroupState(Enum):
@@ -45,6 +47,7 @@ class GroupState(Enum):
         transition: DELETED -> Dead
         transition: EXPIRED -> Dead
         transition: UNLOADED -> Dead
+        transition: CONVERTED -> Dead
 
     PreparingRebalance
         action: JoinGroups are parked until every member has joined or the rebalance timeout (from Empty: the initial
@@ -53,6 +56,7 @@ class GroupState(Enum):
         transition: JOIN_COMPLETED -> CompletingRebalance
         transition: ALL_GONE -> Empty
         transition: UNLOADED -> Dead
+        transition: CONVERTED -> Dead
 
     CompletingRebalance
         action: the generation has begun; followers' SyncGroups are parked until the leader's is stored.
@@ -66,6 +70,7 @@ class GroupState(Enum):
         transition: SYNC_EXPIRED -> PreparingRebalance
         transition: STORE_FAILED -> PreparingRebalance
         transition: UNLOADED -> Dead
+        transition: CONVERTED -> Dead
 
     Stable
         action: the assignment is in force; Sync and a follower's unchanged rejoin are answered at once.
@@ -77,10 +82,13 @@ class GroupState(Enum):
         transition: SESSION_EXPIRED -> PreparingRebalance
         transition: SYNC_EXPIRED -> PreparingRebalance
         transition: OVERSIZED -> PreparingRebalance
+        transition: DOWNGRADED -> PreparingRebalance
         transition: UNLOADED -> Dead
+        transition: CONVERTED -> Dead
 
     Dead
-        action: being deleted, or its partition moved away; COORDINATOR_NOT_AVAILABLE for everything.
+        action: being deleted, turned into a consumer group, or its partition moved away; COORDINATOR_NOT_AVAILABLE for
+            everything.
     """
 
     EMPTY = "Empty"  #: no members; maybe offsets
@@ -97,11 +105,13 @@ TRANSITIONS: Mapping[GroupState, Mapping[GroupTrigger, GroupState]] = MappingPro
             GroupTrigger.DELETED: GroupState.DEAD,
             GroupTrigger.EXPIRED: GroupState.DEAD,
             GroupTrigger.UNLOADED: GroupState.DEAD,
+            GroupTrigger.CONVERTED: GroupState.DEAD,
         },
         GroupState.PREPARING: {
             GroupTrigger.JOIN_COMPLETED: GroupState.COMPLETING,
             GroupTrigger.ALL_GONE: GroupState.EMPTY,
             GroupTrigger.UNLOADED: GroupState.DEAD,
+            GroupTrigger.CONVERTED: GroupState.DEAD,
         },
         GroupState.COMPLETING: {
             GroupTrigger.ASSIGNMENT_STORED: GroupState.STABLE,
@@ -113,6 +123,7 @@ TRANSITIONS: Mapping[GroupState, Mapping[GroupTrigger, GroupState]] = MappingPro
             GroupTrigger.SYNC_EXPIRED: GroupState.PREPARING,
             GroupTrigger.STORE_FAILED: GroupState.PREPARING,
             GroupTrigger.UNLOADED: GroupState.DEAD,
+            GroupTrigger.CONVERTED: GroupState.DEAD,
         },
         GroupState.STABLE: {
             GroupTrigger.MEMBER_ADDED: GroupState.PREPARING,
@@ -123,7 +134,9 @@ TRANSITIONS: Mapping[GroupState, Mapping[GroupTrigger, GroupState]] = MappingPro
             GroupTrigger.SESSION_EXPIRED: GroupState.PREPARING,
             GroupTrigger.SYNC_EXPIRED: GroupState.PREPARING,
             GroupTrigger.OVERSIZED: GroupState.PREPARING,
+            GroupTrigger.DOWNGRADED: GroupState.PREPARING,
             GroupTrigger.UNLOADED: GroupState.DEAD,
+            GroupTrigger.CONVERTED: GroupState.DEAD,
         },
         GroupState.DEAD: {},
     }

@@ -33,6 +33,7 @@ class ConsumerMemberDescription:
     topic_regex: str
     assigned: tuple[TopicAssignment, ...]
     target: tuple[TopicAssignment, ...]
+    is_classic: bool = False  #: uses the classic protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ def described(group: ConsumerGroup | None, settings: ConsumerSettings, topics: T
                 topic_regex=member.topic_regex,
                 assigned=_by_topic(member.assigned, topics),
                 target=_by_topic(group.target_of(member.id), topics),
+                is_classic=member.classic is not None,
             )
             for member in group.members.values()
         ),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from coordinator.groups.answers import ConsumerHeartbeatAnswer, LeaveAnswer
+from coordinator.groups.answers import refusal_like
 from coordinator.groups.consumer.group import Batch, current_record
-from coordinator.groups.consumer.timers import restart_session
+from coordinator.groups.consumer.timers import restart_session, session_timeout_ms
 from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer.traces import LEFT, events_of
 from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, RegexKey, TargetKey
 from coordinator.groups.effects import Write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from coordinator.groups.answers import Answer
+    from coordinator.groups.consumer.conversion import Conversion
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer.member import ConsumerMember
     from coordinator.groups.consumer.requests import ConsumerSettings
@@ -21,6 +25,19 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord
     from coordinator.groups.effects import TraceEvent, Turn
     from coordinator.groups.errors import Error
+    from coordinator.groups.records import StoredChange
+
+
+class Conversions(Protocol):
+    """Between groups of this design and classic ones (`groups.conversion.conversions`)."""
+
+    def upgrade(self, draft: Draft, turn: Turn) -> None: ...
+
+    def may_downgrade(
+        self, group: ConsumerGroup, leaving: Collection[str], settings: ConsumerSettings, turn: Turn
+    ) -> bool: ...
+
+    def downgrade(self, draft: Draft, leaving: Collection[str], turn: Turn, *, rebalances: bool = True) -> None: ...
 
 
 def undo(group: ConsumerGroup, batch: Batch) -> None:
@@ -38,7 +55,9 @@ class Draft:
     settings: ConsumerSettings
     topics: Topics
     removed: str = LEFT  #: why the members are removed that it removes
+    conversions: Conversions | None = None  #: between types of groups; None where there is only this one
     batch: Batch = field(default_factory=Batch)
+    then: Callable[[Turn], None] | None = None  #: when the records are durable
 
     def put(self, key: ConsumerKey, value: ConsumerRecord | None) -> None:
         self.batch.before.append(cast("ConsumerChange", (key, self.group.stored(key))))
@@ -68,17 +87,31 @@ class Draft:
         """Record where a member is now."""
         self.put(CurrentKey(self.group.id, member.id), current_record(member))
 
-    def store(self, token: int | None, answer: ConsumerHeartbeatAnswer | LeaveAnswer | None, turn: Turn) -> None:
+    def convert(self, conversion: Conversion) -> None:
+        """The group changes its type with these records."""
+        self.batch.conversion = conversion
+
+    def store(self, token: int | None, answer: Answer | None, turn: Turn) -> None:
         """Write the records and answer once they, and all before them, are durable."""
         if self.batch.changes or (self.group.batches and token is not None):
             events: tuple[TraceEvent, ...] = ()
             if turn.limits.traced and self.batch.changes:
                 events = events_of(self.group, self.batch, self.removed, self.topics, turn)
             self.group.batches.append(self.batch)
-            turn.write(ConsumerWrite(tuple(self.batch.changes), draft=self, token=token, answer=answer, events=events))
-        elif token is not None:
+            turn.write(ConsumerWrite(self._changes(turn), draft=self, token=token, answer=answer, events=events))
+            return
+        if self.then is not None:
+            self.then(turn)
+        if token is not None:
             assert answer is not None, "a request has an answer"
             turn.reply(token, answer)
+
+    def _changes(self, turn: Turn) -> tuple[StoredChange, ...]:
+        conversion = self.batch.conversion
+        if conversion is None:
+            return tuple(self.batch.changes)
+        conversion.take_effect(turn)
+        return (*conversion.before, *self.batch.changes, *conversion.after)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -87,17 +120,25 @@ class ConsumerWrite(Write):
 
     draft: Draft
     token: int | None
-    answer: ConsumerHeartbeatAnswer | LeaveAnswer | None
+    answer: Answer | None
     events: tuple[TraceEvent, ...] = ()
 
     def stored(self, turn: Turn) -> None:
-        group = self.draft.group
-        group.batches.remove(self.draft.batch)
-        if self.draft.batch.is_undone:  # an earlier write failed, and this one did not: the log is right
-            for key, value in self.draft.batch.changes:
+        group, batch = self.draft.group, self.draft.batch
+        group.batches.remove(batch)
+        if batch.is_undone:  # an earlier write failed, and this one did not: the log is right
+            for key, value in batch.changes:
                 group.apply(key, value)
+            if batch.conversion is not None:
+                batch.conversion.take_effect(turn)
+        if batch.conversion is not None:
+            batch.conversion.trace_ended(turn)
         for event in self.events:
             turn.trace(event.kind, cause=event.cause, **event.fields)
+        if batch.conversion is not None:
+            batch.conversion.landed(turn)
+        if self.draft.then is not None:
+            self.draft.then(turn)
         if self.token is not None:
             assert self.answer is not None, "a request has an answer"
             turn.reply(self.token, self.answer)
@@ -108,11 +149,14 @@ class ConsumerWrite(Write):
         for later in reversed(group.batches[group.batches.index(self.draft.batch) :]):
             if not later.is_undone:
                 undo(group, later)
+                if later.conversion is not None:
+                    later.conversion.revert(error, turn)
         group.batches.remove(self.draft.batch)
         group.standing = None
         group.topics_due_ms = 0  # a change of the topics may be among what was taken back
         for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
-            restart_session(group, member_id, self.draft.settings.session_timeout_ms, turn)
+            timeout_ms = session_timeout_ms(group.members[member_id], self.draft.settings)
+            restart_session(group, member_id, timeout_ms, turn)
         if self.token is not None:
-            is_heartbeat = isinstance(self.answer, ConsumerHeartbeatAnswer)
-            turn.reply(self.token, ConsumerHeartbeatAnswer(error) if is_heartbeat else LeaveAnswer(error=error))
+            assert self.answer is not None, "a request has an answer"
+            turn.reply(self.token, refusal_like(self.answer, error))

@@ -11,6 +11,7 @@ from coordinator.groups.errors import Error
 
 if TYPE_CHECKING:
     from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer.member import ConsumerMember
 
 COMMITS_WITH_EPOCHS = 9  #: the first version of OffsetCommit that carries a member's epoch
 
@@ -22,9 +23,9 @@ def commit_refusal(group: ConsumerGroup, member_id: str, epoch: int, version: in
     member = group.members.get(member_id)
     if member is None:
         return Error.UNKNOWN_MEMBER_ID
-    if version < COMMITS_WITH_EPOCHS:
+    if version < COMMITS_WITH_EPOCHS and member.classic is None:
         return Error.UNSUPPORTED_VERSION
-    return None if member.epoch == epoch else Error.STALE_MEMBER_EPOCH
+    return _epoch_refusal(member, epoch)
 
 
 def transactional_commit_refusal(group: ConsumerGroup, member_id: str, epoch: int) -> Error | None:
@@ -44,4 +45,11 @@ def fetch_refusal(group: ConsumerGroup, member_id: str | None, epoch: int) -> Er
     member = group.members.get(member_id)
     if member is None:
         return Error.UNKNOWN_MEMBER_ID
-    return None if member.epoch == epoch else Error.STALE_MEMBER_EPOCH
+    return _epoch_refusal(member, epoch)
+
+
+def _epoch_refusal(member: ConsumerMember, epoch: int) -> Error | None:
+    """To a member of the classic protocol its epoch is its generation."""
+    if member.epoch == epoch:
+        return None
+    return Error.STALE_MEMBER_EPOCH if member.classic is None else Error.ILLEGAL_GENERATION

@@ -32,9 +32,11 @@ from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.member import SessionTimer
+    from coordinator.groups.consumer.conversion import Conversion
     from coordinator.groups.consumer.member import Subscription
     from coordinator.groups.consumer.target_table import TargetTable
     from coordinator.groups.consumer_records import ConsumerChange
+    from coordinator.groups.effects import TimerKey
     from coordinator.groups.partitions import TopicId
 
 
@@ -49,6 +51,7 @@ class Batch:
 
     changes: list[ConsumerChange] = field(default_factory=list)
     before: list[ConsumerChange] = field(default_factory=list)
+    conversion: Conversion | None = None  #: that is stored with them
     is_undone: bool = False
 
 
@@ -77,6 +80,7 @@ class ConsumerGroup:
     # Soft state, lost with the coordinator.
     sessions: dict[str, SessionTimer] = field(default_factory=dict)
     revocations: dict[str, int] = field(default_factory=dict)  #: members with a rebalance timer, and their epochs
+    deadlines: set[TimerKey] = field(default_factory=set)  #: for members of the classic protocol to rejoin or sync
     topics_due_ms: int = 0  #: when the topics have to be looked at again; 0 at once
     topics_view: object = None  #: as they were looked at last
     batches: list[Batch] = field(default_factory=list)  #: not durable yet, oldest first
@@ -182,6 +186,7 @@ class ConsumerGroup:
             topic_regex=record.topic_regex,
             rebalance_timeout_ms=record.rebalance_timeout_ms,
             assignor=record.assignor,
+            classic=record.classic,
         )
         self._put(described)
         if record.instance_id is not None:
@@ -257,6 +262,7 @@ def client_record(member: ConsumerMember) -> ClientRecord:
         member.topic_regex,
         member.rebalance_timeout_ms,
         member.assignor,
+        member.classic,
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from coordinator.groups.consumer.description import ConsumerGroupDescription
+    from coordinator.groups.consumer.draft import Conversions
     from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
     from coordinator.groups.consumer.topics import Topics
     from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord, RegexRecord
@@ -36,7 +37,8 @@ class ConsumerGroups:
         """`settings_of(group id)` is the broker's, with what the group has of its own; another object if it changes."""
         self.groups: dict[str, ConsumerGroup] = {}
         self.settings_of = settings_of
-        self._topics = topics
+        self.topics = topics
+        self.conversions: Conversions | None = None  #: set where there are classic groups as well
 
     def find(self, group_id: str) -> ConsumerGroup | None:
         """A group that exists: its first records were not refused."""
@@ -51,11 +53,6 @@ class ConsumerGroups:
         """Whether the group id belongs to this design now."""
         group = self.groups.get(group_id)
         return group is not None and bool(group.members)
-
-    def subscribed(self, group_id: str) -> frozenset[str]:
-        """The topics of a group's members."""
-        group = self.groups.get(group_id)
-        return frozenset() if group is None else group.subscribed()
 
     def apply(self, key: ConsumerKey, record: ConsumerRecord | None) -> None:
         """Take over one stored record. Records may come in any order; `wake` follows the last one."""
@@ -76,7 +73,7 @@ class ConsumerGroups:
         for member in group.members.values():
             timers.restart_session(group, member.id, settings.session_timeout_ms, turn)
             timers.time_revocation(group, member, turn)
-        traces.trace_loaded(group, self._topics, turn)
+        traces.trace_loaded(group, self.topics, turn)
 
     def unload(self, turn: Turn) -> None:
         """Another broker leads the partition. Nobody waits here but for writes, which will fail."""
@@ -86,31 +83,35 @@ class ConsumerGroups:
             if group.epoch:
                 traces.trace_ended(group, traces.MOVED, turn)
 
+    def draft(self, group_id: str, removed: str = traces.LEFT) -> Draft:
+        """For a request to a group that exists; `removed` is why members are removed by it."""
+        return Draft(self.groups[group_id], self.settings_of(group_id), self.topics, removed, self.conversions)
+
     def heartbeat(self, request: ConsumerHeartbeat, turn: Turn) -> None:
         settings = self.settings_of(request.group_id)
         error = heartbeat.invalid(request, settings)
         group = self.find(request.group_id)
-        if error is None and group is None:
-            if request.epoch == JOINING:
-                group = ConsumerGroup(request.group_id)
-            else:
-                error = Error.GROUP_ID_NOT_FOUND
-        if error is not None or group is None:
-            turn.reply(request.token, ConsumerHeartbeatAnswer(error or Error.GROUP_ID_NOT_FOUND))
+        if error is None and group is None and request.epoch != JOINING:
+            error = Error.GROUP_ID_NOT_FOUND
+        if error is not None:
+            turn.reply(request.token, ConsumerHeartbeatAnswer(error))
             return
+        removed = traces.LEFT if request.epoch < JOINING else traces.REPLACED
+        draft = Draft(group or ConsumerGroup(request.group_id), settings, self.topics, removed, self.conversions)
         try:
             if request.epoch < JOINING:
-                leaving.leave(group, request, settings, self._topics, turn)
-            else:
-                heartbeat.heartbeat(group, request, settings, self._topics, turn)
-                self.groups[group.id] = group
+                leaving.leave(draft, request, turn)
+                return
+            if group is None and self.conversions is not None:
+                self.conversions.upgrade(draft, turn)
+            heartbeat.heartbeat(draft, request, turn)
+            self.groups[request.group_id] = draft.group
         except heartbeat.Refused as refused:
             turn.reply(request.token, ConsumerHeartbeatAnswer(refused.error))
 
     def leave(self, request: Leave, turn: Turn) -> None:
         """LeaveGroup of a group that has members."""
-        group = self.groups[request.group_id]
-        leaving.remove_named(group, request, self.settings_of(group.id), self._topics, turn)
+        leaving.remove_named(self.draft(request.group_id), request, turn)
 
     def topics_changed(self, names: frozenset[str]) -> None:
         """The next heartbeat of anybody in a group that subscribes to one of these looks at the topics again."""
@@ -123,7 +124,7 @@ class ConsumerGroups:
         group = self.groups.get(group_id)
         if group is None:
             return
-        draft, before = self._draft(group), group.subscribed()
+        draft, before = self.draft(group_id), group.subscribed()
         for regex, record in found.items():
             if any(member.topic_regex == regex for member in group.members.values()):
                 draft.put(RegexKey(group.id, regex), record)
@@ -135,7 +136,7 @@ class ConsumerGroups:
         """Delete a group without members. `token` None: the deletion of its offsets answers."""
         group = self.groups[group_id]
         assert not group.members, f"group {group_id!r} has members"
-        draft = self._draft(group)
+        draft = self.draft(group_id)
         draft.forget_unused_regexes()
         draft.put(TargetEpochKey(group_id), None)
         draft.put(EpochKey(group_id), None)
@@ -145,19 +146,11 @@ class ConsumerGroups:
         group = self.groups.get(key.group_id)
         if group is None:
             return
-        expired = (
-            timers.session_has_expired(group, key.member_id, turn)
-            if key.kind is TimerKind.CONSUMER_SESSION
-            else timers.revocation_is_late(group, key.member_id)
-        )
-        if expired and key.member_id in group.members:
-            why = traces.SILENT if key.kind is TimerKind.CONSUMER_SESSION else traces.SLOW
-            leaving.remove(self._draft(group, why), key.member_id, turn)
-        elif expired:
+        is_late = timers.is_late(group, key, turn)
+        if is_late and key.member_id in group.members:
+            leaving.remove(self.draft(group.id, traces.WHY[key.kind]), key.member_id, turn)
+        elif is_late and key.kind is TimerKind.CONSUMER_SESSION:
             group.sessions.pop(key.member_id, None)  # of a static member that has been replaced
-
-    def _draft(self, group: ConsumerGroup, removed: str = traces.LEFT) -> Draft:
-        return Draft(group, self.settings_of(group.id), self._topics, removed)
 
     def listed(self, states: Collection[str]) -> Iterator[ListedGroup | None]:
         """Rows of ListGroups, in one of these states (lower case; empty: any); None stands for a group in another."""
@@ -167,7 +160,7 @@ class ConsumerGroups:
             yield ListedGroup(group.id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER_GROUP_TYPE) if is_wanted else None
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
-        return described(self.find(group_id), self.settings_of(group_id), self._topics)
+        return described(self.find(group_id), self.settings_of(group_id), self.topics)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
-from coordinator.groups.consumer.draft import Draft
 from coordinator.groups.consumer.group import client_record
 from coordinator.groups.consumer.member import (
     JOINING,
@@ -23,16 +22,16 @@ from coordinator.groups.consumer.reconciliation import Goal, MemberFenced, recon
 from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer.timers import restart_session, time_revocation
 from coordinator.groups.consumer.topics import metadata_hash
-from coordinator.groups.consumer.traces import REPLACED
 from coordinator.groups.consumer_records import ClientKey, TargetEpochKey, TargetEpochRecord, TargetKey, TargetRecord
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import is_within
 
 if TYPE_CHECKING:
+    from coordinator.groups.consumer.draft import Draft
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
-    from coordinator.groups.consumer.topics import Topics
     from coordinator.groups.effects import Turn
+    from coordinator.groups.partitions import Partitions
 
 
 class Refused(Exception):  # an answer, not a failure
@@ -67,24 +66,17 @@ def _is_blank(text: str | None) -> bool:
     return text is not None and not text.strip()
 
 
-def heartbeat(
-    group: ConsumerGroup, request: ConsumerHeartbeat, settings: ConsumerSettings, topics: Topics, turn: Turn
-) -> None:
+def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
     """One valid request to a group, which may be a new one if the member joins. Raises `Refused`."""
-    draft = Draft(group, settings, topics, REPLACED)
+    group, settings = draft.group, draft.settings
     former = _member(draft, request, settings)
     _describe(draft, former, request)
-    if _needs_target(draft, former, settings, topics, turn):
+    if needs_target(draft, former, turn):
         draft.bump()
-    if group.epoch > group.target_epoch:
-        for member_id, target in changed_targets(
-            group, group.assignor(settings.assignors, group.members[former.id]), topics
-        ).items():
-            draft.put(TargetKey(group.id, member_id), TargetRecord(target))
-        draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
     present = group.members[former.id]
+    compute_target(draft, present)
     try:
-        member = _reconcile(draft, present, request, turn)
+        member = reconcile(draft, present, request.owned, turn)
     except MemberFenced as fenced:
         draft.undo()
         raise Refused(Error.FENCED_MEMBER_EPOCH) from fenced
@@ -112,11 +104,16 @@ def settled_member(group: ConsumerGroup, request: ConsumerHeartbeat) -> Consumer
     return member if member.is_at(group.epoch) and _described(member, request) == member else None
 
 
+def refuse_if_full(group: ConsumerGroup, member_id: str, settings: ConsumerSettings) -> None:
+    """Raises `Refused`."""
+    if len(group.members) >= settings.members_max and member_id not in group.members:
+        raise Refused(Error.GROUP_MAX_SIZE_REACHED)
+
+
 def _member(draft: Draft, request: ConsumerHeartbeat, settings: ConsumerSettings) -> ConsumerMember:
     """The member that sends this, as known, or a new one. Raises `Refused`."""
     group, member_id = draft.group, request.member_id or request.fresh_id
-    if len(group.members) >= settings.members_max and member_id not in group.members:
-        raise Refused(Error.GROUP_MAX_SIZE_REACHED)
+    refuse_if_full(group, member_id, settings)
     if request.instance_id is not None:
         return _static_member(draft, member_id, request)
     member = group.members.get(member_id)
@@ -129,16 +126,19 @@ def _member(draft: Draft, request: ConsumerHeartbeat, settings: ConsumerSettings
 
 
 def _static_member(draft: Draft, member_id: str, request: ConsumerHeartbeat) -> ConsumerMember:
-    """An instance that has left for a while is replaced, a running one is not: the newcomer loses."""
+    """An instance that has left for a while is replaced, a running one is not: the newcomer loses.
+
+    Of the classic protocol, a running one is replaced as well: the newcomer is its upgraded self.
+    """
     assert request.instance_id is not None, "an instance id is what makes a member static"
     group = draft.group
     holder = group.members.get(group.instances.get(request.instance_id, ""))
     if request.epoch == JOINING:
         if holder is None:
             return group.members.get(member_id) or ConsumerMember(id=member_id)
-        if holder.epoch != LEAVING_FOR_A_WHILE:
+        if holder.epoch != LEAVING_FOR_A_WHILE and holder.classic is None:
             raise Refused(Error.UNRELEASED_INSTANCE_ID)
-        return _replaced(draft, holder, member_id)
+        return replaced(draft, holder, member_id)
     if holder is None:
         raise Refused(Error.UNKNOWN_MEMBER_ID)
     if holder.id != member_id:
@@ -156,7 +156,7 @@ def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
         raise Refused(Error.FENCED_MEMBER_EPOCH)
 
 
-def _replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
+def replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
     """The same member under its new id, with the same target and partitions, which it has to take again."""
     group, target = draft.group, draft.group.target_of(holder.id)
     draft.remove(holder.id)
@@ -201,26 +201,39 @@ def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMe
             former.rebalance_timeout_ms if request.rebalance_timeout_ms == NO_TIMEOUT else request.rebalance_timeout_ms
         ),
         assignor=former.assignor if request.assignor is None else request.assignor,
+        classic=None,
     )
 
 
-def _needs_target(draft: Draft, former: ConsumerMember, settings: ConsumerSettings, topics: Topics, turn: Turn) -> bool:
+def needs_target(draft: Draft, former: ConsumerMember, turn: Turn) -> bool:
     """Whether the group is new, or what it subscribes to has changed: here, or in the cluster."""
-    group = draft.group
+    group, topics = draft.group, draft.topics
     member = group.members[former.id]
     changed = group.epoch == 0 or (former.topics, former.topic_regex) != (member.topics, member.topic_regex)
     view = topics.view()
     if changed or turn.now.ms >= group.topics_due_ms or view is not group.topics_view:
-        group.topics_due_ms, group.topics_view = turn.now.ms + settings.topics_refresh_ms, view
+        group.topics_due_ms, group.topics_view = turn.now.ms + draft.settings.topics_refresh_ms, view
         changed = changed or metadata_hash(group.subscribed(), topics) != group.metadata_hash
     return changed
 
 
-def _reconcile(draft: Draft, present: ConsumerMember, request: ConsumerHeartbeat, turn: Turn) -> ConsumerMember:
+def compute_target(draft: Draft, asking: ConsumerMember) -> None:
+    """Share the partitions out if the group has got a new epoch."""
+    group = draft.group
+    if group.epoch > group.target_epoch:
+        assignor = group.assignor(draft.settings.assignors, asking)
+        for member_id, target in changed_targets(group, assignor, draft.topics).items():
+            draft.put(TargetKey(group.id, member_id), TargetRecord(target))
+        draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
+
+
+def reconcile(draft: Draft, present: ConsumerMember, owned: Partitions | None, turn: Turn) -> ConsumerMember:
+    """The member on its way to its target. Raises `MemberFenced`."""
     group = draft.group
     goal = Goal(group.target_epoch, group.target_of(present.id), group.is_free)
-    member = present if present.is_at(goal.epoch) else reconciled(present, goal, request.owned)
+    member = present if present.is_at(goal.epoch) else reconciled(present, goal, owned)
     if member != present:
         draft.place(member)
-        time_revocation(group, member, turn)
+        if member.classic is None:  # the others have deadlines to rejoin and to sync
+            time_revocation(group, member, turn)
     return member

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, LeaveAnswer, Left
-from coordinator.groups.consumer.draft import Draft
 from coordinator.groups.consumer.heartbeat import Refused
 from coordinator.groups.consumer.member import LEAVING_FOR_A_WHILE
 from coordinator.groups.consumer.timers import cancel_timers
@@ -14,17 +13,18 @@ from coordinator.groups.errors import Error
 from coordinator.groups.partitions import NONE
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from coordinator.groups.consumer.draft import Draft
     from coordinator.groups.consumer.group import ConsumerGroup
-    from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
-    from coordinator.groups.consumer.topics import Topics
+    from coordinator.groups.consumer.requests import ConsumerHeartbeat
     from coordinator.groups.effects import Turn
     from coordinator.groups.requests import Leave, Leaving
 
 
-def leave(
-    group: ConsumerGroup, request: ConsumerHeartbeat, settings: ConsumerSettings, topics: Topics, turn: Turn
-) -> None:
+def leave(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
     """A heartbeat with the epoch -1 or -2. Raises `Refused`."""
+    group = draft.group
     answer = ConsumerHeartbeatAnswer(Error.NONE, request.member_id, request.epoch)
     if request.instance_id is None:
         if request.member_id not in group.members:
@@ -37,33 +37,27 @@ def leave(
             raise Refused(Error.FENCED_INSTANCE_ID)
     if request.epoch == LEAVING_FOR_A_WHILE:
         # Its session goes on: if it does not return in time, it has left for good.
-        draft = Draft(group, settings, topics)
         draft.place(replace(group.members[request.member_id], epoch=LEAVING_FOR_A_WHILE, revoking=NONE))
-        draft.store(request.token, answer, turn)
     else:
-        draft = Draft(group, settings, topics)
-        _remove(draft, request.member_id, turn)
-        draft.store(request.token, answer, turn)
+        _remove(draft, (request.member_id,), turn)
+    draft.store(request.token, answer, turn)
 
 
 def remove(draft: Draft, member_id: str, turn: Turn) -> None:
     """Remove a member that was silent or slow."""
-    _remove(draft, member_id, turn)
+    _remove(draft, (member_id,), turn)
     draft.store(None, None, turn)
 
 
-def remove_named(group: ConsumerGroup, request: Leave, settings: ConsumerSettings, topics: Topics, turn: Turn) -> None:
-    """LeaveGroup, by which administrators remove members of this design, too: all at once, for one new epoch.
+def remove_named(draft: Draft, request: Leave, turn: Turn) -> None:
+    """LeaveGroup: of members of the classic protocol, and by administrators of any, all at once for one new epoch.
 
     Every name is judged before the first is removed, so a member that is named twice has left twice.
     """
-    draft = Draft(group, settings, topics)
-    named = [_named(group, leaving) for leaving in request.members]
-    for member_id in dict.fromkeys(found for found in named if not isinstance(found, Error)):
-        draft.remove(member_id)
-        cancel_timers(group, member_id, turn)
-    if draft.batch.changes:
-        _bump_without_them(draft)
+    named = [_named(draft.group, leaving) for leaving in request.members]
+    gone = tuple(dict.fromkeys(found for found in named if not isinstance(found, Error)))
+    if gone:
+        _remove(draft, gone, turn)
     left = tuple(
         Left(*leaving, found if isinstance(found, Error) else Error.NONE)
         for leaving, found in zip(request.members, named, strict=True)
@@ -84,13 +78,17 @@ def _named(group: ConsumerGroup, leaving: Leaving) -> str | Error:
     return member_id if member_id in group.members else Error.UNKNOWN_MEMBER_ID
 
 
-def _remove(draft: Draft, member_id: str, turn: Turn) -> None:
-    """Its partitions are free at once; the next heartbeat of anybody computes the new target."""
-    draft.remove(member_id)
-    cancel_timers(draft.group, member_id, turn)
-    _bump_without_them(draft)
+def _remove(draft: Draft, member_ids: Collection[str], turn: Turn) -> None:
+    """Their partitions are free at once; the next heartbeat of anybody computes the new target.
 
-
-def _bump_without_them(draft: Draft) -> None:
+    If only members of the classic protocol stay, the group becomes theirs.
+    """
+    conversions = draft.conversions
+    if conversions is not None and conversions.may_downgrade(draft.group, member_ids, draft.settings, turn):
+        conversions.downgrade(draft, member_ids, turn)
+        return
+    for member_id in member_ids:
+        draft.remove(member_id)
+        cancel_timers(draft.group, member_id, turn)
     draft.forget_unused_regexes()
     draft.bump()

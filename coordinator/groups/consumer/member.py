@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coordinator.groups.consumer.states import ConsumerMemberState
 
 if TYPE_CHECKING:
+    from coordinator.groups.consumer_records import ClassicTerms
     from coordinator.groups.partitions import Partitions
 
 JOINING = 0  #: the epoch of a member that joins
@@ -37,6 +38,7 @@ class ConsumerMember:
     topic_regex: str = ""
     rebalance_timeout_ms: int = NO_TIMEOUT
     assignor: str | None = None  #: that the member prefers
+    classic: ClassicTerms | None = None  #: of a member that uses the classic protocol
 
     epoch: int = JOINING
     previous_epoch: int = NEVER_RECONCILED

@@ -1,4 +1,7 @@
-"""A member's two timers: its session, and the time that it has for giving partitions up."""
+"""A member's timers: its session, and the time that it has for giving partitions up.
+
+A member of the classic protocol has time for joining again and for its SyncGroup instead.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from coordinator.groups.effects import TimerKey, TimerKind
 if TYPE_CHECKING:
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer.member import ConsumerMember
+    from coordinator.groups.consumer.requests import ConsumerSettings
     from coordinator.groups.effects import Turn
 
 
@@ -56,6 +60,42 @@ def cancel_timers(group: ConsumerGroup, member_id: str, turn: Turn) -> None:
         turn.cancel_timer(TimerKey(TimerKind.CONSUMER_SESSION, group.id, member_id))
     if group.revocations.pop(member_id, None) is not None:
         turn.cancel_timer(_revocation(group, member_id))
+    for kind in (TimerKind.REJOIN, TimerKind.RESYNC):
+        cancel_deadline(group, kind, member_id, turn)
+
+
+def session_timeout_ms(member: ConsumerMember, settings: ConsumerSettings) -> int:
+    """A member of the classic protocol brings its own."""
+    return settings.session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+
+
+def set_deadline(group: ConsumerGroup, kind: TimerKind, member_id: str, timeout_ms: int, turn: Turn) -> None:
+    """For a member of the classic protocol; one that is set already is moved."""
+    key = TimerKey(kind, group.id, member_id)
+    group.deadlines.add(key)
+    turn.set_timer(key, turn.now.ms + timeout_ms)
+
+
+def has_deadline(group: ConsumerGroup, kind: TimerKind, member_id: str) -> bool:
+    return TimerKey(kind, group.id, member_id) in group.deadlines
+
+
+def cancel_deadline(group: ConsumerGroup, kind: TimerKind, member_id: str, turn: Turn) -> None:
+    key = TimerKey(kind, group.id, member_id)
+    if key in group.deadlines:
+        group.deadlines.discard(key)
+        turn.cancel_timer(key)
+
+
+def is_late(group: ConsumerGroup, key: TimerKey, turn: Turn) -> bool:
+    """Whether the member has to be removed now that this timer fires."""
+    if key.kind is TimerKind.CONSUMER_SESSION:
+        return session_has_expired(group, key.member_id, turn)
+    if key.kind is TimerKind.REVOCATION:
+        return revocation_is_late(group, key.member_id)
+    was_set = key in group.deadlines
+    group.deadlines.discard(key)
+    return was_set
 
 
 def _arm(group: ConsumerGroup, member_id: str, timer: SessionTimer, turn: Turn) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from coordinator.groups.authority import Owner, trace_cleared, trace_named
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.consumer_records import ClientKey, CurrentKey, CurrentRecord, EpochKey, TargetEpochKey
-from coordinator.groups.effects import Turn
+from coordinator.groups.effects import TimerKind, Turn
 from coordinator.groups.partitions import NONE, each, together, without
 
 if TYPE_CHECKING:
@@ -28,15 +28,25 @@ if TYPE_CHECKING:
 
 #: Why members are removed.
 LEFT, SILENT, REPLACED, SLOW = "leave", "session", "fenced", "not revoked in time"
+NOT_REJOINED, NOT_SYNCED = "not rejoined", "not synced"
 #: The same as the reason of a new epoch.
 _REMOVED: Mapping[str, str] = {
     LEFT: "member left",
     SILENT: "session expired",
     REPLACED: "static member replaced",
     SLOW: "partitions not revoked in time",
+    NOT_REJOINED: "member did not rejoin in time",
+    NOT_SYNCED: "member did not sync in time",
+}
+#: The same by the timer that has fired.
+WHY: Mapping[TimerKind, str] = {
+    TimerKind.CONSUMER_SESSION: SILENT,
+    TimerKind.REVOCATION: SLOW,
+    TimerKind.REJOIN: NOT_REJOINED,
+    TimerKind.RESYNC: NOT_SYNCED,
 }
 _REVOKED = "revoked"
-DELETED, MOVED = "deleted", "coordinator moved"
+DELETED, MOVED, RETIRED = "deleted", "coordinator moved", "became a classic group"
 
 
 def events_of(group: ConsumerGroup, batch: Batch, removed: str, topics: Topics, turn: Turn) -> tuple[TraceEvent, ...]:
@@ -45,12 +55,21 @@ def events_of(group: ConsumerGroup, batch: Batch, removed: str, topics: Topics, 
     was: Records = dict(reversed(batch.before))
     now: Records = dict(batch.changes)
     clients = [key for key in now if isinstance(key, ClientKey)]
-    left = [key.member_id for key in clients if was[key] is not None and now[key] is None]
-    joined = [key.member_id for key in clients if was[key] is None and now[key] is not None]
+    conversion = batch.conversion
+    kept = frozenset[str]() if conversion is None else conversion.kept
+    ends = conversion is not None and conversion.ends_group
+    before = {key.member_id for key in clients if was[key] is not None or (not ends and key.member_id in kept)}
+    after = {key.member_id for key in clients if now[key] is not None or (ends and key.member_id in kept)}
+    left = [key.member_id for key in clients if key.member_id in before - after]
+    joined = [key.member_id for key in clients if key.member_id in after - before]
     for member_id in left:
         later.trace("group_member_left", group=group.id, id=member_id, reason=removed)
     for member_id in joined:
         later.trace("group_member_joined", group=group.id, id=member_id)
+    if ends:  # the classic group says in which state it is
+        _trace_members(group, was, now, removed, topics, later)
+        group.standing = None
+        return later.effects().events
     if EpochKey(group.id) in now:
         if joined or left:
             reason = "member joined" if joined else _REMOVED[removed]

@@ -132,8 +132,8 @@ class CommittedOffsets:
             return
         self._start(MarkWrite(changes, self, request), turn)
 
-    def delete(self, request: DeleteOffsets, turn: Turn, topics: Collection[str] = ()) -> None:
-        """OffsetDelete, not of these topics.
+    def delete(self, request: DeleteOffsets, turn: Turn, topics: Collection[str] | None = None) -> None:
+        """OffsetDelete, not of these topics (`offsets.delete`).
 
         Pending offsets of the partitions go too, and their transaction does not restore them.
         """

@@ -181,23 +181,27 @@ def fetch(
     return [(topic, partition, offsets.get((topic, partition))) for topic, partition in wanted]
 
 
-def delete(group: Group | None, request: DeleteOffsets, topics: Collection[str] = ()) -> DeleteOffsetsAnswer:
+def delete(group: Group | None, request: DeleteOffsets, topics: Collection[str] | None = None) -> DeleteOffsetsAnswer:
     """OffsetDelete (KIP-496): not for topics that a consumer group with members is subscribed to.
 
-    `topics` are those of a group of the `consumer` design with the same id.
+    `topics` are those of a group of the `consumer` design with the same id; None if there is none.
 
     The partitions without an error are to be deleted.
     """
     if group is None or group.state is GroupState.DEAD:
-        return DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        if topics is None:
+            return DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND)
+        group = None
+    elif group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP)
     return DeleteOffsetsAnswer(
         partitions=tuple(
             PartitionError(
                 topic,
                 partition,
-                Error.GROUP_SUBSCRIBED_TO_TOPIC if topic in topics or is_subscribed(group, topic) else Error.NONE,
+                Error.GROUP_SUBSCRIBED_TO_TOPIC
+                if topic in (topics or ()) or (group is not None and is_subscribed(group, topic))
+                else Error.NONE,
             )
             for topic, partition in request.partitions
         )

@@ -1,7 +1,4 @@
-"""What a real Kafka 4.1.1 answered to members of the `consumer` design, asked of our handlers.
-
-Left out so far: groups that classic members join.
-"""
+"""What a real Kafka 4.1.1 answered to members of the `consumer` design, asked of our handlers."""
 
 from __future__ import annotations
 
@@ -20,11 +17,9 @@ from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
-RECORDINGS = {name: recording(name) for name in ("consumer", "consumer_further", "consumer_admin", "consumer_topics")}
-MISSING = {
-    "mixed/classic-joins-consumer-group",
-    "mixed/classic-unreadable-joins",
-    "mixed/classic-joins-empty-consumer",
+RECORDINGS = {
+    name: recording(name)
+    for name in ("consumer", "consumer_further", "consumer_admin", "consumer_topics", "consumer_mixed")
 }
 
 
@@ -36,7 +31,7 @@ def is_regex(text: str) -> bool:
     return True
 
 
-PLAYED = [(name, c) for name, recorded in RECORDINGS.items() for c in recorded.conversations if c not in MISSING]
+PLAYED = [(name, c) for name, recorded in RECORDINGS.items() for c in recorded.conversations]
 
 
 @pytest.mark.parametrize(("name", "conversation"), PLAYED, ids=[c for _, c in PLAYED])

@@ -16,6 +16,7 @@ from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.consumer.leaving import remove
 from coordinator.groups.consumer.states import ConsumerMemberState
 from coordinator.groups.consumer_records import (
+    ClassicTerms,
     ClientKey,
     ClientRecord,
     CurrentKey,
@@ -30,6 +31,7 @@ from coordinator.groups.consumer_records import (
     TargetRecord,
 )
 from coordinator.groups.partitions import partitions
+from coordinator.groups.requests import Protocol
 from coordinator.service.consumer_records import decode_consumer_key, decode_consumer_value, encode_consumer
 from coordinator.service.record_reader import MalformedRecord
 from tests.support.consumer_groups import World, owned_by_name, topic_id
@@ -121,6 +123,7 @@ def test_same_conversation_writes_the_same_records_in_the_same_order() -> None:
 TEXTS = st.text(max_size=8)
 NUMBERS = st.lists(st.integers(0, 2**31 - 1), max_size=4)
 PARTITIONS = st.lists(st.tuples(st.binary(min_size=16, max_size=16), NUMBERS), max_size=3).map(partitions)
+PROTOCOLS = st.lists(st.builds(Protocol, TEXTS, st.binary(max_size=4)), max_size=3).map(tuple)
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 TOPICS = st.lists(TEXTS, max_size=3).map(tuple)
 CHANGES = st.one_of(
@@ -128,7 +131,16 @@ CHANGES = st.one_of(
     st.tuples(
         st.builds(ClientKey, TEXTS, TEXTS),
         st.builds(
-            ClientRecord, st.none() | TEXTS, st.none() | TEXTS, TEXTS, TEXTS, TOPICS, TEXTS, INT32, st.none() | TEXTS
+            ClientRecord,
+            st.none() | TEXTS,
+            st.none() | TEXTS,
+            TEXTS,
+            TEXTS,
+            TOPICS,
+            TEXTS,
+            INT32,
+            st.none() | TEXTS,
+            st.none() | st.builds(ClassicTerms, INT32, PROTOCOLS),
         ),
     ),
     st.tuples(st.builds(TargetEpochKey, TEXTS), st.builds(TargetEpochRecord, INT32)),

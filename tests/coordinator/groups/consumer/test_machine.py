@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer, JoinAnswer
+from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.effects import Moment, TimerKind
 from coordinator.groups.errors import Error
@@ -18,15 +18,12 @@ def at() -> Partition:
     return Partition()
 
 
-def test_group_with_members_of_one_design_refuses_those_of_another(at: Partition) -> None:
+def test_requests_of_the_other_protocol_do_not_know_a_member(at: Partition) -> None:
     assert at.join().epoch == 1
-    refused = at.classic_join()
-    assert isinstance(refused, JoinAnswer)
-    assert refused.error is Error.INCONSISTENT_GROUP_PROTOCOL
     assert at.ask(Heartbeat, member_id="a", generation=1).error is Error.UNKNOWN_MEMBER_ID
     other = Partition()
     assert other.classic_join() is None  # it waits for others
-    assert other.join() == ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND)
+    assert other.beat("c-f", 1) == ConsumerHeartbeatAnswer(Error.GROUP_ID_NOT_FOUND)
     assert not other.machine.consumer.groups
 
 

@@ -1,0 +1,243 @@
+"""Lets conversions take effect: a group id is moved from one kind of groups to the other with the records that say so.
+
+    upgrade      before a member joins by ConsumerGroupHeartbeat: its request's draft begins with the records of the
+                 whole group
+    downgrade    instead of removing or replacing a member: the draft ends with the records of a classic group
+    retire       before a member joins by JoinGroup: an Empty group of the `consumer` design gives way
+
+If the records cannot be stored, the former group is back as it was, but for parked requests, which have been answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+from coordinator.groups.answers import JoinAnswer
+from coordinator.groups.classic import owners, rebalance
+from coordinator.groups.classic.group import Group
+from coordinator.groups.classic.session_timers import restart_session
+from coordinator.groups.classic.states import GroupState, GroupTrigger
+from coordinator.groups.consumer.heartbeat import Refused
+from coordinator.groups.consumer.timers import cancel_timers
+from coordinator.groups.consumer.timers import restart_session as restart_consumer_session
+from coordinator.groups.consumer.traces import RETIRED, trace_ended
+from coordinator.groups.conversion.downgrade import downgraded, tombstones
+from coordinator.groups.conversion.policy import MigrationPolicy
+from coordinator.groups.conversion.upgrade import upgraded
+from coordinator.groups.effects import Write
+from coordinator.groups.errors import Error
+from coordinator.groups.records import GroupKey
+from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from coordinator.groups.consumer.draft import Draft
+    from coordinator.groups.consumer.group import ConsumerGroup
+    from coordinator.groups.consumer.requests import ConsumerSettings
+    from coordinator.groups.effects import Turn
+    from coordinator.groups.records import GroupRecord, StoredChange
+
+
+class Conversions:
+    """Between the classic groups and those of the `consumer` design; both are their owners' own dicts."""
+
+    def __init__(self, classic: dict[str, Group], consumer: dict[str, ConsumerGroup]) -> None:
+        self.classic = classic
+        self.consumer = consumer
+        self.downgrading: set[str] = set()  #: groups whose records are on their way to the log
+
+    # -- classic to consumer ----------------------------------------------------------------------------------------
+
+    def upgrade(self, draft: Draft, turn: Turn) -> None:
+        """Begin the draft of a member that joins with the group that has the id now, if any. Raises `Refused`.
+
+        As in Kafka, requests that are parked get REBALANCE_IN_PROGRESS even if the group cannot be converted.
+        """
+        group = self.classic.get(draft.group.id)
+        if group is None or group.state is GroupState.DEAD:
+            return
+        if group.id in self.downgrading:  # one conversion at a time: the client tries again
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE)
+        if group.state is not GroupState.EMPTY:
+            self._check_upgrade(group, draft.settings)
+            self._answer_parked(group, Error.REBALANCE_IN_PROGRESS, turn)
+            if group.members and group.protocol_name is None:  # Kafka fails before the first generation
+                raise Refused(Error.UNKNOWN_SERVER_ERROR)
+            _put_members(draft, group)
+        draft.convert(Upgrade(self, group, draft))
+
+    @staticmethod
+    def _check_upgrade(group: Group, settings: ConsumerSettings) -> None:
+        is_fit = group.protocol_type == CONSUMER_PROTOCOL_TYPE and len(group.members) <= settings.members_max
+        if not is_fit or not MigrationPolicy(settings.migration_policy.lower()).allows_upgrade:
+            raise Refused(Error.GROUP_ID_NOT_FOUND)
+
+    @staticmethod
+    def _answer_parked(group: Group, error: Error, turn: Turn) -> None:
+        for member in group.members.values():
+            group.answer_join(member, JoinAnswer(error=error, member_id=member.id), turn)
+        rebalance.answer_parked_syncs(group, error, turn)
+
+    # -- consumer to classic ----------------------------------------------------------------------------------------
+
+    def may_downgrade(
+        self, group: ConsumerGroup, leaving: Collection[str], settings: ConsumerSettings, turn: Turn
+    ) -> bool:
+        """Whether only members of the classic protocol stay, and a classic group may take them."""
+        staying = len(group.members) - len(leaving)
+        if leaving and all(group.members[member_id].classic is not None for member_id in leaving):
+            return False
+        return (
+            0 < staying <= turn.limits.members_max
+            and all(m.classic is not None for m in group.members.values() if m.id not in leaving)
+            and MigrationPolicy(settings.migration_policy.lower()).allows_downgrade
+        )
+
+    def downgrade(self, draft: Draft, leaving: Collection[str], turn: Turn, *, rebalances: bool = True) -> None:
+        """End the draft with the classic group; `rebalances`: it begins a new generation at once."""
+        classic = downgraded(draft.group, leaving, draft.topics, turn.now.wall_ms)
+        conversion = Downgrade(self, draft.group, classic, rebalances)
+        for member_id in draft.group.members:
+            cancel_timers(draft.group, member_id, turn)
+        for key in tombstones(draft.group):
+            draft.put(key, None)
+        draft.convert(conversion)
+
+    def retire(self, group_id: str, turn: Turn) -> tuple[StoredChange, ...]:
+        """Take an Empty group of the `consumer` design out of the way of a classic one: its tombstones."""
+        group = self.consumer.get(group_id)
+        if group is None or not group.epoch or group.members:
+            return ()
+        del self.consumer[group_id]
+        self.classic.pop(group_id, None)  # what kept its offsets
+        trace_ended(group, RETIRED, turn)
+        return tuple(cast("StoredChange", (key, None)) for key in tombstones(group))
+
+
+@dataclass(slots=True, eq=False)
+class Upgrade:
+    """A classic group that becomes one of the `consumer` design."""
+
+    conversions: Conversions
+    former: Group
+    draft: Draft
+    before: tuple[StoredChange, ...] = ()
+    after: tuple[StoredChange, ...] = ()
+    kept: frozenset[str] = frozenset()
+    ends_group: bool = False
+    _ended: Group | None = None
+
+    def __post_init__(self) -> None:
+        self.before = ((GroupKey(self.former.id), None),)
+        self.kept = frozenset(self.former.members)
+
+    def take_effect(self, turn: Turn) -> None:
+        ended, self.former = self.former, replace(self.former)
+        self._ended = ended
+        _end(ended, turn)
+        self.conversions.classic[ended.id] = Group(ended.id)  # for the offsets
+        for member in self.draft.group.members.values():
+            if member.classic is not None:
+                restart_consumer_session(self.draft.group, member.id, member.classic.session_timeout_ms, turn)
+
+    def revert(self, error: Error, turn: Turn) -> None:
+        group = self.former
+        self.conversions.classic[group.id] = group
+        rebalance.resume_timers(group, turn)
+        former = self.draft.group
+        self.conversions.consumer.pop(group.id, None)
+        for member_id in list(former.sessions):
+            cancel_timers(former, member_id, turn)
+        # What later requests have decided may still be stored.
+        later = {key: None for batch in former.batches for key, _ in batch.changes if batch.conversion is not self}
+        if later:
+            turn.write(Write(tuple(cast("StoredChange", change) for change in later.items())))
+
+    def trace_ended(self, turn: Turn) -> None:
+        if self._ended is not None:
+            owners.clear(self._ended, self._ended.generation, "became a consumer group", turn)
+
+    def landed(self, turn: Turn) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Downgrade:
+    """A group of the `consumer` design that becomes a classic one."""
+
+    conversions: Conversions
+    former: ConsumerGroup
+    group: Group  #: as it begins
+    rebalances: bool = True
+    before: tuple[StoredChange, ...] = ()
+    after: tuple[StoredChange, ...] = ()
+    kept: frozenset[str] = frozenset()
+    ends_group: bool = True
+    _record: GroupRecord = field(init=False)
+    _running: Group | None = None
+    _replaced: Group | None = None  #: what kept the offsets
+
+    def __post_init__(self) -> None:
+        assignments = {member.id: member.assignment for member in self.group.members.values()}
+        self._record = self.group.record(assignments, self.group.state_wall_ms)
+        self.after = ((GroupKey(self.group.id), self._record),)
+        self.kept = frozenset(self.group.members)
+
+    def take_effect(self, turn: Turn) -> None:
+        conversions, group_id = self.conversions, self.former.id
+        conversions.downgrading.add(group_id)
+        conversions.consumer.pop(group_id, None)
+        self._replaced = conversions.classic.get(group_id)
+        is_again = self._running is not None  # it was reverted: as a successor would load it
+        running = Group.from_record(group_id, self._record) if is_again else self.group
+        self._running = conversions.classic[group_id] = running
+        if is_again:
+            turn.write(Write(self.after))  # behind what took it back
+        for member in running.members.values():
+            restart_session(running, member, turn)
+        if self.rebalances:
+            rebalance.prepare(running, GroupTrigger.DOWNGRADED, turn)
+
+    def revert(self, error: Error, turn: Turn) -> None:
+        conversions, group_id = self.conversions, self.former.id
+        conversions.downgrading.discard(group_id)
+        conversions.consumer[group_id] = self.former
+        conversions.classic.pop(group_id, None)
+        if self._replaced is not None:
+            conversions.classic[group_id] = self._replaced
+        ended = self._running
+        assert ended is not None, "it has taken effect"
+        for member in ended.members.values():
+            ended.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
+        rebalance.answer_parked_syncs(ended, error, turn)
+        _end(ended, turn)
+        turn.write(Write(((GroupKey(group_id), None),)))  # what it has decided since may still be stored
+
+    def trace_ended(self, turn: Turn) -> None: ...
+
+    def landed(self, turn: Turn) -> None:
+        self.conversions.downgrading.discard(self.former.id)
+        running = self._running
+        if running is not None and running.generation == self._record.generation:  # no rebalance has ended since
+            owners.name(running, turn)
+
+
+def _put_members(draft: Draft, group: Group) -> None:
+    """Raises `Refused`."""
+    try:
+        changes = upgraded(group, draft.topics)
+    except MalformedMetadata:
+        raise Refused(Error.GROUP_ID_NOT_FOUND) from None
+    for key, value in changes:
+        draft.put(key, value)
+    assigned = sum(len(numbers) for member in draft.group.members.values() for numbers in member.assigned.values())
+    if assigned != len(draft.group.owners):  # the leader has assigned a partition twice
+        raise Refused(Error.UNKNOWN_SERVER_ERROR)
+
+
+def _end(group: Group, turn: Turn) -> None:
+    """The id belongs to a group of the `consumer` design from now on."""
+    rebalance.cancel_timers(group, turn)
+    if group.protocol_type is not None:  # a group that only has offsets has never been traced
+        group.move(GroupTrigger.CONVERTED, turn)
