@@ -275,8 +275,8 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         self._unheard |= (effect.partitions | self._stopped) & self.member.owned
         async with self._reported(effect):
             await self._context.listener.on_assigned(self.number, effect.partitions)
-            self._stopped = frozenset()
-            self._position(self._unheard)
+        self._stopped = frozenset()
+        self._position(self._unheard)
 
     @asynccontextmanager
     async def _reported(self, effect: effects.Callback) -> AsyncIterator[None]:

@@ -124,6 +124,8 @@ def say_leave(member: ConsumerMember) -> Step:
         member_id=member.member_id,
         epoch=STATIC_LEAVE_EPOCH if static else LEAVE_EPOCH,
         instance_id=member.settings.instance_id,
+        topics=frozenset() if member.topics is None else None,
+        owned=NOTHING,
     )
     gone = left(member)
     effects = () if member.coordinator is None else (request,)
