@@ -89,6 +89,7 @@ REQUESTS: Mapping[str, Callable[[Partition], Any]] = {
     "commit without a member": lambda at: at.commit("", -1),
     "txn commit of a member": lambda at: _in_transaction(at, 2),
     "txn commit with an older epoch": lambda at: _in_transaction(at, 1),
+    "classic join": lambda at: at.classic_join(),
     "classic heartbeat": lambda at: at.ask(Heartbeat, member_id="a", generation=2),
     "classic leave of a member": lambda at: at.ask(Leave, members=(Leaving("a"),)),
     "delete group": lambda at: at.ask(DeleteGroup),
@@ -112,6 +113,7 @@ APIS: Mapping[str, str] = {
     "heartbeat": "ConsumerGroupHeartbeat",
     "commit": "OffsetCommit",
     "txn commit": "TxnOffsetCommit",
+    "classic join": "JoinGroup",
     "classic heartbeat": "Heartbeat",
     "classic leave": "LeaveGroup",
     "delete group": "DeleteGroups",
@@ -127,7 +129,9 @@ def answers() -> Answers:
 
 def state_of(at: Partition) -> str:
     group = at.machine.consumer.find("g")
-    return NO_GROUP if group is None else group.state.value
+    if group is not None:
+        return group.state.value
+    return "a classic group" if "g" in at.machine.classic.groups else NO_GROUP
 
 
 def _said(at: Partition, send: Callable[[Partition], Any]) -> str:

@@ -1,6 +1,6 @@
 """Fill the places of `consumer-protocol.md` that come from the code, and draw its figure: `make names`.
 
-The tables and the figure show the stories of `reconciliation`; a test compares them.
+The tables and the figure show the stories of `reconciliation` and `migration`; a test compares them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from comparison.report.markup import Shape, drawing, path, rect, text
 from docs.generators.draw import filled
 from docs.generators.figure_text import WIDTH, style, width_of, wrapped
 from docs.generators.machine_picture import SHOWN
+from docs.generators.migration import migration
 from docs.generators.reconciliation import PARTITIONS, fenced, reconciliation, records, static, too_slow
 
 if TYPE_CHECKING:
@@ -122,6 +123,14 @@ def owned(owners: Sequence[Owner]) -> str:
     return ", ".join([*said, *([f"free {' '.join(free)}"] if free else [])])
 
 
+def migration_table() -> str:
+    rows = [
+        (str(number), step.says, f"{step.who}: {step.sent}", _answer(step.answered), step.group)
+        for number, step in enumerate(migration(), start=1)
+    ]
+    return _table(("", "what happens", "sent", "answered", "the group then"), rows)
+
+
 def records_table() -> str:
     rows = [(str(version), f"`{name}`", member, says) for version, name, member, says in records()]
     return _table(("key version", "record", "of", "says"), rows)
@@ -140,6 +149,7 @@ def places() -> Mapping[str, str]:
         "fenced": story_table(fenced()),
         "static": story_table(static()),
         "records": records_table(),
+        "migration": migration_table(),
     }
 
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from docs.generators.migration import migration
 from docs.generators.reconciliation import PARTITIONS, Row, fenced, reconciliation, records, static, too_slow
 from docs.generators.reconciliation_page import PAGE, files, owned, picture
 
@@ -63,6 +64,13 @@ def test_static_member_returns_without_a_new_epoch_and_a_second_one_loses() -> N
 
 def test_a_join_writes_a_record_of_each_kind() -> None:
     assert [version for version, *_ in records()] == [5, 3, 7, 7, 7, 6, 8]
+
+
+def test_group_is_another_one_while_a_member_of_the_consumer_protocol_is_in_it() -> None:
+    steps = migration()
+    assert [step.group.split()[0] for step in steps] == ["consumer"] * 9 + ["classic"] * 2
+    classic = [step for step in steps if step.sent == "JoinGroup"]
+    assert {step.answered for step in classic} == {"generation 2"}
 
 
 def test_figure_has_every_exchange_and_a_cell_for_each_partition() -> None:
