@@ -23,6 +23,7 @@ from comparison.scenarios.plan.vocabulary import (
     Heal,
     Inject,
     KillAtPoint,
+    RestartEach,
     StartAnew,
     heals,
 )
@@ -157,6 +158,8 @@ def _step_settings(case: Case) -> Iterator[str]:
     for number, step in enumerate(case.scenario.steps, start=1):
         if isinstance(step, Form | StartAnew):
             design = (isinstance(step, Form) and step.design) or case.design
+        elif isinstance(step, RestartEach) and step.design:
+            design = step.design
         settings = getattr(step, "settings", None) or {}
         if not isinstance(settings, Mapping):
             continue  # a user's step may mean something else by it

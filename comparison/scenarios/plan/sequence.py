@@ -24,6 +24,7 @@ from comparison.scenarios.plan.vocabulary import (
     KillOwner,
     LeaveOne,
     Played,
+    RestartEach,
     Resubscribe,
     SlowOwner,
     StartAnew,
@@ -117,7 +118,7 @@ def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Param
         yield "needs another broker to take over. Use two brokers or more"
     if isinstance(step, Form) and step.members is not None and step.more is not None:
         yield "members and more exclude each other"
-    if isinstance(step, Form) and step.design not in ("", *DESIGN_NAMES):
+    if isinstance(step, Form | RestartEach) and step.design not in ("", *DESIGN_NAMES):
         yield unknown("design", step.design, DESIGN_NAMES)
     if isinstance(step, KillAtPoint):
         yield from _at_a_point(step, scenario, parameters)

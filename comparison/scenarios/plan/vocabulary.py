@@ -80,6 +80,7 @@ class RestartEach:
 
     away_ms: int = 1000
     settings: Mapping[str, str] = field(default_factory=dict)  #: of the restarted process, over the design's own
+    design: str = ""  #: of the restarted process, if it is another one than before
 
 
 @dataclass(frozen=True, slots=True)

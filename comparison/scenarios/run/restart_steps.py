@@ -40,7 +40,7 @@ class Restarts:
                     self._changes.takeover_s,
                     f"the other members to rebalance without {place}",
                 )
-            await self._members.come_back(place, step.settings)
+            await self._members.come_back(place, step.settings, design=step.design)
 
         await self._changes.wait_for_phase()
         detail = {
@@ -48,6 +48,7 @@ class Restarts:
             "life": self._members.next_at(place),
             "away_ms": step.away_ms,
             "settings": dict(step.settings),
+            **({"design": step.design} if step.design else {}),
         }
         present = self._members.present
         await self._changes.make("restart", go_and_come_back, members=present, round_=round_, detail=detail)

@@ -308,9 +308,13 @@ class GroupMembers:
         self._tracer.emit("process_ended", target=name, how="leave", code=code)
 
     async def come_back(
-        self, place: str, settings: Mapping[str, str] | None = None, topics: Sequence[str] | None = None
+        self,
+        place: str,
+        settings: Mapping[str, str] | None = None,
+        topics: Sequence[str] | None = None,
+        design: str = "",
     ) -> None:
-        """Start a new process with one member at a free place, optionally with other settings or topics."""
+        """Start a new process with one member at a free place, optionally with other settings, topics or design."""
         if self._living[place] not in self._gone:
             raise NobodyThere(f"nobody has left {place}, so nobody can come back to it")
         name = self.next_at(place)
@@ -320,6 +324,8 @@ class GroupMembers:
             self._settings[place] = settings
         if topics:
             self._topics[place] = tuple(topics)
+        if design:
+            self._designs[place] = design
         self._list_traces([place])
         await self._spawn(name)
         self._join(place)

@@ -64,8 +64,11 @@ class Group:
         self.view.leave_out(place)
         self.noticing.set()
 
-    async def come_back(self, place: str, settings: object = None, topics: list[str] | None = None) -> None:
-        self.done.append(f"{place} comes back" + (f" for {' '.join(topics)}" if topics else ""))
+    async def come_back(
+        self, place: str, settings: object = None, topics: list[str] | None = None, design: str = ""
+    ) -> None:
+        as_another = f" as {design}" if design else ""
+        self.done.append(f"{place} comes back" + (f" for {' '.join(topics)}" if topics else as_another))
         self.view.take_back(place)
 
 
@@ -120,3 +123,14 @@ def test_change_of_topics_restarts_a_member_only_where_necessary(design: str, do
         assert change["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
 
     asyncio.run(scenario())
+
+
+def test_restarted_members_may_be_of_another_design() -> None:
+    async def scenario() -> Group:
+        group = Group("static")
+        await Restarts(group.changes).restart_each(RestartEach(away_ms=0, design="eager"))
+        return group
+
+    group = asyncio.run(scenario())
+    assert group.done == ["m1 goes", "m1 comes back as eager", "m2 goes", "m2 comes back as eager"]
+    assert {each["detail"]["design"] for each in group.traced} == {"eager"}

@@ -103,10 +103,13 @@ def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_
         assert (members.present, members.process_at("m1")) == (2, "m1.2")
         await members.go("m1", 1)
         await members.come_back("m1")
+        await members.go("m1", 1)
+        await members.come_back("m1", design="cooperative")
 
     asyncio.run(scenario())
     listed = listed_traces(tmp_path)
-    assert listed == tuple((f"{name}.jsonl", name, "member") for name in ("m1", "m2", "m1.2", "m1.3"))
+    assert listed == tuple((f"{name}.jsonl", name, "member") for name in ("m1", "m2", "m1.2", "m1.3", "m1.4"))
+    assert [group.configured(name)["consumer"] for name in ("m1.3", "m1.4")] == ["", "cooperative"]
     for name in ("m1", "m1.2", "m1.3"):
         configuration = group.configured(name)
         assert (configuration["process"], configuration["place"]) == (name, "m1")
@@ -114,7 +117,7 @@ def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_
     sessions = [group.configured(name)["settings"]["session.timeout.ms"] for name in ("m1", "m1.2", "m1.3")]
     assert sessions == ["10000", "7000", "7000"], "settings of a place stay with it"
     ended = [(event["target"], event["how"]) for event in group.tracer.of("process_ended")]
-    assert ended == [("m1", "leave"), ("m1.2", "leave")]
+    assert ended == [("m1", "leave"), ("m1.2", "leave"), ("m1.3", "leave")]
 
 
 @pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)
