@@ -71,6 +71,10 @@ class Sync(NamedTuple):
     protocol_is_mandatory: bool = False
     assignments: tuple[tuple[str, bytes], ...] = ()
 
+    @property
+    def lacks_protocol(self) -> bool:
+        return self.protocol_is_mandatory and (self.protocol_type is None or self.protocol_name is None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from coordinator.groups.limits import Limits
 
 GROUP = "g"
-SIZES = {"foo": 6, "bar": 3}
+SIZES = {"foo": 6, "bar": 3, "t1": 4}
 
 
 def subscription(*topics: str, owned: Mapping[str, Iterable[int]] | None = None, version: int = 1) -> bytes:
@@ -63,7 +63,7 @@ class MixedPartition:
     settings: ConsumerSettings = SETTINGS
     limits: Limits = LIMITS
     log: dict[Any, Any] = field(default_factory=dict)
-    written: list[tuple[Any, Any]] = field(default_factory=list)
+    batches: list[tuple[Any, ...]] = field(default_factory=list)  #: as written
     answers: dict[int, Answer] = field(default_factory=dict)
     timers: dict[TimerKey, int] = field(default_factory=dict)
     events: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
@@ -226,8 +226,8 @@ class MixedPartition:
                 self.held.append(write)
 
     def store(self, write: Write) -> None:
+        self.batches.append(write.changes)
         for key, value in write.changes:
-            self.written.append((key, value))
             self.log[key] = value
             if value is None:
                 del self.log[key]

@@ -49,7 +49,7 @@ def sync(group: Group | None, request: Sync, turn: Turn) -> None:
 
 def _refusal(group: Group | None, request: Sync) -> Error | None:
     """The error for this SyncGroup, if any, in Kafka's order of checks."""
-    if request.protocol_is_mandatory and (request.protocol_type is None or request.protocol_name is None):
+    if request.lacks_protocol:
         return Error.INCONSISTENT_GROUP_PROTOCOL
     if group is None:
         return Error.UNKNOWN_MEMBER_ID

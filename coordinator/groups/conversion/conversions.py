@@ -71,7 +71,7 @@ class Conversions:
     @staticmethod
     def _check_upgrade(group: Group, settings: ConsumerSettings) -> None:
         is_fit = group.protocol_type == CONSUMER_PROTOCOL_TYPE and len(group.members) <= settings.members_max
-        if not is_fit or not MigrationPolicy(settings.migration_policy.lower()).allows_upgrade:
+        if not is_fit or not MigrationPolicy(settings.migration_policy).allows_upgrade:
             raise Refused(Error.GROUP_ID_NOT_FOUND)
 
     @staticmethod
@@ -92,7 +92,7 @@ class Conversions:
         return (
             0 < staying <= turn.limits.members_max
             and all(m.classic is not None for m in group.members.values() if m.id not in leaving)
-            and MigrationPolicy(settings.migration_policy.lower()).allows_downgrade
+            and MigrationPolicy(settings.migration_policy).allows_downgrade
         )
 
     def downgrade(self, draft: Draft, leaving: Collection[str], turn: Turn, *, rebalances: bool = True) -> None:

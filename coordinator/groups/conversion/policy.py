@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class MigrationPolicy(Enum):
-    """The value is Kafka's, in lower case."""
+    """The value is the setting's, in lower case."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"  #: classic to consumer

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 def sync(draft: Draft, request: Sync, turn: Turn) -> None:
     """One SyncGroup: what the member has now. Raises `Refused`."""
     group = draft.group
+    if request.lacks_protocol:
+        raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
     member = _member(group, request)
     assert member.classic is not None, "the others are refused"
     name, metadata = member.classic.protocols[0]

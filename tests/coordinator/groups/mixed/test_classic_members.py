@@ -30,10 +30,16 @@ def give_way(at: MixedPartition, epoch: int = 1, **keeps: list[int]) -> None:
 
 @pytest.mark.kafka("testJoiningConsumerGroupWithNewDynamicMember")
 def test_records_of_a_joining_classic_member_are_those_of_any_member(at: MixedPartition) -> None:
-    at.written.clear()
+    at.batches.clear()
     answer = at.join("a")
     assert answer == JoinAnswer(member_id="a", generation=2, protocol_type="consumer", protocol_name="range")
-    assert [type(key) for key, _ in at.written] == [ClientKey, EpochKey, *[TargetKey] * 2, TargetEpochKey, CurrentKey]
+    assert [type(key) for key, _ in at.batches[0]] == [
+        ClientKey,
+        EpochKey,
+        *[TargetKey] * 2,
+        TargetEpochKey,
+        CurrentKey,
+    ]
     record = at.log[ClientKey(GROUP, "a")]
     assert record.classic.session_timeout_ms == 10_000
     assert record.classic.protocols == (Protocol("range", subscription("foo")),)
