@@ -121,7 +121,7 @@ class MixedPartition:
             ConsumerHeartbeat,
             member_id=member,
             epoch=epoch,
-            client_id=member,
+            client_id=told.pop("client_id", member),
             client_host="/h",
             fresh_id="fresh",
             owned=owned_by_name(owned),

@@ -187,6 +187,7 @@ def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMe
         and request.instance_id in (None, former.instance_id)
         and request.rack_id in (None, former.rack_id)
         and request.assignor in (None, former.assignor)
+        and former.classic is None
     ):
         return former
     return replace(

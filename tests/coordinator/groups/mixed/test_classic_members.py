@@ -296,10 +296,11 @@ def test_commits_of_a_classic_member_are_fenced_by_its_generation(at: MixedParti
     assert at.commit("m", 2, absent_group_is_named=True) is Error.STALE_MEMBER_EPOCH
 
 
-def test_member_that_switches_its_protocol_under_its_id_keeps_its_place(at: MixedPartition) -> None:
+@pytest.mark.parametrize("client_id", ["a", "c"], ids=["another client", "the same client"])
+def test_member_that_switches_its_protocol_under_its_id_keeps_its_place(at: MixedPartition, client_id: str) -> None:
     at.join("a")
     at.sync("a")
-    assert at.consumer("a", 2).epoch == 2
+    assert at.consumer("a", 2, client_id=client_id).epoch == 2
     assert at.beat("a") is Error.UNKNOWN_MEMBER_ID
     assert at.group.epoch == 2
     assert at.join("a").generation == 2
