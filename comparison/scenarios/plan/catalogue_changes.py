@@ -126,7 +126,7 @@ CHANGES = (
         ),
         steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
         # So many that the published comparison of KIP-848 can be repeated: 10 consumers get 900 partitions more.
-        defaults=Parameters(members=10, partitions=900, rate=900),
+        defaults=Parameters(members=10, partitions=900, rate=300),
         # While 900 logs are made, a broker may be too busy for a session of three seconds.
         settings=MappingProxyType({**_PATIENT, "metadata.max.age.ms": "1000"}),
         budget_s=25,
