@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE, RESTART, Prediction
-from kernel.designs import DELAYED, INCREMENTAL, SERVER, STATIC
+from kernel.designs import DELAYED, DESIGNS, INCREMENTAL, SERVER, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
 def predict_growth(design: str, members: int, before: int, moved: int | None) -> Mapping[str, Prediction]:
     """The same for a topic that grows, with `before` partitions of all topics until then."""
     n, stays = Prediction(members, "N"), design in INCREMENTAL
-    requests = {} if design == SERVER else {"JoinGroup": n, "SyncGroup": n}
+    requests = {"JoinGroup": n, "SyncGroup": n} if DESIGNS[design].classic else {}
     return {
         **requests,
         "generations": Prediction(1, "1"),

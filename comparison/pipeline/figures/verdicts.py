@@ -83,7 +83,7 @@ NAMELESS = (ZOOKEEPER, *LEAVING)
 IDLE = ("idle-members",)
 MIXED = ("mixed-subscriptions",)
 #: Designs in which a watch tells of new partitions; in CLASSIC the leader looks from time to time.
-WATCHING = (ZOOKEEPER, SERVER)
+WATCHING = tuple(design for design in DESIGN_NAMES if design not in CLASSIC)
 #: Designs in which any change of the members stops all partitions.
 STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
 #: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.

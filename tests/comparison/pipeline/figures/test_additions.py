@@ -140,7 +140,7 @@ def verdict_on(check: str, scenario: str, design: str, age_ms: int | None, *chan
     [
         ("new partitions read", "add-partitions", set(DESIGN_NAMES)),
         ("new partitions read", "join", set()),
-        ("noticed at once", "partition-increase", {"zookeeper", "server"}),
+        ("noticed at once", "partition-increase", set(DESIGN_NAMES) - set(CLASSIC)),
         ("noticed in time", "add-partitions", set(CLASSIC)),
         ("unnoticed for minutes", "add-partitions", set()),
         ("unnoticed for minutes", "unnoticed-partitions", set(CLASSIC)),
