@@ -122,7 +122,7 @@ Answer = (
 
 
 def refusal_like(answer: Answer, error: Error) -> Answer:
-    """What a member gets instead of `answer`, which could not be stored."""
+    """What a client gets instead of `answer`, which could not be stored."""
     match answer:
         case ConsumerHeartbeatAnswer():
             return ConsumerHeartbeatAnswer(error)
@@ -134,6 +134,8 @@ def refusal_like(answer: Answer, error: Error) -> Answer:
             return SyncAnswer(error=error)
         case HeartbeatAnswer():
             return heartbeat_answer(error)
+        case DeleteGroupAnswer():
+            return DeleteGroupAnswer(error)
         case _:
             raise AssertionError(f"no request of a member is answered with {answer}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from coordinator.groups.consumer.member import ConsumerMember
+from coordinator.groups.consumer.member import NEVER_RECONCILED, ConsumerMember
 from coordinator.groups.consumer.states import ConsumerGroupState, ConsumerMemberState
 from coordinator.groups.consumer_records import (
     ClientKey,
@@ -168,7 +168,7 @@ class ConsumerGroup:
                 return None if target is None else TargetRecord(target)
             case CurrentKey(_, member_id):
                 member = self.members.get(member_id)
-                return None if member is None or member.previous_epoch < 0 else current_record(member)
+                return None if member is None or member.previous_epoch == NEVER_RECONCILED else current_record(member)
             case RegexKey(_, regex):
                 return self.regexes.get(regex)
 

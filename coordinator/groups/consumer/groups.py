@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer
 from coordinator.groups.consumer import heartbeat, leaving, timers, traces
 from coordinator.groups.consumer.description import described
-from coordinator.groups.consumer.draft import Draft
+from coordinator.groups.consumer.draft import ConsumerWrite, Draft
 from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.consumer.member import JOINING
 from coordinator.groups.consumer_records import EpochKey, RegexKey, TargetEpochKey
-from coordinator.groups.effects import TimerKind, Write
+from coordinator.groups.effects import TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.inspection import CONSUMER_GROUP_TYPE, ListedGroup
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -97,7 +97,9 @@ class ConsumerGroups:
             turn.reply(request.token, ConsumerHeartbeatAnswer(error))
             return
         removed = traces.LEFT if request.epoch < JOINING else traces.REPLACED
-        draft = Draft(group or ConsumerGroup(request.group_id), settings, self.topics, removed, self.conversions)
+        # One that is being deleted is the same group: if that fails, everything that followed did not happen, either.
+        at = group or self.groups.get(request.group_id) or ConsumerGroup(request.group_id)
+        draft = Draft(at, settings, self.topics, removed, self.conversions)
         try:
             if request.epoch < JOINING:
                 leaving.leave(draft, request, turn)
@@ -140,7 +142,9 @@ class ConsumerGroups:
         draft.forget_unused_regexes()
         draft.put(TargetEpochKey(group_id), None)
         draft.put(EpochKey(group_id), None)
-        turn.write(DeletionWrite(tuple(draft.batch.changes), draft=draft, groups=self, token=token))
+        group.batches.append(draft.batch)
+        answer = DeleteGroupAnswer(Error.NONE)
+        turn.write(DeletionWrite(tuple(draft.batch.changes), draft=draft, token=token, answer=answer, groups=self))
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:
         group = self.groups.get(key.group_id)
@@ -164,23 +168,14 @@ class ConsumerGroups:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class DeletionWrite(Write):
+class DeletionWrite(ConsumerWrite):
     """DeleteGroups of a group; until it is durable, a member may join it anew."""
 
-    draft: Draft
     groups: ConsumerGroups
-    token: int | None
 
     def stored(self, turn: Turn) -> None:
+        ConsumerWrite.stored(self, turn)  # `super()` knows another class, without slots
         group = self.draft.group
         if not group.epoch and not group.batches and self.groups.groups.get(group.id) is group:
             del self.groups.groups[group.id]
             traces.trace_ended(group, traces.DELETED, turn)
-        if self.token is not None:
-            turn.reply(self.token, DeleteGroupAnswer(Error.NONE))
-
-    def not_stored(self, error: Error, turn: Turn) -> None:
-        if not self.draft.group.epoch:
-            self.draft.undo()
-        if self.token is not None:
-            turn.reply(self.token, DeleteGroupAnswer(error))

@@ -30,10 +30,10 @@ def leave(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
         if request.member_id not in group.members:
             raise Refused(Error.UNKNOWN_MEMBER_ID)
     else:
-        holder = group.instances.get(request.instance_id)
+        holder = group.members.get(group.instances.get(request.instance_id, ""))
         if holder is None:
             raise Refused(Error.UNKNOWN_MEMBER_ID)
-        if holder != request.member_id:
+        if holder.id != request.member_id:
             raise Refused(Error.FENCED_INSTANCE_ID)
     if request.epoch == LEAVING_FOR_A_WHILE:
         # Its session goes on: if it does not return in time, it has left for good.

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.groups.consumer.states import ConsumerGroupState
-from coordinator.groups.consumer.target_table import TargetTable
 from coordinator.groups.errors import Error
-from coordinator.groups.partitions import each, is_within, overlap
+from coordinator.groups.partitions import each, overlap
 from tests.support.consumer_groups import SETTINGS, World, by_name, owned_by_name
-
-if TYPE_CHECKING:
-    from coordinator.groups.consumer.group import ConsumerGroup
+from tests.support.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
 
 NAMES = ("a", "b", "c", "d", "e")
 TOPICS = ("foo", "bar", "new")
@@ -129,7 +124,7 @@ class Life:
         other = self.world.successor()
         other.epochs, other.answers = {}, dict(self.world.answers)
         other._tokens = self.world._tokens
-        assert hard_state(other) == hard_state(self.world)
+        assert hard_state(other.groups) == hard_state(self.world.groups)
         self.world = other
         for client in self.clients.values():
             client.world = other
@@ -139,13 +134,10 @@ class Life:
         if group is None:
             return
         check_owners(group)
-        epochs = (group.epoch, group.target_epoch)
-        assert all(new >= old for new, old in zip(epochs, self.group_epochs, strict=True))
-        assert group.target_epoch <= group.epoch
-        self.group_epochs = epochs
+        check_tables(group)
+        self.group_epochs = check_epochs(group, self.group_epochs)
         for member in group.members.values():
             assert member.epoch == -2 or member.epoch >= self.epochs.get(member.id, 0)
-            assert member.epoch <= group.epoch
             self.epochs[member.id] = max(member.epoch, 0)
         for client in self.clients.values():
             member_of_it = group.members.get(client.name)
@@ -176,46 +168,6 @@ class Life:
         assert len(delivered) == len(set(delivered)) == sum(self.world.sizes.get(topic, 0) for topic in subscribed)
         for client in inside:
             assert set(client.owns) <= set(client.topics)
-
-
-def check_owners(group: ConsumerGroup) -> None:
-    """A partition is in the hands of one member at most, and the group knows whose."""
-    held = [
-        (place, member.id)
-        for member in group.members.values()
-        for part in (member.assigned, member.revoking)
-        for place in each(part)
-    ]
-    assert len(held) == len({place for place, _ in held})
-    assert dict(held) == group.owners
-    for member in group.members.values():
-        if member.is_at(group.target_epoch):
-            assert is_within(member.assigned, group.target_of(member.id))
-    targets = [place for target in group.targets.values() for place in each(target)]
-    assert len(targets) == len(set(targets))
-    assert group.subscriptions == Counter(member.subscription for member in group.members.values())
-    assert group.votes == Counter(member.assignor for member in group.members.values())
-    if (table := group.table) is not None:
-        subscriptions = {member.id: member.subscription for member in group.members.values()}
-        fresh = TargetTable(table.grid, subscriptions, group.targets)
-        assert (table.members, table.outdated) == (fresh.members, fresh.outdated)
-        assert (table.rows[table.owner] == fresh.rows[fresh.owner]).all()
-
-
-def hard_state(world: World) -> object:
-    return {
-        group.id: (
-            group.epoch,
-            group.metadata_hash,
-            group.target_epoch,
-            group.members,
-            group.instances,
-            group.targets,
-            group.owners,
-            group.regexes,
-        )
-        for group in world.groups.groups.values()
-    }
 
 
 @settings(max_examples=60)
