@@ -27,6 +27,8 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
         "INCONSISTENT_STRATEGY": "its coordinator uses another one: remove partition.assignment.strategy, or set "
         "the brokers' group.server.assignment.strategy and restart them",
         "UNKNOWN_STRATEGY": "its coordinator has no such strategy: remove partition.assignment.strategy",
+        "INVALID_REGULAR_EXPRESSION": "the brokers read regular expressions as RE2 does, without lookaround and back "
+        "references: subscribe to another one, or by topic",
         "UNSUPPORTED_ASSIGNOR": "its coordinator has no such assignor: set group.remote.assignor to one of the "
         "brokers' group.consumer.assignors, or remove it",
         "UNRELEASED_INSTANCE_ID": "another member with this group.instance.id is in the group: give every member its "

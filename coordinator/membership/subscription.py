@@ -4,7 +4,7 @@ By name, each topic has its own number of streams: stream n subscribes to the to
 pattern there is one number, and every stream subscribes to all topics that match: the whole name, as in Java's
 Matcher.matches, without Kafka's internal topics unless exclude.internal.topics is off (ConsumerCoordinator
 .updatePatternSubscription and ConsumerMetadata.retainTopic of kafka-clients 4.1.1). The pattern itself is not sent to
-the group: each member sends the topics that match.
+the group: each member sends the topics that match. A regular expression for the coordinator (KIP-848) is sent as it is.
 """
 
 from __future__ import annotations
@@ -75,7 +75,22 @@ class ByPattern:
         return frozenset(topic for topic in seen.sizes if topic not in hidden and self.pattern.fullmatch(topic))
 
 
-Subscription = ByName | ByPattern
+@dataclass(frozen=True, slots=True)
+class ByRegex:
+    """A subscription to the topics that match at the coordinator: the member knows none of them."""
+
+    regex: str
+    streams: int
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        return frozenset()
+
+    def topics_of(self, _: int, __: TopicsSeen) -> frozenset[str]:
+        return frozenset()
+
+
+Subscription = ByName | ByPattern | ByRegex
 
 
 def by_name(topics: Mapping[str, int]) -> ByName:
@@ -88,6 +103,15 @@ def by_name(topics: Mapping[str, int]) -> ByName:
         if streams < 1:
             raise UserError(f"{topic!r} needs at least one stream")
     return ByName(MappingProxyType(dict(topics)))
+
+
+def by_regex(regex: str, streams: int) -> ByRegex:
+    """Subscribe by a regular expression of the coordinator's. Raises `UserError` for an empty one, or no streams."""
+    if not regex:
+        raise UserError("the regular expression is empty. Use .* for all topics")
+    if streams < 1:
+        raise UserError(f"{regex!r} needs at least one stream")
+    return ByRegex(regex, streams)
 
 
 def by_pattern(pattern: str, streams: int, *, exclude_internal: bool) -> ByPattern:

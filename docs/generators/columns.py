@@ -83,7 +83,9 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
         "explicit": C("the application asked for the commit", null=_NOT_KNOWN),
         "fault": C("name of the fault: freeze, cut, kill, ..."),
         "first": C("offset of the first record", "offset"),
-        "generation": C("the group's generation", null="without a coordinator, or not known"),
+        "generation": C(
+            "the group's generation; with KIP-848 the member's epoch", null="without a coordinator, or not known"
+        ),
         "group": C("the consumer group", null="not about a group"),
         "how": C("`leave`, `kill`, `stop` or `itself`"),
         "id": C(_MEMBER),

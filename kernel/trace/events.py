@@ -207,7 +207,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "member_closed": _kind("The member left the group on its own.", group=TEXT),
         "member_failed": _kind("An error reached the application.", error=TEXT),
         "rebalance_triggered": _kind("The member was notified of a change.", trigger=TEXT),
-        "rebalance_started": _kind("The member began a rebalance.", trigger=TEXT),
+        "rebalance_started": _kind("The member began a rebalance; of KIP-848: to join or reconcile.", trigger=TEXT),
         "attempt_started": _kind("An attempt of the rebalance began; attempts count from 1.", attempt=INT),
         "phase_entered": _kind(
             "The attempt entered a phase, which lasts until the next phase or the end of the attempt.",

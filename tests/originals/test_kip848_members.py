@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.consumer.errors import GroupRefused
+from coordinator.consumer.kip848.consumer import Kip848Consumer
 from kernel.waiting import until
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.originals import real_broker, require
@@ -102,5 +103,30 @@ def test_taken_instance_id_and_unknown_assignor_are_refused_as_by_our_broker(bro
             await second.close()
         assert first.owned == EVERYTHING
         await first.close()
+
+    asyncio.run(test())
+
+
+def test_regular_expression_is_matched_by_the_broker(broker_4_1: RealBroker) -> None:
+    """The member knows only the ids of the topics that it is given, and looks their names up."""
+
+    async def test() -> None:
+        broker_4_1.create_topic("r-1", 2)
+        broker_4_1.create_topic("r-2", 1)
+        member = reconciling(broker_4_1.bootstrap, "matched")
+        assert isinstance(member.consumer, Kip848Consumer)
+        await member.consumer.start()
+        await member.consumer.subscribe_regex("r-[0-9]", listener=member.listener)
+        member.resume()
+        await shared_out([member], partitions_of("r-1", 2) | partitions_of("r-2", 1))
+        await member.resubscribe({"t": 1})
+        await shared_out([member], EVERYTHING)
+        await member.pause()
+        await member.consumer.subscribe_regex("r-2(", listener=member.listener)
+        member.resume()
+        await until(lambda: member.failure, 60, "the refusal")
+        with pytest.raises(GroupRefused, match=r"INVALID_REGULAR_EXPRESSION.*RE2"):
+            await member.pause()
+        await member.close()
 
     asyncio.run(test())

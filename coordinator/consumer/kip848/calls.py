@@ -67,6 +67,7 @@ class Kip848Calls:
             "rack_id": None,
             "rebalance_timeout": effect.rebalance_timeout_ms,
             "subscribed_topic_names": None if effect.topics is None else sorted(effect.topics),
+            "subscribed_topic_regex": effect.regex,
             "server_assignor": effect.server_assignor,
             "topic_partitions": None if effect.owned is None else _owned(effect.owned, ids),
         }

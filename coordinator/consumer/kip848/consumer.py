@@ -18,9 +18,12 @@ from coordinator.consumer.kip848.context import Kip848Context
 from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
 from coordinator.consumer.kip848.stream import Kip848Stream
 from coordinator.consumer.subscribing import SubscribingConsumer
+from coordinator.membership.subscription import ByRegex, by_regex
 
 if TYPE_CHECKING:
+    from coordinator.membership.subscription import Subscription, TopicsSeen
     from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
 
 
@@ -46,6 +49,21 @@ class Kip848Consumer(SubscribingConsumer[Kip848Stream, Kip848ConsumerConfig]):
     @property
     def member_ids(self) -> tuple[str, ...]:
         return tuple(stream.member.member_id for stream in self._streams if stream.member.identity is not None)
+
+    async def subscribe_regex(self, regex: str, streams: int = 1, listener: RebalanceListener | None = None) -> None:
+        """Subscribe to all present and future topics that match at the coordinator, as subscribe(SubscriptionPattern).
+
+        The syntax is that of RE2, and the whole name has to match. A poll raises `GroupRefused` for an invalid one.
+        `subscribe_pattern` is subscribe(Pattern): there the member matches, and sends the topics that do.
+        """
+        await self._subscribe(by_regex(regex, streams), listener)
+
+    def _spread(self, subscription: Subscription, seen: TopicsSeen) -> list[Kip848Stream]:
+        surplus = super()._spread(subscription, seen)
+        if isinstance(subscription, ByRegex):
+            for stream in self._streams:
+                stream.subscribe_regex(subscription.regex)
+        return surplus
 
     def _begin(self, number: int, topics: tuple[str, ...]) -> None:
         self._streams.append(Kip848Stream(number, topics, self._context))

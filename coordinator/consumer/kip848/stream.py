@@ -117,6 +117,10 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         """Subscribe to other topics: the next heartbeat says so. A member without a subscription joins in a poll."""
         self.feed(events.Subscribed(frozenset(topics)))
 
+    def subscribe_regex(self, regex: str) -> None:
+        """Subscribe to the topics that match at the coordinator."""
+        self.feed(events.Subscribed(frozenset(), regex))
+
     async def unsubscribe(self) -> None:
         """Revoke and leave, as far as the coordinator responds; polls do nothing until `resubscribe`."""
         self.feed(events.Unsubscribed())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def subscribed(member: ConsumerMember, event: events.Subscribed, _: int) -> Step:
-    return replace(member, topics=event.topics), ()
+    return replace(member, topics=event.topics, regex=event.regex), ()
 
 
 def poll_outside(member: ConsumerMember, _: Polled, now: int) -> Step:
@@ -91,7 +91,7 @@ def close_fatal(member: ConsumerMember, event: Event, _: int) -> Step:
 
 
 def _unsubscribed(member: ConsumerMember, event: Event) -> ConsumerMember:
-    return replace(member, topics=None, closed=member.closed or isinstance(event, Closed))
+    return replace(member, topics=None, regex=None, closed=member.closed or isinstance(event, Closed))
 
 
 # -- callbacks --------------------------------------------------------------------------------------------------------

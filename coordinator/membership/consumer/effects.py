@@ -25,6 +25,7 @@ class SendHeartbeat(Effect):
     instance_id: str | None = None
     rebalance_timeout_ms: int = -1
     topics: frozenset[str] | None = None
+    regex: str | None = None  #: '' for none any more
     server_assignor: str | None = None
     owned: frozenset[TopicPartition] | None = None
 

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed(Event):
-    """The application subscribed; the next poll joins, or the next heartbeat says what has changed."""
+    """The application subscribed; the next poll joins, or the next heartbeat says what has changed.
+
+    With a regular expression there are no topics: the coordinator finds those that match.
+    """
 
     topics: frozenset[str]
+    regex: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class SentFields(NamedTuple):
     """What the coordinator knows from earlier heartbeats, so that the next one leaves it out."""
 
     topics: frozenset[str]
+    regex: str | None
     local: Local
 
 
@@ -82,6 +83,7 @@ class ConsumerMember:
     member_id: str
     state: ConsumerMemberState = ConsumerMemberState.UNSUBSCRIBED
     topics: frozenset[str] | None = None  #: the subscription; None for none
+    regex: str | None = None  #: the subscription, if the coordinator matches topics; `topics` is empty then
     closed: bool = False
     epoch: int = JOIN_EPOCH  #: the last one that the coordinator gave; JOIN_EPOCH while there is none
     stamp: int = 0  #: see `events`

@@ -63,10 +63,17 @@ def _request(member: ConsumerMember) -> tuple[ConsumerMember, SendHeartbeat]:
         instance_id=settings.instance_id,
         rebalance_timeout_ms=settings.max_poll_interval_ms if full else -1,
         topics=topics if full or sent is None or topics != sent.topics else None,
+        regex=_changed_regex(member),
         server_assignor=settings.server_assignor if full else None,
         owned=member.current.partitions if full or sent is None or member.current != sent.local else None,
     )
-    return replace(member, sent=SentFields(topics, member.current)), request
+    return replace(member, sent=SentFields(topics, member.regex, member.current)), request
+
+
+def _changed_regex(member: ConsumerMember) -> str | None:
+    """The regular expression if the coordinator does not know it, '' if it knows one that is over, else None."""
+    known = None if member.sent is None else member.sent.regex
+    return None if member.regex == known else member.regex or ""
 
 
 def answered(member: ConsumerMember) -> ConsumerMember:
@@ -125,6 +132,7 @@ def say_leave(member: ConsumerMember) -> Step:
         epoch=STATIC_LEAVE_EPOCH if static else LEAVE_EPOCH,
         instance_id=member.settings.instance_id,
         topics=frozenset() if member.topics is None else None,
+        regex=_changed_regex(member),
         owned=NOTHING,
     )
     gone = left(member)

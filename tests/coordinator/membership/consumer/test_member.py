@@ -270,6 +270,28 @@ def test_changed_subscription_is_in_the_next_heartbeat_alone() -> None:
     assert sent_only(talk.after(1000)).topics is None
 
 
+def test_regular_expression_is_said_once_and_its_end_by_an_empty_one() -> None:
+    """As HeartbeatState.buildRequestData of kafka-clients 4.1.1."""
+    talk = Talk()
+    talk.say(events.Subscribed(frozenset(), "t.*"))
+    talk.say(Polled())
+    (join,) = talk.say(CoordinatorFound(1))
+    assert (join.epoch, join.topics, join.regex) == (0, frozenset(), "t.*")
+    talk.answer(1, P0)
+    talk.say(Polled())
+    assert sent_only(talk.returned()).regex is None
+    talk.unchanged(1)
+    talk.say(events.Subscribed(TOPICS))
+    changed = sent_only(talk.after(1000))
+    assert (changed.topics, changed.regex) == (TOPICS, "")
+    talk.unchanged(1)
+    talk.say(events.Subscribed(frozenset(), "u"))
+    assert sent_only(talk.after(1000)).regex == "u"
+    talk.unchanged(1)
+    talk.say(events.Unsubscribed())
+    assert sent_only(talk.returned()).regex == ""
+
+
 def test_unanswered_heartbeat_leaves_the_member_delivering() -> None:
     talk = Talk().stable(P0)
     talk.after(1000)
