@@ -32,7 +32,7 @@ async def share_and_leave(bootstrap: str, first_kind: str, second_kind: str) -> 
         async with stock_member(second_kind, bootstrap, "shared", "t", strategy=BROKERS) as second:
             await until(lambda: len(first.owned) == len(second.owned) == 3, PATIENCE_S, "them to share")
             assert first.owned | second.owned == EVERYTHING
-            await _ask(bootstrap, Api.CreatePartitions, 3, topics=[{"name": "t", "count": 8}], timeout=10_000)
+            await ask(bootstrap, Api.CreatePartitions, 3, topics=[{"name": "t", "count": 8}], timeout=10_000)
             await until(lambda: len(first.owned | second.owned) == 8, PATIENCE_S, "the new partitions to be shared out")
         await until(lambda: len(first.owned) == 8, PATIENCE_S, "the first to own everything again")
         assert first.failure is None
@@ -80,11 +80,11 @@ STORIES = {
 
 
 async def epoch_of(bootstrap: str, group: str) -> int:
-    described = await _ask(bootstrap, Api.ConsumerGroupDescribe, 0, group_ids=[group])
+    described = await ask(bootstrap, Api.ConsumerGroupDescribe, 0, group_ids=[group])
     return int(described.groups[0].group_epoch)
 
 
-async def _ask(bootstrap: str, api: Api, version: int, **body: Any) -> Any:
+async def ask(bootstrap: str, api: Api, version: int, **body: Any) -> Any:
     host, port = bootstrap.split(":")
     connection = await WireConnection.open(host, int(port), "admin")
     try:

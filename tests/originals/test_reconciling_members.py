@@ -1,0 +1,147 @@
+"""Our members that let the coordinator assign (KIP-848), on a real broker 4.1.1."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinator.consumer.errors import GroupRefused
+from kernel.waiting import until
+from kernel.wire.versions import Api
+from tests.support.consuming import partitions_of, shared_out
+from tests.support.originals import real_broker, require
+from tests.support.protocol_stories import ask, epoch_of
+from tests.support.reconciling import QUICK_GROUPS, reconciling
+from tests.support.stock_members import BROKERS, stock_member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comparison.originals.brokers import RealBroker
+    from tests.support.consuming import Running
+
+EVERYTHING = partitions_of("t", 12)
+
+
+@pytest.fixture(scope="module")
+def broker_4_1(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBroker]:
+    require("4.1.1")
+    with real_broker("4.1.1", tmp_path_factory.mktemp("broker-4.1"), settings=QUICK_GROUPS) as broker:
+        broker.create_topic("t", 12)
+        yield broker
+
+
+class Group:
+    """Members of one group, closed in the end."""
+
+    def __init__(self, broker: RealBroker, name: str, stack: AsyncExitStack) -> None:
+        self.broker, self.name, self.stack = broker, name, stack
+        self.members: list[Running] = []
+
+    async def join(self, **settings: str) -> Running:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        member = reconciling(self.broker.bootstrap, self.name, given)
+        self.stack.push_async_callback(member.close)
+        self.members.append(await member.begin({"t": 1}))
+        return member
+
+    async def settle(self) -> int:
+        """The epoch when all partitions are owned again."""
+        await shared_out(self.members, EVERYTHING)
+        return await epoch_of(self.broker.bootstrap, self.name)
+
+    def owners(self) -> dict[object, int]:
+        return {tp: number for number, member in enumerate(self.members) for tp in member.owned}
+
+    def stopped(self) -> int:
+        """Partitions that were taken from members."""
+        heard = [gone for m in self.members for what in ("revoked", "lost") for gone in m.listener.of(what)]
+        return sum(map(len, heard))
+
+
+def test_join_on_a_real_broker_costs_the_same_as_for_stock_members(broker_4_1: RealBroker) -> None:
+    """Measured with librdkafka: one epoch, two partitions stop and move, when a fifth joins four."""
+
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            group = Group(broker_4_1, "costs", stack)
+            for _ in range(4):
+                await group.join()
+                epoch = await group.settle()
+            had, stopped = group.owners(), group.stopped()
+            await group.join()
+            assert await group.settle() == epoch + 1
+            now = group.owners()
+            assert (group.stopped() - stopped, sum(now[tp] != owner for tp, owner in had.items())) == (2, 2)
+            leaver = group.members.pop(0)
+            await leaver.close()
+            assert await group.settle() == epoch + 2
+
+    asyncio.run(test())
+
+
+def test_static_member_restarts_without_a_new_epoch(broker_4_1: RealBroker) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            group = Group(broker_4_1, "restarts", stack)
+            await group.join(group_instance_id="one")
+            await group.settle()
+            await group.join(group_instance_id="two")
+            epoch, had = await group.settle(), group.owners()
+            await group.members.pop().close()
+            await group.join(group_instance_id="two")
+            assert await group.settle() == epoch
+            assert group.owners() == had
+
+    asyncio.run(test())
+
+
+def test_expelled_member_comes_back_under_its_id(broker_4_1: RealBroker) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            group = Group(broker_4_1, "expelled", stack)
+            member = await group.join(enable_auto_commit="false")
+            epoch = await group.settle()
+            (before,) = member.consumer.member_ids
+            named = [{"member_id": before, "group_instance_id": None}]
+            answer = await ask(broker_4_1.bootstrap, Api.LeaveGroup, 5, group_id="expelled", members=named)
+            assert answer.members[0].error_code.name == "none"
+            await until(lambda: member.listener.of("lost") == [EVERYTHING], 30, "the notification of the loss")
+            assert await group.settle() == epoch + 2
+            assert member.consumer.member_ids == (before,)
+
+    asyncio.run(test())
+
+
+def test_second_process_of_an_instance_is_refused_while_the_first_lives(broker_4_1: RealBroker) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            group = Group(broker_4_1, "twice", stack)
+            first = await group.join(group_instance_id="one")
+            epoch = await group.settle()
+            second = await group.join(group_instance_id="one")
+            await until(lambda: second.failure is not None, 30, "the second to fail")
+            with pytest.raises(GroupRefused, match="UNRELEASED_INSTANCE_ID"):
+                await second.pause()
+            group.members.remove(second)
+            assert await group.settle() == epoch
+            assert first.failure is None
+
+    asyncio.run(test())
+
+
+def test_ours_and_librdkafkas_share_a_group(broker_4_1: RealBroker) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            group = Group(broker_4_1, "shared", stack)
+            ours = await group.join()
+            await group.settle()
+            async with stock_member("confluent", broker_4_1.bootstrap, "shared", "t", strategy=BROKERS) as other:
+                await until(lambda: len(ours.owned) == len(other.owned) == 6, 30, "them to share")
+                assert ours.owned | other.owned == EVERYTHING
+            await group.settle()
+
+    asyncio.run(test())
