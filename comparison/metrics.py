@@ -22,7 +22,9 @@ class Metric(msgspec.Struct, frozen=True):
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "converge_ms": Metric("ms", "longest time from a change to every partition owned once"),
-        "rounds": Metric("", "rebalances of the whole group in the measured changes; a coordinator's generations"),
+        "rounds": Metric(
+            "", "rebalances of the whole group in the measured changes: a coordinator's generations, or epochs"
+        ),
         "rebalances": Metric("", "rebalances begun by members"),
         "rebalances_failed": Metric("", "rebalances that members gave up after the last attempt"),
         "attempts": Metric("", "attempts in them"),
@@ -62,10 +64,14 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "moved_back": Metric("", "commits that moved the committed offset back"),
         "moved_back_records": Metric("records", "by how many records in all"),
         "of_ended_sessions": Metric("", "commits that ZooKeeper stored after it had expired their session"),
-        "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
+        "old_accepted": Metric(
+            "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
+        ),
         "refused": Metric("", "commits that the authority refused"),
         "started_behind": Metric("", "deliveries that started behind an accepted commit"),
-        "fenced": Metric("", "of these, because of an old generation or an unknown member"),
+        "fenced": Metric(
+            "", "of these, because of an old generation or an unknown member; not of a member whose epoch just rose"
+        ),
         "final_read": Metric("", "partitions whose committed offset was read at the end"),
         "final_behind": Metric("", "of these, behind the last accepted commit"),
         "final_beyond": Metric("", "of these, beyond the end of the log"),

@@ -19,6 +19,7 @@ EAGER = "eager"
 STATIC = "static"
 COOPERATIVE = "cooperative"
 DELAYED = "delayed"
+CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,9 @@ class Design:
     static_membership: bool = False
     #: The leader waits before it reassigns a lost member's partitions (KIP-415). Losing the leader ends the wait.
     delays_reassignment: bool = False
+    #: Heartbeats carry each member's assignment (KIP-848): members take it over one by one, each at its own epoch, and
+    #: nobody waits for all. How long a session lasts, and how often members heartbeat, are settings of the brokers.
+    reconciles: bool = False
     #: A running member can change its subscription.
     resubscribes: bool = True
 
@@ -68,6 +72,8 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
             Design(name=COOPERATIVE, package="coordinator", classic=True, incremental=True),
             # Kafka Connect 2.3, KIP-415.
             Design(name=DELAYED, package="coordinator", classic=True, incremental=True, delays_reassignment=True),
+            # Kafka 4.0, KIP-848.
+            Design(name=CONSUMER, package="coordinator", incremental=True, reconciles=True),
         )
     }
 )
@@ -76,6 +82,7 @@ DESIGN_NAMES = tuple(DESIGNS)
 COORDINATED = tuple(name for name, design in DESIGNS.items() if design.coordinator)
 CLASSIC = tuple(name for name, design in DESIGNS.items() if design.classic)
 INCREMENTAL = tuple(name for name, design in DESIGNS.items() if design.incremental)
+RECONCILING = tuple(name for name, design in DESIGNS.items() if design.reconciles)
 #: All members stop everything inside poll and wait for the last of them. A member of the server design stops
 #: everything too, but in the background: it waits for no poll.
 ALL_AT_ONCE = tuple(name for name in CLASSIC if name not in INCREMENTAL)

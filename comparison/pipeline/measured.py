@@ -336,7 +336,10 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One rebalance of the group; `gathered_ns` is when its generation began, with the members that had joined."""
+    """One rebalance of the group; `gathered_ns` is when its generation began, with the members that had joined.
+
+    Where members reconcile one by one, nobody gathers, and the generation is the group's epoch.
+    """
 
     from_ns: int
     until_ns: int | None

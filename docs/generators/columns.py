@@ -226,7 +226,9 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "outcome": C("`accepted`, or the error it was refused with"),
             "owner": C("the owner at that moment, by the authority", null="nobody"),
             "is_stale": C("the sender is not the owner"),
-            "is_old": C("accepted with an older generation than the group's"),
+            "is_old": C(
+                "accepted with an older generation than the group's; in `consumer`, an older epoch than its own"
+            ),
             "is_fenced": C("refused because of an old generation or an unknown member"),
             "moved_back_by": C("by how much it moved the committed offset back; 0: it did not", _RECORDS),
         },
@@ -234,9 +236,9 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             "round": C("number in the run, from 0"),
             "group_id": C("the consumer group"),
             "from_ns": C("start", _NS),
-            "gathered_ns": C("when all members had joined", _NS, "without a coordinator"),
+            "gathered_ns": C("when all members had joined", _NS, "without a coordinator, and in `consumer`"),
             "until_ns": C("end", _NS, "it did not end"),
-            "generation": C("the new generation", null="without a coordinator"),
+            "generation": C("the new generation; in `consumer`, the group's new epoch", null="without a coordinator"),
             "members": C("members of the new generation; 0 without a coordinator"),
         },
         "phases": {

@@ -161,24 +161,38 @@ def starts_behind(event: Event, key: Key, written: list[Event]) -> bool:
 
 
 def is_old(event: Event, events: list[Event], clocks: Clocks = ONE_CLOCK) -> bool:
-    """Whether an accepted commit has an older generation than the group's, ignoring commits in flight."""
-    later = [
-        each | {"t_ns": each["t_ns"] + IN_FLIGHT_NS}
-        for each in of(events, "group_changed")
-        if each["group"] == event["group"]
+    """Whether an accepted commit has an older generation than the group's, ignoring commits in flight; in a group that
+    gives its members epochs, an older one than its sender's.
+    """
+    advanced = epochs_given(event, events)
+    mine = [each for each in advanced if each["id"] == event["by"]]
+    generations = [
+        each | {"epoch": each["generation"]} for each in of(events, "group_changed") if each["group"] == event["group"]
     ]
+    later = [each | {"t_ns": each["t_ns"] + IN_FLIGHT_NS} for each in (mine if advanced else generations)]
     last = clocks.last_before(event, later)
-    return bool(last) and event["epoch"] >= 0 and all(event["epoch"] < each["generation"] for each in last)
+    return bool(last) and event["epoch"] >= 0 and all(event["epoch"] < each["epoch"] for each in last)
+
+
+def epochs_given(event: Event, events: list[Event]) -> list[Event]:
+    """What the group of a commit has given its members."""
+    return [each for each in of(events, "group_member_advanced") if each["group"] == event["group"]]
 
 
 def is_fenced(event: Event, events: list[Event]) -> bool:
-    """Whether a commit was refused because of its sender. A member between two generations is only too early."""
+    """Whether a commit was refused because of its sender. A member between two generations is only too early, and so
+    is one with a commit of an epoch that it has had since it joined.
+    """
     in_group = [each for each in events if each.get("group") == event["group"]]
     states = _before(event, of(in_group, "group_changed"))
-    comings = [each for each in of(in_group, "group_member_joined", "group_member_left") if each["id"] == event["by"]]
-    known = _before(event, comings)
-    is_known = bool(known) and known[-1]["kind"] == "group_member_joined"
+    kinds = "group_member_joined", "group_member_left", "group_member_advanced"
+    known = _before(event, [each for each in of(in_group, *kinds) if each["id"] == event["by"]])
+    is_known = bool(known) and known[-1]["kind"] != "group_member_left"
     is_between = bool(states) and states[-1]["state"] in BETWEEN_GENERATIONS
+    if epochs_given(event, events):
+        since = [number for number, each in enumerate(known) if each["kind"] != "group_member_advanced"]
+        had = [each["epoch"] for each in known[since[-1] + 1 if since else 0 :]]
+        is_between = bool(had) and event["epoch"] >= had[0]
     return event["error"] in FENCING_ERRORS and not (is_known and is_between)
 
 

@@ -69,14 +69,48 @@ def attempts_of(events: list[Event]) -> list[AttemptEnded]:
 
 
 def rounds_of(events: list[Event], phases: list[MemberPhase]) -> list[Round]:
-    """A coordinator's generations, or, without one, stretches in which members' rebalances overlap."""
+    """A coordinator's generations or epochs, or, without one, stretches in which members' rebalances overlap."""
     changed = in_time(event for event in of(events, "group_changed") if event["role"] == "broker")
     found = []
     for group in {event["group"] for event in changed}:
-        found += _generations([event for event in changed if event["group"] == group])
+        found += _of_group([event for event in changed if event["group"] == group])
     for group in {phase.group for phase in phases} if not changed else ():
         found += _stretches(group, [phase for phase in phases if phase.group == group])
     return sorted(found, key=lambda each: (each.from_ns, each.group))
+
+
+def _of_group(changed: list[Event]) -> list[Round]:
+    """Those of generations up to the first state of another type, and so on; of one type if it was never classic."""
+    states = [event["state"] for event in changed]
+    if not {"PreparingRebalance", "CompletingRebalance"}.intersection(states):
+        return _epochs(changed) if {"Assigning", "Reconciling"}.intersection(states) else []
+    parts: list[tuple[bool, list[Event]]] = [(False, [])]
+    for event in changed:
+        types = {"Assigning": True, "Reconciling": True, "PreparingRebalance": False, "CompletingRebalance": False}
+        type_ = types.get(event["state"], parts[-1][0])
+        if type_ != parts[-1][0]:
+            parts.append((type_, []))
+        parts[-1][1].append(event)
+    return [each for by_epochs, part in parts for each in (_epochs(part) if by_epochs else _generations(part))]
+
+
+def _epochs(changed: list[Event]) -> list[Round]:
+    """Each epoch of a group with members, from the first event with it until it is stable, or no longer the epoch."""
+    with_members = ("Assigning", "Reconciling", "Stable")
+    found = []
+    for number, event in enumerate(changed):
+        before = [each["generation"] for each in changed[:number] if each["state"] in with_members]
+        if event["generation"] in before[-1:] or event["state"] not in with_members:
+            continue
+        until_ns = None
+        for later in changed[number:]:
+            if later["state"] not in with_members:
+                break
+            if later["state"] == "Stable" or later["generation"] != event["generation"]:
+                until_ns = later["t_ns"]
+                break
+        found.append(Round(event["t_ns"], until_ns, None, event["generation"], event["members"], event["group"]))
+    return found
 
 
 def _stretches(group: str, phases: list[MemberPhase]) -> list[Round]:

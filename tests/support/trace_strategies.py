@@ -47,6 +47,7 @@ PAUSES_NS = (
 PARTITIONS = (("t", 0), ("t", 1), ("u", 0))
 _ERRORS = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_CONSUMER")
 _STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty")
+_EPOCH_STATES = ("Assigning", "Reconciling", "Stable", "Empty")
 _PATHS = ("/consumers/g/owners/t/0", "/x/consumers/g/offsets/t/0", "/brokers/ids", "/brokers/topics/t", "/", "/admin")
 _OPERATIONS = ("getData", "create", "sync", "setData", "getChildren")
 _SERIALS_AHEAD = 100
@@ -261,7 +262,22 @@ class _Play:
     def refuse(self, a: int, b: int) -> None:
         member = self._alive(a)
         by = member.id if member is not None else "tool"
-        self._by_authority("offset_refused", **self._where(member, b), offset=1, by=by, epoch=0, error=_ERRORS[b % 4])
+        where, error = self._where(member, b), _ERRORS[b % 4]
+        epoch = self._generations[where["group"]] - a // 4
+        self._by_authority("offset_refused", **where, offset=1, by=by, epoch=epoch, error=error)
+
+    def change_epoch(self, a: int, b: int) -> None:
+        """A KIP-848 group changes."""
+        group = self._groups[a % len(self._groups)]
+        self._generations[group] += b // 4
+        fields = {"state": _EPOCH_STATES[b % 4], "generation": self._generations[group], "reason": "", "members": a}
+        self._by_authority("group_changed", group=group, **fields)
+
+    def advance(self, a: int, b: int) -> None:
+        """A member of such a group gets an epoch."""
+        if (member := self._alive(a)) is not None:
+            epoch = self._generations[member.group] - b // 4
+            self._by_authority("group_member_advanced", group=member.group, id=member.id, epoch=epoch)
 
     def change_group(self, a: int, b: int, members: int | None = None) -> None:
         group = self._groups[a % len(self._groups)]
@@ -473,6 +489,8 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.commit,
         _Play.refuse,
         _Play.change_group,
+        _Play.change_epoch,
+        _Play.advance,
         _Play.take_over,
         _Play.stage,
         _Play.change,

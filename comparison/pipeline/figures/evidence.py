@@ -61,6 +61,7 @@ EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
         g.acknowledged_commits_kept: f"a broker that takes the group over, and {_COMMIT}",
         g.waits_for_the_slow_member: "a member that was slowed down, and a rebalance",
         g.goes_on_while_it_waits: "a slow member that is waited for, long enough to deliver",
+        g.waits_for_nobody: "a member that was slowed down, and a rebalance meanwhile",
         m.back_without_a_rebalance: "a member that was missed, and came back",
         m.spared_by_the_delay: "a member that was missed, and came back",
         m.early_return_does_not_help: _BACK,

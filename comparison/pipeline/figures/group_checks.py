@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
-from comparison.pipeline.figures.model import CRASH, LEAVE
+from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE
 from comparison.pipeline.silver.windows import FORMING
 
 if TYPE_CHECKING:
@@ -160,6 +160,26 @@ def goes_on_while_it_waits(run: Run) -> CheckResult:
     if wait.longest_ms < WAIT_MS_MIN or change.stalled_s is None:
         return UNKNOWN, f"{summary}; too short to show anything"
     return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), summary
+
+
+def waits_for_nobody(run: Run) -> CheckResult:
+    """Others take over what they are given while one member is slow; only what that one owns is not delivered."""
+    slow = next((change for change in run.changes if change.change == SLOW), None)
+    if slow is None or slow.healed_ms is None:
+        return UNKNOWN, "the trace does not show a slow member from start to end"
+    joined = next((each for each in run.changes if each.change == JOIN and each.from_ms >= slow.from_ms), None)
+    if joined is None or not joined.rounds or joined.stalled_s is None:
+        return UNKNOWN, "no rebalance began under load after a member was slowed down"
+    slow_s = slow.healed_ms / 1000
+    summary = (
+        f"{slow.target} was slow for {slow_s:.1f} s; {counted_noun(joined.rounds, 'rebalance')} meanwhile, nothing was "
+        f"delivered for {joined.stalled_s:.1f} s"
+    )
+    if joined.stopped_kept:
+        return NOT_EXPECTED, f"{summary}; {counted_noun(joined.stopped_kept, 'partition')} stopped and given back"
+    if slow.healed_ms < WAIT_MS_MIN:
+        return UNKNOWN, f"{summary}; too short to show anything"
+    return (EXPECTED if joined.stalled_s <= STALLED_SHARE_MAX * slow_s else NOT_EXPECTED), summary
 
 
 def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:

@@ -19,6 +19,8 @@ partitions in all, k of which the departed member had owned:
   of the assignment goes with it.
 - A topic that grows: one round, for which the leader rejoins by itself. What stops and moves is as at a join, except
   that nothing moves in `cooperative` and `delayed`: the new partitions have no owner to take them from.
+- `consumer`: no JoinGroup and no SyncGroup. A change is one epoch of the group. A joining member gets floor(P/N)
+  partitions, and only those stop; when a member goes, its k partitions move and nothing stops.
 - A restart is a leave and a join, in `static` neither: its one JoinGroup and one SyncGroup are answered at once.
   In `delayed` the counts depend on which comes first, the member or the end of the delay, and are not predicted.
 """
@@ -29,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE, RESTART, Prediction
-from kernel.designs import DELAYED, DESIGNS, INCREMENTAL, SERVER, STATIC
+from kernel.designs import DELAYED, DESIGNS, INCREMENTAL, RECONCILING, SERVER, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +56,8 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
     """Requests, generations, and partitions stopped and moved, without counts that depend on something unknown."""
     if design == DELAYED and change == RESTART:
         return {}
+    if design in RECONCILING:
+        return _one_by_one(change, at)
     predicted = _incrementally(design, change, at) if design in INCREMENTAL else _all_at_once(design, change, at)
     if design in INCREMENTAL and at.synced_late:
         return {name: count for name, count in predicted.items() if name in ("stopped", "moved")}
@@ -134,6 +138,20 @@ def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Pred
         "stopped": Prediction(0, "0"),
         **_known(moved=Prediction(k, "k") if k is not None else None),
     }
+
+
+def _one_by_one(change: str, at: GroupSetting) -> dict[str, Prediction]:
+    """Heartbeats carry the assignment, and only what moves stops."""
+    k, none = at.released, Prediction(0, "0")
+    given = Prediction(at.partitions // at.members, "P/N") if at.partitions >= at.members else none
+    predicted = {"JoinGroup": none, "SyncGroup": none, "generations": Prediction(1, "1")}
+    if change == JOIN:
+        return {**predicted, "stopped": given, "moved": given}
+    gone = Prediction(k, "k") if k is not None else None
+    if change == RESTART:
+        both = Prediction(k + given.count, f"k+{given.formula}") if k is not None else None
+        return {**predicted, "generations": Prediction(2, "2"), "stopped": given, **_known(moved=both)}
+    return {**predicted, "stopped": none, **_known(moved=gone)}
 
 
 def _known(**counts: Prediction | None) -> dict[str, Prediction]:

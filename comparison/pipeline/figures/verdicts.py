@@ -43,6 +43,7 @@ from kernel.designs import (
     DESIGN_NAMES,
     EAGER,
     INCREMENTAL,
+    RECONCILING,
     SERVER,
     STATIC,
     ZOOKEEPER,
@@ -67,6 +68,8 @@ COUNTED = ("herd", "join", "leave", "crash", "idle-members", *GROWING)
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
 SLOW = ("slow-member",)
+#: Their groups wait for a slow member, but go on delivering.
+PATIENT = tuple(design for design in INCREMENTAL if design in CLASSIC)
 FAILOVER = ("coordinator-failover",)
 ROLLING = ("rolling-restart",)
 BACK, BACK_LATE = ("crash-and-return",), ("crash-and-return-late",)
@@ -228,6 +231,7 @@ CHECKS: tuple[Check, ...] = (
     Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_stale_write, _fenced),
     Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_offset_moved_back, _fenced),
     Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
+    Check("two members deliver", Kind.HISTORY, RECONCILING, ("split-brain",), MISSED, c.two_deliver_during_a_cut),
     Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, s.lagging_member_conflicts, _unsynced),
     Check("nobody takes over", Kind.HISTORY, (ZOOKEEPER,), NO_BROKER, MISSED, s.nobody_takes_over),
     Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, g.never_owned_by_two),
@@ -237,7 +241,8 @@ CHECKS: tuple[Check, ...] = (
     Check("generation kept", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.generation_kept),
     Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),
     Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
-    Check("delivers while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
+    Check("waits for nobody", Kind.PROMISE, RECONCILING, SLOW, MISSED, g.waits_for_nobody),
+    Check("delivers while it waits", Kind.PROMISE, PATIENT, SLOW, MISSED, g.goes_on_while_it_waits),
     Check("back without a rebalance", Kind.PROMISE, (STATIC,), BACK, SEEN, m.back_without_a_rebalance),
     Check("spared by the delay", Kind.PROMISE, (DELAYED,), BACK, SEEN, m.spared_by_the_delay),
     Check("early return does not help", Kind.HISTORY, NAMELESS, BACK, MISSED, m.early_return_does_not_help),
@@ -279,6 +284,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "two members deliver", Kind.HISTORY, (ZOOKEEPER,), DEAF, MISSED, o.two_deliver_past_the_session, _fetching_on
     ),
+    Check("two members deliver", Kind.HISTORY, RECONCILING, DEAF, MISSED, o.two_deliver_past_the_session),
     Check("replaced", Kind.PROMISE, HEARTBEATS, DEAF, MISSED, o.replaces_a_silent_member),
     Check("outlasts the delay", Kind.PROMISE, ALL, SLOW_LINK, SEEN, o.outlasts_a_slow_link),
     Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),

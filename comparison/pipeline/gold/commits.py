@@ -4,7 +4,9 @@ Every commit gets the owner at that moment by the authority, the group's generat
 write while the partition has no owner is not stale, but it may still move an offset back.
 
 There are two kinds of refusal. A commit is *fenced* if it carries an old generation or an unknown member id. The
-refusal of a member of the group between two generations is the protocol's ordinary "not now".
+refusal of a member of the group between two generations is the protocol's ordinary "not now". In a KIP-848 group every
+member has an epoch of its own, so a commit is old by that one; and a member whose epoch rose while its commit was under
+way is refused as ordinarily, unless the commit is from before it joined.
 
 Between processes of different boots a commit is stale or old, or moves back, only if it does wherever within the
 tolerance its moment lies.
@@ -80,7 +82,7 @@ COMMIT_SCHEMA = pa.schema(
 #: the record does not make it old.
 IN_FLIGHT_NS = 100_000_000
 
-_NO_EPOCH = -1
+_NO_EPOCH, _NEVER = -1, np.iinfo(np.int64).max
 
 
 @dataclass(slots=True)
@@ -173,7 +175,7 @@ def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
         ),
         moved_back_by=_moved_back_by(mine, offset, written),
         is_old=written & (epoch >= 0) & (epoch < of_group.generation),
-        is_fenced=(kinds == REFUSED) & fencing & ~(of_group.sender_is_known & of_group.is_between),
+        is_fenced=(kinds == REFUSED) & fencing & ~of_group.is_too_early,
         starts_behind=(kinds == STARTED) & (offset < _accepted_before(mine, t_ns, offset, written)),
     )
     if context.boots:
@@ -209,20 +211,41 @@ def _acquit(found: Judged, asked: Rows, naming: pa.Table, named_keys: NDArray[np
 
 
 def _acquit_old(found: Judged, asked: Rows, context: Context) -> None:
-    changed = [each for each in context.moments if each.state is not None]
-    names = Names()
-    groups = names.column(found.rows["group"])
+    fences = _fences(context.moments)
+    mine, whose = _of_whom(found.rows, fences)
     known = Rows(
-        names.numbers([each.group for each in changed]),
-        _column([each.t_ns for each in changed]) + IN_FLIGHT_NS,
-        _column([each.seq for each in changed]),
-        _boots([each.process for each in changed], context),
+        whose,
+        _column([each.t_ns for each in fences]) + IN_FLIGHT_NS,
+        _column([each.seq for each in fences]),
+        _boots([each.process for each in fences], context),
     )
     begun = LastBefore(known, context.tolerance_ns)
     epoch = integers(found.rows["epoch"], null=_NO_EPOCH)
     for row in np.flatnonzero(found.is_old).tolist():
-        last = begun.of(asked._replace(keys=groups), row)
-        found.is_old[row] = bool(last) and all(epoch[row] < (changed[each].generation or 0) for each in last)
+        last = begun.of(asked._replace(keys=mine), row)
+        found.is_old[row] = bool(last) and all(epoch[row] < _number(fences[each]) for each in last)
+
+
+def _fences(moments: Sequence[GroupMoment]) -> list[GroupMoment]:
+    """What tells old commits from others: in groups that give their members epochs those, else the generations."""
+    with_epochs = {each.group for each in moments if each.epoch is not None}
+    return [each for each in moments if (each.epoch if each.group in with_epochs else each.state) is not None]
+
+
+def _number(fence: GroupMoment) -> int:
+    return (fence.generation or 0) if fence.epoch is None else fence.epoch
+
+
+def _of_whom(rows: pa.Table, fences: Sequence[GroupMoment]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keys of the rows, and of the fences that hold for them: of the sender, or of its whole group."""
+    names = Names()
+    groups, senders = names.column(rows["group"]), names.column(rows["by"])
+    (everybody,) = names.numbers([""])
+    with_epochs = names.numbers(sorted({each.group for each in fences if each.epoch is not None}))
+    senders = np.where(np.isin(groups, with_epochs), senders, everybody)
+    known = names.numbers([each.group for each in fences]), names.numbers([each.member or "" for each in fences])
+    both = together(*(np.concatenate(pair) for pair in zip((groups, senders), known, strict=True)))
+    return both[: len(rows)], both[len(rows) :]
 
 
 def _moved_back_by(keys: NDArray[np.int64], offset: NDArray[np.int64], written: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -257,16 +280,36 @@ class _GroupHistory:
         order = _column([each.seq for each in changed])
         of_group = names.numbers([each.group for each in changed])
         # A new generation counts only after the commits in flight at its start.
-        later = as_of((groups, t_ns, seq), (of_group, at + IN_FLIGHT_NS, order))
-        self.generation = taken(_column([each.generation or 0 for each in changed]), later, np.iinfo(np.int64).min)
+        fences = _fences(moments)
+        mine, fenced = _of_whom(rows, fences)
+        begun = _column([each.t_ns for each in fences]) + IN_FLIGHT_NS, _column([each.seq for each in fences])
+        later = as_of((mine, t_ns, seq), (fenced, *begun))
+        self.generation = taken(_column([_number(each) for each in fences]), later, np.iinfo(np.int64).min)
         between = np.array([each.state in BETWEEN_GENERATIONS for each in changed], dtype=np.bool_)
-        self.is_between = taken(between, as_of((groups, t_ns, seq), (of_group, at, order)), otherwise=False)
+        is_between = taken(between, as_of((groups, t_ns, seq), (of_group, at, order)), otherwise=False)
         known = np.array([each.member_is_known for each in members], dtype=np.bool_)
         whose = names.numbers([each.group for each in members]), names.numbers([each.member for each in members])
         count = len(rows)
         both = together(*(np.concatenate(pair) for pair in zip((groups, senders), whose, strict=True)))
         when = (_column([each.t_ns for each in members]), _column([each.seq for each in members]))
-        self.sender_is_known = taken(known, as_of((both[:count], t_ns, seq), (both[count:], *when)), otherwise=False)
+        latest = as_of((both[:count], t_ns, seq), (both[count:], *when))
+        # In a group with epochs, a commit that a member sent since it joined is at most too early or too late.
+        since = taken(_column(_first_epochs(members)), latest, _NEVER)
+        of_member = np.isin(groups, names.numbers([each.group for each in fences if each.epoch is not None]))
+        since_joined = integers(rows["epoch"], null=_NO_EPOCH) >= since
+        self.is_too_early = taken(known, latest, otherwise=False) & np.where(of_member, since_joined, is_between)
+
+
+def _first_epochs(members: Sequence[GroupMoment]) -> list[int]:
+    """At each moment, the first epoch that the member has had since it joined; _NEVER before it has any."""
+    first: dict[tuple[str, str | None], int] = {}
+    found = []
+    for each in members:
+        who = each.group, each.member
+        if each.epoch is None:
+            first.pop(who, None)
+        found.append(first.get(who, _NEVER) if each.epoch is None else first.setdefault(who, each.epoch))
+    return found
 
 
 def _column(values: Sequence[int]) -> NDArray[np.int64]:

@@ -50,7 +50,7 @@ _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
     {"group_changed": measured.GroupChanged, "group_member_left": measured.GroupMemberLeft}
 )
 _OF_CHANGES = (*_RUNNER_EVENTS, "change_settled", "fault_ended")
-_OF_GROUPS = ("group_changed", "group_member_joined", "group_member_left")
+_OF_GROUPS = ("group_changed", "group_member_joined", "group_member_left", "group_member_advanced")
 _OF_MEMBERS = ("member_started", "member_closed", "member_failed")
 _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
 #: The kinds that a context is made of.
@@ -93,7 +93,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class GroupMoment:
-    """A group moved to another state, or a member of it came (`member_is_known`) or went."""
+    """A group moved to another state, or a member of it came (`member_is_known`), went, or got another epoch."""
 
     t_ns: int
     seq: int
@@ -103,6 +103,7 @@ class GroupMoment:
     member: str | None = None
     member_is_known: bool = False
     process: str = ""
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +286,8 @@ def _moment(row: Mapping[str, Any]) -> GroupMoment:
     place = (row["t_ns"], row["seq"], row["group"])
     if row["kind"] == "group_changed":
         return GroupMoment(*place, generation=row["generation"], state=row["state"], process=row["process"])
-    return GroupMoment(*place, member=row["id"], member_is_known=row["kind"] == "group_member_joined")
+    is_known, process = row["kind"] != "group_member_left", row["process"]
+    return GroupMoment(*place, member=row["id"], member_is_known=is_known, process=process, epoch=row.get("epoch"))
 
 
 def _wanted(rows: Sequence[Mapping[str, Any]]) -> list[Wanted]:

@@ -1,14 +1,16 @@
 """The rounds of a whole group, and the phases of its members' rebalances; plain Python on the events that mark them.
 
 A *round* is one rebalance of the group. Under a coordinator it lasts from the moment that the coordinator prepares a
-generation until that generation's assignment is stored. Without one, overlapping rebalances of a group's members form a
-round, so that a member that is notified a little later belongs to the same round.
+generation until that generation's assignment is stored. In a KIP-848 group each epoch of the group is a round: from the
+moment that it rises until every member has reconciled to it, or it rises again. Without a coordinator, overlapping
+rebalances of a group's members form a round, so that a member that is notified a little later belongs to the same one.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ import pyarrow as pa
 from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comparison.pipeline.measured import GroupEvent
     from comparison.pipeline.silver.groups import Memberships
@@ -28,6 +30,8 @@ WHOLE = "rebalance"
 _NO_MORE: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: The states of a group that a round goes through, by Kafka's names.
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
+#: The same of a KIP-848 group, which may also go from epoch to epoch without leaving `Stable`.
+ASSIGNING, RECONCILING = "Assigning", "Reconciling"
 
 
 def phases_of(rows: Iterable[Mapping[str, Any]], memberships: Memberships) -> list[MemberPhase]:
@@ -112,31 +116,69 @@ def phase_table(phases: Sequence[MemberPhase]) -> pa.Table:
 
 
 def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:
-    """The rounds in order: a coordinator's generations, or overlapping rebalances of members without a coordinator."""
+    """The rounds in order: a coordinator's generations, a KIP-848 group's epochs, or, without a coordinator,
+    overlapping rebalances of members.
+    """
     changed = [event for event in group if isinstance(event, GroupChanged)]
-    return _generations(changed) if changed else _stretches(phases)
-
-
-def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
-    found: list[Round] = []
-    open_: dict[str, Round] = {}
+    if not changed:
+        return _stretches(phases)
+    by_group: defaultdict[str, list[GroupChanged]] = defaultdict(list)
     for event in changed:
-        now = open_.get(event.group)
+        by_group[event.group].append(event)
+    return _in_order(each for of_group in by_group.values() for each in _of_group(of_group))
+
+
+def _of_group(changed: Sequence[GroupChanged]) -> Iterator[Round]:
+    """A group may change its type: then both kinds of rounds follow each other."""
+    has_epochs = False  # until its states say so
+    of_type = []
+    for event in changed:
+        if event.state in (ASSIGNING, RECONCILING):
+            has_epochs = True
+        elif event.state in (PREPARING, COMPLETING):
+            has_epochs = False
+        of_type.append(has_epochs)
+    if not any(event.state in (PREPARING, COMPLETING) for event in changed):
+        of_type = [True in of_type] * len(of_type)  # the first member of a KIP-848 group begins with `Stable`
+    for by_epochs, events in groupby(zip(of_type, changed, strict=True), key=itemgetter(0)):
+        yield from (_epochs if by_epochs else _generations)([event for _, event in events])
+
+
+def _epochs(changed: Sequence[GroupChanged]) -> Iterator[Round]:
+    now: Round | None = None
+    epoch: int | None = None
+    for event in changed:
+        has_members = event.state in (ASSIGNING, RECONCILING, STABLE)
+        if now is not None and (event.generation != epoch or not has_members):
+            yield replace(now, until_ns=event.t_ns if has_members else None)
+            now = None
+        if event.generation != epoch and has_members:
+            now = Round(event.t_ns, None, generation=event.generation, members=event.members, group=event.group)
+        if event.state == STABLE and now is not None:
+            yield replace(now, until_ns=event.t_ns)
+            now = None
+        if has_members:  # a coordinator that has been replaced may say so late
+            epoch = event.generation
+    if now is not None:
+        yield now
+
+
+def _generations(changed: Sequence[GroupChanged]) -> Iterator[Round]:
+    now: Round | None = None
+    for event in changed:
         if event.state == PREPARING and (now is None or now.gathered_ns is not None):
             if now is not None:  # restarted before its assignment was stored
-                found.append(replace(now, until_ns=event.t_ns))
-            open_[event.group] = Round(event.t_ns, None, group=event.group)
+                yield replace(now, until_ns=event.t_ns)
+            now = Round(event.t_ns, None, group=event.group)
         elif event.state == COMPLETING:
-            begun = open_.get(event.group, Round(event.t_ns, None, group=event.group))
-            open_[event.group] = replace(
-                begun, gathered_ns=event.t_ns, generation=event.generation, members=event.members
-            )
+            begun = now or Round(event.t_ns, None, group=event.group)
+            now = replace(begun, gathered_ns=event.t_ns, generation=event.generation, members=event.members)
         elif event.state not in (PREPARING, COMPLETING) and now is not None:
-            del open_[event.group]
             if now.gathered_ns is not None:
-                found.append(replace(now, until_ns=event.t_ns if event.state == STABLE else None))
-    found += [each for each in open_.values() if each.gathered_ns is not None]
-    return _in_order(found)
+                yield replace(now, until_ns=event.t_ns if event.state == STABLE else None)
+            now = None
+    if now is not None and now.gathered_ns is not None:
+        yield now
 
 
 def _stretches(phases: Iterable[MemberPhase]) -> list[Round]:

@@ -22,11 +22,16 @@ MEASURED = [
     ("eager", "restart", 5, 3, 18, (10, 9, 2, 21, 18)),
     ("static", "restart", 5, 3, None, (1, 1, 0, 0, 0)),
     ("cooperative", "restart", 5, 3, None, (15, 14, 3, 2, 5)),
+    ("consumer", "join", 5, None, None, (0, 0, 1, 2, 2)),
+    ("consumer", "leave", 3, 3, None, (0, 0, 1, 0, 3)),
+    ("consumer", "crash", 3, 3, None, (0, 0, 1, 0, 3)),
+    ("consumer", "restart", 5, 3, None, (0, 0, 2, 2, 5)),  # 10/10/22 in all
     # Derived: the delay costs a round. There is none if the leader left, or a member without partitions.
     ("delayed", "crash", 3, 3, None, (6, 6, 2, 0, 3)),
     ("delayed", "leave", 3, 0, None, (3, 3, 1, 0, 0)),
     # More members than partitions: nobody has to revoke anything.
     ("cooperative", "join", 13, None, None, (14, 13, 1, 0, 0)),
+    ("consumer", "join", 13, None, None, (0, 0, 1, 0, 0)),
 ]
 NAMES = ("JoinGroup", "SyncGroup", "generations", "stopped", "moved")
 
@@ -72,7 +77,10 @@ def test_only_the_coordinator_is_notified_in_the_server_design(change: str, noti
     assert counts == (notifications, reads)
 
 
-@pytest.mark.parametrize(("design", "change"), [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart")])
+@pytest.mark.parametrize(
+    ("design", "change"),
+    [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart"), ("consumer", "restart")],
+)
 def test_counts_that_depend_on_something_unknown_are_left_out(design: str, change: str) -> None:
     predicted = predict(design, change, GroupSetting(members=3, partitions=12))
     assert "moved" not in predicted

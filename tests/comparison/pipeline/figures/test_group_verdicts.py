@@ -29,7 +29,7 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("no stale write", "scale-out", set(DESIGN_NAMES) - {"zookeeper"}),
         ("no offset moved back", "subscription-change", set(DESIGN_NAMES) - {"zookeeper"}),
         ("never owned by two members", "rolling-restart", set(DESIGN_NAMES) - {"zookeeper"}),
-        ("kept partitions never stop", "rolling-restart", {"cooperative", "delayed"}),
+        ("kept partitions never stop", "rolling-restart", {"cooperative", "delayed", "consumer"}),
         ("kept partitions never stop", "protocol-migration", set()),  # its first incarnations are eager
         ("kept partitions never stop", "pause", set()),
         ("delay honoured", "crash", {"delayed"}),
@@ -37,8 +37,11 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("no commit lost", "coordinator-failover", set(DESIGN_NAMES) - {"zookeeper"}),
         ("waits for the slow member", "slow-member", {"eager", "static"}),
         ("delivers while it waits", "slow-member", {"cooperative", "delayed"}),
+        ("waits for nobody", "slow-member", {"consumer"}),
+        ("two members deliver", "split-brain", {"zookeeper", "consumer"}),
+        ("two members deliver", "split-brain-ensemble", {"zookeeper"}),
         ("counts", "join", set(DESIGN_NAMES)),
-        ("counts", "rolling-restart", {"server", "eager", "static", "cooperative"}),
+        ("counts", "rolling-restart", {"server", "eager", "static", "cooperative", "consumer"}),
         ("counts", "scale-out", set()),
     ],
 )
@@ -199,8 +202,8 @@ def wait(**given: Any) -> Wait:
     return Wait(**{**usual, **given})
 
 
-def slowed(stalled_s: float | None, **given: Any) -> list[Change]:
-    slow = change("slow", members=None, from_ms=500.0, target="m2", stalled_s=0.0)
+def slowed(stalled_s: float | None, *, healed_ms: float | None = 6_000.0, **given: Any) -> list[Change]:
+    slow = change("slow", members=None, from_ms=500.0, healed_ms=healed_ms, target="m2", stalled_s=0.0)
     return [slow, change("join", from_ms=1_000.0, stalled_s=stalled_s, **given)]
 
 
@@ -234,6 +237,26 @@ def test_group_waits_for_its_slow_member(
 ) -> None:
     check = "waits for the slow member" if design == "eager" else "delivers while it waits"
     verdict = verdict_on(check, "slow-member", design, **given)
+    assert verdict.outcome is outcome, verdict.reason
+    assert reason in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "reason"),
+    [
+        (slowed(0.2), YES, "m2 was slow for 6.0 s; 1 rebalance meanwhile, nothing was delivered for 0.2 s"),
+        (slowed(3.0), NO, "nothing was delivered for 3.0 s"),
+        (slowed(0.2, stopped_kept=2), NO, "2 partitions stopped and given back"),
+        (slowed(0.2, rounds=0), UNKNOWN, "no rebalance began under load"),
+        (slowed(None), UNKNOWN, "no rebalance began under load"),
+        (slowed(0.2)[:1], UNKNOWN, "no rebalance began under load"),
+        (slowed(0.0, healed_ms=500.0), UNKNOWN, "too short to show anything"),
+        (slowed(0.2, healed_ms=None), UNKNOWN, "does not show a slow member from start to end"),
+        ([], UNKNOWN, "does not show a slow member"),
+    ],
+)
+def test_group_without_a_barrier_does_not_wait(changes: list[Change], outcome: VerdictOutcome, reason: str) -> None:
+    verdict = verdict_on("waits for nobody", "slow-member", "consumer", changes=changes)
     assert verdict.outcome is outcome, verdict.reason
     assert reason in verdict.reason
 

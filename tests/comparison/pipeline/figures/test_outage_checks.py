@@ -12,7 +12,7 @@ from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
-HEARTBEATS = {"eager", "static", "cooperative", "delayed"}
+HEARTBEATS = {"eager", "static", "cooperative", "delayed", "consumer"}
 
 
 def designs_of(check: str, scenario: str) -> set[str]:
@@ -39,9 +39,9 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("owner znodes deleted", "ghost-owner", {"zookeeper"}),
         ("storm", "flapping-member", set(DESIGN_NAMES) - {"static"}),
         ("no storm", "flapping-member", {"static"}),
-        ("kept partitions never stop", "flapping-member", {"cooperative", "delayed"}),
+        ("kept partitions never stop", "flapping-member", {"cooperative", "delayed", "consumer"}),
         ("outlives the silence", "asymmetric-cut", {"zookeeper", "server"}),
-        ("two members deliver", "asymmetric-cut", {"zookeeper"}),
+        ("two members deliver", "asymmetric-cut", {"zookeeper", "consumer"}),
         ("replaced", "asymmetric-cut", HEARTBEATS),
         ("outlasts the delay", "slow-link", set(DESIGN_NAMES)),
     ],

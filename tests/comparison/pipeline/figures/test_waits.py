@@ -29,6 +29,7 @@ def phase(process: str, name: str, from_ms: int, until_ms: int, member: str | No
 
 
 PREPARING, COMPLETING, STABLE, EMPTY = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty"
+ASSIGNING, RECONCILING = "Assigning", "Reconciling"
 
 
 def in_ms(rounds: list[Round]) -> list[tuple[int, int | None, int | None]]:
@@ -58,6 +59,43 @@ def in_ms(rounds: list[Round]) -> list[tuple[int, int | None, int | None]]:
         ([changed(1, PREPARING), changed(3, COMPLETING, 1), changed(4, "Dead", 1)], [(1, None, 1)]),
         ([changed(1, PREPARING), changed(3, COMPLETING, 1)], [(1, None, 1)]),
         ([changed(0, STABLE, 4)], []),  # as its successor loaded it
+        # The epochs of a KIP-848 group. Only a new one begins a round; the last member to leave begins none.
+        ([changed(1, ASSIGNING, 1), changed(2, RECONCILING, 1), changed(5, STABLE, 1)], [(1, 5, 1)]),
+        (
+            [changed(1, STABLE, 1), changed(2, ASSIGNING, 2), changed(4, ASSIGNING, 3)],
+            [(1, 1, 1), (2, 4, 2), (4, None, 3)],
+        ),
+        (
+            [changed(1, RECONCILING, 1), changed(3, STABLE, 1), changed(4, RECONCILING, 1), changed(5, STABLE, 1)],
+            [(1, 3, 1)],
+        ),
+        ([changed(1, RECONCILING, 1), changed(3, EMPTY, 2), changed(4, "Dead", 2)], [(1, None, 1)]),
+        # Its coordinator moves, and the old one says so late.
+        (
+            [
+                changed(1, RECONCILING, 1),
+                changed(2, STABLE, 1),
+                changed(4, ASSIGNING, 2),
+                changed(5, "Dead", 1),
+                changed(6, RECONCILING, 2),
+                changed(7, STABLE, 2),
+            ],
+            [(1, 2, 1), (4, None, 2)],
+        ),
+        # A group changes its type, and changes back.
+        (
+            [
+                changed(1, PREPARING),
+                changed(2, COMPLETING, 1),
+                changed(3, STABLE, 1),
+                changed(5, ASSIGNING, 2),
+                changed(7, STABLE, 2),
+                changed(8, PREPARING, 3),
+                changed(9, COMPLETING, 4),
+                changed(10, STABLE, 4),
+            ],
+            [(1, 3, 1), (5, 7, 2), (8, 10, 4)],
+        ),
         (
             [
                 changed(1, PREPARING),

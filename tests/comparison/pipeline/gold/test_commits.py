@@ -33,8 +33,8 @@ def written(at_ms: float, by: str, offset: int, epoch: int = -1) -> dict:
     return e(at_ms, "observer", "offset_written", group="g", p=0, offset=offset, by=by, epoch=epoch)
 
 
-def refused(at_ms: float, by: str, error: str) -> dict:
-    return e(at_ms, "broker-1", "offset_refused", group="g", p=0, offset=1, by=by, epoch=1, error=error)
+def refused(at_ms: float, by: str, error: str, epoch: int = 1) -> dict:
+    return e(at_ms, "broker-1", "offset_refused", group="g", p=0, offset=1, by=by, epoch=epoch, error=error)
 
 
 def group(at_ms: float, state: str, generation: int) -> dict:
@@ -44,6 +44,10 @@ def group(at_ms: float, state: str, generation: int) -> dict:
 def member(at_ms: float, what: str, name: str) -> dict:
     fields = {"reason": "session"} if what == "left" else {}
     return e(at_ms, "broker-1", f"group_member_{what}", group="g", id=name, **fields)
+
+
+def advanced(at_ms: float, name: str, epoch: int) -> dict:
+    return e(at_ms, "broker-1", "group_member_advanced", group="g", id=name, epoch=epoch)
 
 
 def delivered(at_ms: float, by: str) -> dict:
@@ -99,6 +103,55 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
     "a member refused during a rebalance is not fenced": (
         [member(1, "joined", "a"), group(2, "CompletingRebalance", 2), refused(4, "a", "ILLEGAL_GENERATION")],
         [("a", None, False, None, False, False)],
+    ),
+    "a member may be behind its group's epoch": (
+        [group(1, "Assigning", 1), advanced(1, "a", 1), group(10, "Assigning", 2), written(200, "a", 6, 1)],
+        [("a", None, False, None, False, False)],
+    ),
+    "an epoch older than the member's is accepted": (
+        [
+            group(1, "Stable", 2),
+            advanced(1, "a", 1),
+            advanced(2, "b", 2),
+            advanced(10, "a", 2),
+            written(200, "a", 6, 1),
+        ],
+        [("a", None, False, None, True, False)],
+    ),
+    "a commit in flight when the member's epoch rose is not old": (
+        [group(1, "Stable", 2), advanced(1, "a", 1), advanced(10, "a", 2), written(12, "a", 6, 1)],
+        [("a", None, False, None, False, False)],
+    ),
+    "a member whose epoch rose is too late, and not fenced": (
+        [
+            group(1, "Stable", 2),
+            member(1, "joined", "a"),
+            advanced(2, "a", 1),
+            advanced(3, "a", 2),
+            refused(4, "a", "STALE_MEMBER_EPOCH", 1),
+        ],
+        [("a", None, False, None, False, False)],
+    ),
+    "a commit from before the member joined anew is fenced": (
+        [
+            member(1, "joined", "a"),
+            advanced(1, "a", 1),
+            member(2, "left", "a"),
+            member(3, "joined", "a"),
+            advanced(4, "a", 3),
+            refused(5, "a", "STALE_MEMBER_EPOCH", 1),
+        ],
+        [("a", None, False, None, False, True)],
+    ),
+    "a member that was removed is fenced": (
+        [
+            member(1, "joined", "a"),
+            advanced(1, "a", 1),
+            group(1, "Stable", 1),
+            member(2, "left", "a"),
+            refused(3, "a", "UNKNOWN_MEMBER_ID", 1),
+        ],
+        [("a", None, False, None, False, True)],
     ),
     "a retriable refusal is not fencing": (
         [member(1, "joined", "a"), group(2, "CompletingRebalance", 2), refused(4, "a", "REBALANCE_IN_PROGRESS")],
