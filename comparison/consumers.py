@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 from comparison.member_settings import MEMBER_SETTINGS
 from coordinator.consumer.consumer import CoordinatorConsumer
+from coordinator.consumer.kip848.consumer import Kip848Consumer
+from coordinator.consumer.kip848.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
+from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
 from coordinator.consumer.server.consumer import ServerConsumer
 from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.consumer.setting_table import KAFKA_CONSUMER_SETTINGS
 from coordinator.consumer.settings import CoordinatorConsumerConfig
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
@@ -61,8 +64,10 @@ class ConsumerFactory:
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
     #: Settings that make the design what it is: `-c` does not change them.
     made_by: frozenset[str] = frozenset()
-    #: The setting for how long a silent member stays in the group.
+    #: The settings, of its members or of the brokers, for how long a silent member stays in the group, and how often
+    #: members heartbeat.
     session_setting: str = "session.timeout.ms"
+    heartbeat_setting: str = "heartbeat.interval.ms"
 
 
 def _warn(request: ConsumerRequest, warnings: Iterable[str]) -> None:
@@ -107,14 +112,17 @@ def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     return ServerConsumer(config, tracer=tracer, process=request.process)
 
 
-def _classic_config(request: ConsumerRequest) -> tuple[CoordinatorConsumerConfig, list[str]]:
-    given = {
+def _of_coordinators(request: ConsumerRequest) -> dict[str, str]:
+    return {
         "client.id": request.client_id,
         **request.settings,
         "bootstrap.servers": request.bootstrap,
         "group.id": request.group,
     }
-    return CoordinatorConsumerConfig.from_settings(given)
+
+
+def _classic_config(request: ConsumerRequest) -> tuple[CoordinatorConsumerConfig, list[str]]:
+    return CoordinatorConsumerConfig.from_settings(_of_coordinators(request))
 
 
 def _classic(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
@@ -141,6 +149,16 @@ def _incremental(strategy: str) -> Callable[[ConsumerRequest, Tracer], GroupCons
         return _classic(replace(request, settings=settings), tracer)
 
     return consumer
+
+
+def _kip848_config(request: ConsumerRequest) -> tuple[Kip848ConsumerConfig, list[str]]:
+    return Kip848ConsumerConfig.from_settings(_of_coordinators(request))
+
+
+def _kip848(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    config, warnings = _kip848_config(request)
+    _warn(request, warnings)
+    return Kip848Consumer(config, tracer=tracer, process=request.process)
 
 
 _STRATEGY = frozenset({"partition.assignment.strategy"})
@@ -187,6 +205,14 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             settings=MEMBER_SETTINGS[DELAYED],
             known_elsewhere=KAFKA_CONSUMER_SETTINGS,
             made_by=_STRATEGY,
+        ),
+        CONSUMER: ConsumerFactory(
+            consumer=_kip848,
+            config=_kip848_config,
+            settings=MEMBER_SETTINGS[CONSUMER],
+            known_elsewhere=KNOWN_BEYOND_KIP848,
+            session_setting="group.consumer.session.timeout.ms",
+            heartbeat_setting="group.consumer.heartbeat.interval.ms",
         ),
     }
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from coordinator.consumer.kip848.setting_table import KIP848_CONSUMER_SETTINGS
 from coordinator.consumer.server.setting_table import SERVER_CONSUMER_SETTINGS
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS
-from kernel.designs import CLASSIC, SERVER, ZOOKEEPER
+from kernel.designs import CLASSIC, CONSUMER, SERVER, ZOOKEEPER
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
 
 if TYPE_CHECKING:
@@ -17,5 +18,10 @@ if TYPE_CHECKING:
 
 #: {design: its members' settings by name}
 MEMBER_SETTINGS: Mapping[str, Mapping[str, Setting]] = MappingProxyType(
-    {ZOOKEEPER: ZK_CONSUMER_SETTINGS, SERVER: SERVER_CONSUMER_SETTINGS, **dict.fromkeys(CLASSIC, CONSUMER_SETTINGS)}
+    {
+        ZOOKEEPER: ZK_CONSUMER_SETTINGS,
+        SERVER: SERVER_CONSUMER_SETTINGS,
+        **dict.fromkeys(CLASSIC, CONSUMER_SETTINGS),
+        CONSUMER: KIP848_CONSUMER_SETTINGS,
+    }
 )

@@ -26,7 +26,7 @@ def listed(rows: Iterable[Row]) -> Iterator[str]:
         designs = sorted({design for row in settings for design in row.designs}, key=DESIGN_NAMES.index)
         if number:
             yield ""
-        yield from _wrapped(part if part == BROKERS else f"{part} ({', '.join(designs)})", "")
+        yield from _wrapped(part if part == BROKERS else f"{part} ({', '.join(designs)})", "  ", "")
         for row in settings:
             some = "" if set(row.designs) == set(designs) else f" ({', '.join(row.designs)})"
             yield f"  {row.setting.name} = {written(row.setting.default)}"

@@ -22,7 +22,7 @@ from comparison.report.steps import (
     same_kind,
     together,
 )
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +56,15 @@ PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         STATIC: MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"}),
         COOPERATIVE: _CLASSIC,
         DELAYED: _CLASSIC,
+        CONSUMER: MappingProxyType(
+            {
+                "commit": "commits, and keeps what it owns meanwhile",
+                "join": "takes over the target that a heartbeat has brought; it waits for nobody",
+                "stop": "stops the partitions that it must give up, and commits them",
+                "resume": "starts its new partitions from the committed offsets, and says so with its next heartbeat",
+                "backoff": "waits before it retries",
+            }
+        ),
     }
 )
 #: Requests that may wait at the coordinator, and the phases in which they are sent.

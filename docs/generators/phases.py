@@ -20,7 +20,10 @@ from kernel.designs import DESIGN_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-COMMAND = "rebalance-lab run join --design all --seed 1 -c heartbeat.interval.ms=200"
+COMMAND = (
+    "rebalance-lab run join --design all --seed 1 -c heartbeat.interval.ms=200 "
+    "-c group.consumer.heartbeat.interval.ms=200"
+)
 RECORDING = Path(__file__).parents[1] / "four-phases.json"
 #: Who takes part: the member that joins, the group's leader, and the coordinator.
 NEW, LEADER, COORDINATOR = "new", "leader", "coordinator"
@@ -44,6 +47,7 @@ _REQUESTS = {
     "JoinGroup": JOIN,
     "SyncGroup": SYNC,
     "AwaitCommand": SYNC,
+    "ConsumerGroupHeartbeat": JOIN,  # it joins, brings the assignment, and is the heartbeat
     "OffsetFetch": SYNC,
     "Heartbeat": WORK,
     "OffsetCommit": WORK,

@@ -50,9 +50,12 @@ What the member that joins sent in each phase, until its first commit was answer
   and joins at once.
 - `cooperative` and `delayed` go through phases 2 and 3 twice, since what moves is taken away in one round and handed
   out in the next. Nothing stops meanwhile but what moves.
+- `consumer` has one request for phases 2 to 4: a heartbeat joins, brings the assignment, and says what was given up.
+  Members go through them one by one, and the group is stable when the last one has its target.
 
 A fifth member joins four that share twelve partitions; heartbeats are faster than by default, so that the recording is
-short. It is a run of `{command}`.
+short. It is a run of
+`{command}`.
 `rebalance-lab diagram RUN --show sequence` draws any other run.
 
 """

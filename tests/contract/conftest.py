@@ -51,6 +51,16 @@ QUICK = {
     "static": {**_CLASSIC, "session.timeout.ms": "3500"},  # others wait for its end when this member leaves
     "cooperative": _CLASSIC,
     "delayed": {**_CLASSIC, "scheduled.rebalance.max.delay.ms": "400"},
+    "consumer": {
+        name: value for name, value in _CLASSIC.items() if name not in ("session.timeout.ms", "heartbeat.interval.ms")
+    },
+}
+#: The timers of the consumer design's members.
+_BROKER = {
+    "group.consumer.min.session.timeout.ms": "10000",
+    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
 }
 
 _numbers = itertools.count()
@@ -104,7 +114,7 @@ def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFacto
 
     asyncio.run(make("/contract"))
     chroot = f"{zookeeper.connect_string}/contract"
-    with broker_thread(chroot, tmp_path_factory.mktemp("contract"), mount=(mount,)) as bootstrap:
+    with broker_thread(chroot, tmp_path_factory.mktemp("contract"), settings=_BROKER, mount=(mount,)) as bootstrap:
         yield chroot, bootstrap
 
 

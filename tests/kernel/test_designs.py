@@ -8,20 +8,22 @@ from pathlib import Path
 import pytest
 
 from comparison.consumers import CONSUMERS
+from comparison.member_settings import MEMBER_SETTINGS
 from comparison.report.exchanges import PURPOSES
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.presets import PRESETS
 from kernel import designs
-from kernel.designs import ALL_AT_ONCE, CLASSIC, COORDINATED, DESIGN_NAMES, DESIGNS, INCREMENTAL
+from kernel.designs import ALL_AT_ONCE, CLASSIC, COORDINATED, DESIGN_NAMES, DESIGNS, INCREMENTAL, RECONCILING
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANTS = {name for name, value in vars(designs).items() if isinstance(value, str) and value in DESIGNS}
 #: Tables with values for each design: tests compare their keys with the one table.
 KEYED = {
     "comparison/report/exchanges.py": 1,  # PURPOSES
-    "comparison/scenarios/plan/catalogue_changes.py": 1,  # not_applicable
+    "comparison/scenarios/plan/catalogue_changes.py": 2,  # not_applicable
     "comparison/scenarios/plan/catalogue_membership.py": 2,  # not_applicable
     "comparison/consumers.py": 1,  # CONSUMERS
+    "comparison/member_settings.py": 1,  # MEMBER_SETTINGS
     "comparison/scenarios/plan/points.py": 1,  # POINTS
     "comparison/scenarios/plan/presets.py": 2,  # PRESETS
 }
@@ -76,6 +78,7 @@ def test_literal_of_design_names_is_seen(source: str, expected: tuple[int, int])
 
 def test_tables_with_values_for_each_design_have_every_design() -> None:
     assert tuple(CONSUMERS) == DESIGN_NAMES
+    assert tuple(MEMBER_SETTINGS) == DESIGN_NAMES
     assert {tuple(preset.members) for preset in PRESETS.values()} == {DESIGN_NAMES}
     assert tuple(PURPOSES) == COORDINATED
     for scenario in CATALOGUE.values():
@@ -83,10 +86,11 @@ def test_tables_with_values_for_each_design_have_every_design() -> None:
 
 
 def test_traits_group_the_designs() -> None:
-    assert DESIGN_NAMES == ("zookeeper", "server", "eager", "static", "cooperative", "delayed")
+    assert DESIGN_NAMES == ("zookeeper", "server", "eager", "static", "cooperative", "delayed", "consumer")
     assert DESIGN_NAMES[1:] == COORDINATED
     assert CLASSIC == ("eager", "static", "cooperative", "delayed")
-    assert (ALL_AT_ONCE, INCREMENTAL) == (("eager", "static"), ("cooperative", "delayed"))
+    assert (ALL_AT_ONCE, INCREMENTAL) == (("eager", "static"), ("cooperative", "delayed", "consumer"))
+    assert RECONCILING == ("consumer",)
     assert {design.package for design in DESIGNS.values()} == {"zkconsumer", "coordinator"}
     for name, design in DESIGNS.items():
         assert design.name == name

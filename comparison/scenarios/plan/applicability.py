@@ -7,17 +7,18 @@ own settings are for whatever design it is run in: only a value that no chosen d
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.configuration import STRATEGY, check, complaint_about, start_of_reading
-from comparison.scenarios.plan.presets import SESSION_TIMERS
+from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION, SESSION_TIMERS
 from comparison.scenarios.plan.setting_rows import DELAY, USED_BY
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS
 from kernel.assignors.registry import COOPERATIVE
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
-from kernel.designs import SERVER, ZOOKEEPER
+from kernel.designs import DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, boolean
 
@@ -32,6 +33,14 @@ _UNUSED = "does not use it"
 
 
 _DELAYED_STRATEGY = "delayed"
+#: What the brokers, or the assignors on them, decide for members that reconcile.
+_MOVED: Mapping[str, str] = MappingProxyType(
+    {
+        "session.timeout.ms": f"the brokers' {CONSUMER_SESSION}",
+        "heartbeat.interval.ms": f"the brokers' {CONSUMER_HEARTBEAT}",
+        STRATEGY: "group.remote.assignor",
+    }
+)
 
 
 def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
@@ -168,7 +177,7 @@ def why_not(name: str, setting: str, value: str) -> str:
         # The server design assigns on the broker: its strategy is a broker setting.
         return _server_strategy(value) if name == SERVER else f"is defined by its own {setting}"
     if setting not in consumers.settings:
-        return "does not have it"
+        return _otherwise(name, setting)
     if setting == STRATEGY and name == ZOOKEEPER:
         known = value in _OLD_STRATEGIES
         return "" if known else f"supports only {' and '.join(_OLD_STRATEGIES)}"
@@ -178,6 +187,13 @@ def why_not(name: str, setting: str, value: str) -> str:
     if complaint is not None and _is_exact(consumers.settings[setting]):
         raise complaint
     return f"does not accept it ({complaint})" if complaint is not None else ""
+
+
+def _otherwise(name: str, setting: str) -> str:
+    """Why a design's members do not have a setting, and where its counterpart is (KIP-848)."""
+    if DESIGNS[name].reconciles and setting in _MOVED:
+        return f"has {_MOVED[setting]} instead"
+    return "does not have it"
 
 
 def _is_exact(setting: Setting) -> bool:

@@ -67,7 +67,8 @@ FAULTS = (
             "notifications: N-1 per join in zookeeper; none to members of the other designs",
             "reads per join: N^2 + N(T+3B+9) + P + T in zookeeper (the linear terms dominate while N is small)",
             "requests when one member joins a group of N: N+2 JoinGroup and N+1 SyncGroup in eager, one JoinGroup less "
-            "in static, two rounds instead of one in cooperative and delayed",
+            "in static, two rounds instead of one in cooperative and delayed; none in consumer, whose heartbeats carry "
+            "each member's assignment",
             "how long an uninvolved client of the same ZooKeeper waits for its get and set, before each join and "
             "during it",
         ),
@@ -86,6 +87,8 @@ FAULTS = (
             "offset writes accepted from a member that is no longer the owner, and committed offsets that move back: "
             "some in zookeeper, after the heal, in the new session; none in eager, which refuses them all",
             "server: the member is not notified either and keeps delivering, but its commits are refused",
+            "consumer: nothing fences its deliveries: it has no session timer of its own, so it goes on for the whole "
+            "cut beside the new owner. Its commits are refused",
         ),
         steps=(Form(), Steady(), CutAuthority()),
         defaults=Parameters(time_limit_s=60),
@@ -130,6 +133,8 @@ FAULTS = (
             "zookeeper: offset writes are accepted from the replaced member, in its new session",
             "eager: every commit with the old generation or member id is refused. A client that notices drops its own "
             "commits, so the runner sends a late one in the member's name while it is frozen",
+            "consumer: refused by epoch or member id. The coordinator also refuses a healthy member whose epoch rose "
+            "while its commit was on the way; that is no zombie, and the member commits again",
         ),
         members_min=2,
         needs_steady_load=True,
@@ -140,8 +145,10 @@ FAULTS = (
         name="join",
         symptom="I added one consumer: which partitions stop, which move, and for how long?",
         look_for=(
-            "stopped and moved partitions: zookeeper, server, eager and static stop all partitions; cooperative and "
-            "delayed stop only those that move",
+            "stopped and moved partitions: zookeeper, server, eager and static stop all partitions; cooperative, "
+            "delayed and consumer stop only those that move",
+            "rebalances: one, two in cooperative and delayed; one epoch in consumer, which each member reaches by its "
+            "own heartbeats, within two or three of their intervals",
         ),
         steps=(Form(), Steady(), JoinOne()),
     ),
@@ -161,6 +168,7 @@ FAULTS = (
         look_for=(
             "attempts and conflicts in zookeeper: each conflict costs a whole backoff",
             "rounds in eager: a member that is too late for the first one causes a second one",
+            "epochs in consumer: one for each member that joins, but nobody waits for the others",
         ),
         # Original consumers in one JVM need 44 to 65 ms until 20 have registered, with a JVM each far longer. At 200 ms
         # ours make as many attempts as the originals do; if all registered at once, there would be no herd.

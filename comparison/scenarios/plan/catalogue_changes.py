@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.presets import CONSUMER_SESSION
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
@@ -17,7 +18,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     Steady,
 )
-from kernel.designs import DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CONSUMER, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,12 @@ _AFTER = MappingProxyType({_STRATEGY: "cooperative-sticky"})
 
 #: Long enough for a static member to be away for a second and start slowly without losing its place in the group.
 _PATIENT: Mapping[str, str] = MappingProxyType(
-    {"session.timeout.ms": "10000", "heartbeat.interval.ms": "1000", "zookeeper.session.timeout.ms": "10000"}
+    {
+        "session.timeout.ms": "10000",
+        "heartbeat.interval.ms": "1000",
+        "zookeeper.session.timeout.ms": "10000",
+        CONSUMER_SESSION: "10000",
+    }
 )
 
 CHANGES = (
@@ -40,9 +46,9 @@ CHANGES = (
         look_for=(
             "rebalances per process: two in eager and zookeeper (it leaves, it returns), three in "
             "cooperative (moving partitions are revoked first), none in static if it returns within its session "
-            "timeout",
-            "partitions stopped on members that were not restarted: none in static, few in cooperative and delayed, "
-            "all in eager and server, twice per process",
+            "timeout; two epochs in consumer",
+            "partitions stopped on members that were not restarted: none in static, few in cooperative, delayed and "
+            "consumer, all in eager and server, twice per process",
             "unowned partition-seconds: static does not avoid them (no other member may take the partitions); "
             "cooperative may have more than eager, and delayed waits for its delay, for each process",
         ),
@@ -50,7 +56,7 @@ CHANGES = (
         defaults=Parameters(members=5, partitions=12),
         settings=_PATIENT,
         budget_s=22,
-        references=("KIP-345", "KIP-415", "KIP-429"),
+        references=("KIP-345", "KIP-415", "KIP-429", "KIP-848"),
     ),
     Scenario(
         name="slow-member",
@@ -60,6 +66,8 @@ CHANGES = (
             "max.poll.interval.ms, and all partitions are stopped",
             "cooperative and delayed wait as well, but keep delivering the partitions that do not move: only the "
             "slow member's partitions stop, and the new member has none yet",
+            "consumer has no barrier: every other member takes over what it is given at once, and only what the slow "
+            "one owns waits for it",
             "zookeeper and server do not wait: members rebalance in the background, and the record that the slow "
             "member is processing counts as processed",
             "the slow member is removed from the group, and rejoins with another rebalance when it is done",
@@ -73,7 +81,8 @@ CHANGES = (
         name="scale-out",
         symptom="The load has grown and I add consumers: one after the other, or all at once?",
         look_for=(
-            "each single join is a rebalance (two in cooperative); several at once may share one",
+            "each single join is a rebalance (two in cooperative); several at once may share one, except in consumer, "
+            "where each is an epoch, but members take the last one over without the others between",
             "stopped and moved partitions, and the time until the last new member owns a partition",
         ),
         steps=(Form(), Steady(), JoinOne(1), JoinOne(2), Form(more=4, change="scale-out")),
@@ -85,7 +94,8 @@ CHANGES = (
         name="coordinator-failover",
         symptom="The broker that coordinates my group died: must all members rejoin, and are the offsets still there?",
         look_for=(
-            "no rebalance: the next coordinator reads generation, members and assignment from __consumer_offsets",
+            "no rebalance: the next coordinator reads generation, members and assignment from __consumer_offsets; in "
+            "consumer the epochs, the target and what each member has of it",
             "no committed offset is lost, and none moves back",
             "how long members cannot commit: about the broker's session timeout, plus loading. Members with a shorter "
             "session timeout give up, and all of them rejoin (-c session.timeout.ms=3000)",
@@ -94,7 +104,7 @@ CHANGES = (
         ),
         steps=(Form(), Steady(), KillCoordinator()),
         # Longer than the brokers' sessions, so that the new coordinator is there in time.
-        settings=MappingProxyType({"session.timeout.ms": "10000"}),
+        settings=MappingProxyType({"session.timeout.ms": "10000", CONSUMER_SESSION: "10000"}),
         brokers_min=2,
         budget_s=12,
         references=("KAFKA-364", "KAFKA-2017"),
@@ -104,8 +114,10 @@ CHANGES = (
         symptom="I added partitions to the topic: when are they read, and what does it cost the others?",
         look_for=(
             "how soon: in zookeeper and server a watch fires at once; in the others the leader notices when it "
-            "refreshes its metadata (metadata.max.age.ms: five minutes by default, one second here)",
-            "stopped partitions: all in zookeeper, server, eager and static; none or few in cooperative and delayed",
+            "refreshes its metadata (metadata.max.age.ms: five minutes by default, one second here). In consumer the "
+            "coordinator knows at once, and members learn of it by their next heartbeats",
+            "stopped partitions: all in zookeeper, server, eager and static; none or few in cooperative, delayed and "
+            "consumer",
         ),
         steps=(Form(), Steady(), AddPartitions()),
         settings=MappingProxyType({"metadata.max.age.ms": "1000"}),
@@ -151,6 +163,7 @@ CHANGES = (
                 SERVER: "as in zookeeper: a watch of the coordinator fires at once",
                 STATIC: "as in eager: the leader notices in the same way",
                 DELAYED: "as in cooperative: the leader notices in the same way",
+                CONSUMER: "its coordinator watches topics: see add-partitions",
             }
         ),
         references=("KAFKA-3135", "KIP-848"),
@@ -160,7 +173,8 @@ CHANGES = (
         symptom="Some of my consumers should read another topic: can they switch while they run?",
         look_for=(
             "zookeeper: a consumer creates its streams once, so its process must be restarted: two rebalances. In the "
-            "other designs it subscribes again: one rebalance (two in cooperative)",
+            "other designs it subscribes again: one rebalance (two in cooperative). In consumer its next heartbeat "
+            "says so",
             "partitions of unaffected topics: stopped as well in designs where the whole group stops",
         ),
         # Two members read each of two topics; then one of each switches to the other topic.
@@ -198,6 +212,7 @@ CHANGES = (
                 EAGER: "the migration begins there; it is a run of the design in which it ends, cooperative",
                 STATIC: "it is eager with a name for each member; with cooperative-sticky it would be another design",
                 DELAYED: "a member cannot list its protocol with another one, so both kinds cannot share a group",
+                CONSUMER: "the coordinator assigns, so members need not agree on a strategy",
             }
         ),
         references=("KIP-429",),

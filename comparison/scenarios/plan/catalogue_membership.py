@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
     CopyWithZombie,
@@ -25,7 +26,7 @@ from comparison.scenarios.plan.vocabulary import (
     Steady,
     Step,
 )
-from kernel.designs import CLASSIC, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CLASSIC, CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ _MISSED: Mapping[str, str] = MappingProxyType(
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
         "zookeeper.session.timeout.ms": "6000",
+        CONSUMER_SESSION: "6000",
         "scheduled.rebalance.max.delay.ms": "4000",
         "rebalance.max.retries": "8",
     }
@@ -49,6 +51,8 @@ _UNDER_LAG: Mapping[str, str] = MappingProxyType(
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "2000",
         "zookeeper.session.timeout.ms": "6000",
+        CONSUMER_SESSION: "6000",
+        CONSUMER_HEARTBEAT: "2000",
     }
 )
 
@@ -63,7 +67,7 @@ def strategies_steps(names: tuple[str, ...]) -> tuple[Step, ...]:
 
 #: How the 0.8.2 consumer keeps its offsets in both places.
 _DUAL_COMMIT: Mapping[str, str] = MappingProxyType({"offsets.storage": "kafka", "dual.commit.enabled": "true"})
-_LIKE_EAGER = tuple(design for design in CLASSIC if design != EAGER)
+_LIKE_EAGER = tuple(design for design in (*CLASSIC, CONSUMER) if design != EAGER)
 MIGRATION = "migration"
 
 COMPARED_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -78,6 +82,8 @@ MEMBERSHIP = (
             "partitions back when the delay ends",
             "eager and cooperative: it comes back as a new member while the group still waits for the old one; the "
             "rebalance lasts until the old one's session ends. In eager nobody delivers meanwhile",
+            "consumer: it comes back as a new member and takes a few partitions over from others; those of the dead "
+            "one wait for the end of its session, and nobody else does",
             "zookeeper: the old one's claims stand until its session ends; attempts fail on them, and its partitions "
             "have no consumer until then",
         ),
@@ -120,6 +126,8 @@ MEMBERSHIP = (
                 EAGER: "with a group.instance.id it is the design static",
                 COOPERATIVE: "its members have no group.instance.id here; with one they are fenced as in static",
                 DELAYED: "its members have no group.instance.id here; with one they are fenced as in static",
+                CONSUMER: "its members have no group.instance.id here; with one, the newer process is the one that is "
+                "refused (UNRELEASED_INSTANCE_ID), until the older one leaves",
             }
         ),
         references=("KIP-345", "KAFKA-8225"),
@@ -133,7 +141,7 @@ MEMBERSHIP = (
             "timeout, although its process is healthy",
             "zookeeper: a consumer keeps its subscription for life, so its application shuts it down",
             "what was delivered and not committed is delivered again where unsubscribing commits nothing: in eager and "
-            "its descendants",
+            "its descendants. A consumer member commits first",
         ),
         steps=(Form(), Steady(), Inject("unsubscribe", "owner"), Settle(), Hold(1000), Heal("unsubscribe")),
         members_min=2,
@@ -162,6 +170,7 @@ MEMBERSHIP = (
                 STATIC: "as in eager: its strategies are the same, and a leave would wait for the session",
                 COOPERATIVE: "its strategy makes the design; a run of eager has it as the last one",
                 DELAYED: "its strategy makes the design",
+                CONSUMER: "the broker's assignors are others, uniform and range: -c group.remote.assignor=range",
             }
         ),
         references=("KIP-54", "KIP-429", "KAFKA-2196"),
@@ -227,7 +236,8 @@ MEMBERSHIP = (
             "records not delivered because of the rebalance, and the time until the group has delivered as many as "
             "without it: the break-even",
             "in eager and static everything stops until the slower of the two has come to the end of its records; "
-            "cooperative and delayed deliver on what they keep, but what moves has no owner between their two rounds",
+            "cooperative and delayed deliver on what they keep, but what moves has no owner between their two rounds; "
+            "in consumer, between two heartbeats",
         ),
         steps=(
             Form(),
@@ -249,7 +259,7 @@ MEMBERSHIP = (
         look_for=(
             "no member owns more than one partition; the others own none, and take over when an owner leaves",
             "a member that joins and gets nothing still costs a rebalance: in zookeeper, server, eager and static "
-            "every partition stops for it and is given back; in cooperative and delayed none does",
+            "every partition stops for it and is given back; in cooperative, delayed and consumer none does",
             "static: an idle member takes over only after the session timeout of the one that left; delayed: after "
             "its delay",
         ),
@@ -265,9 +275,9 @@ MEMBERSHIP = (
         look_for=(
             "no member owns a partition of a topic that it has not subscribed to",
             "the most partitions of a member less the fewest: range and roundrobin go by the members' order and know "
-            "no balance across topics; cooperative-sticky evens it out as far as subscriptions allow",
+            "no balance across topics; cooperative-sticky and uniform even it out as far as subscriptions allow",
             "the whole group stops when a member joins, also for topics that the member does not read, except in "
-            "cooperative and delayed",
+            "cooperative, delayed and consumer",
         ),
         # Nested subscriptions, as in the example of Kafka's RoundRobinAssignor. One member that joins reads everything.
         steps=(Form(), Steady(), JoinOne(), LeaveOne()),

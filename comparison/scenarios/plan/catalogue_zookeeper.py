@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
-from kernel.designs import CLASSIC, COORDINATED
+from kernel.designs import COORDINATED, DESIGNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ _STUBBORN = MappingProxyType(
 )
 _NO_ZOOKEEPER_SESSION: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
-        CLASSIC,
+        (name for name, design in DESIGNS.items() if not design.zookeeper_sessions),
         "its members have no ZooKeeper sessions; how their sessions with the coordinator end is in crash and pause",
     )
 )
@@ -53,7 +53,8 @@ OUTAGES = (
             "was retries x backoff > session timeout; the last try begins one backoff earlier. docs/sweeps.md has the "
             "grid of both",
             "eager, cooperative and delayed: nobody tries again, the group waits for the dead member's session once; "
-            "static: the new process takes the dead one's place, and nothing is rebalanced",
+            "static: the new process takes the dead one's place, and nothing is rebalanced; consumer: only the dead "
+            "member's partitions wait",
         ),
         # With 20 partitions each of 4 members loses one to another member when there are 5, so some claim conflicts.
         steps=(Form(), Steady(), Inject("kill", "owner"), Heal()),
@@ -175,7 +176,8 @@ OUTAGES = (
             "zookeeper: two rebalances for each crash (the process is back before its old session ends), each of which "
             "stops everybody; the sessions of dead processes pile up and keep a share of the partitions",
             "eager: fewer and longer ones, because each waits for the dead member's session; nobody delivers meanwhile",
-            "cooperative and delayed: as many, but only the flapping member's partitions stop",
+            "cooperative and delayed: as many, but only the flapping member's partitions stop; consumer: an epoch for "
+            "each return and for each dead member's session, and few partitions stop",
             "static: none, as long as the process is back within its session timeout; but a process that dies before "
             "its first commit delivers the same records each time",
         ),
@@ -195,7 +197,8 @@ OUTAGES = (
             "server: the session never ends, since the member tries again at once; but it stops delivering when it "
             "loses the connection, so its partitions stand still for as long as the cut lasts",
             "the other designs: a client that is not answered sends no second heartbeat, so it is replaced after a "
-            "session timeout; its own timer has stopped it before",
+            "session timeout; its own timer has stopped it before. A consumer member has no such timer: it is replaced "
+            "as well, and delivers on beside its successor until the heal",
         ),
         steps=(Form(), Steady(), Inject("cut", "owner->authority", {"ways": "in"}), Hold(9000), Heal()),
         budget_s=20,
@@ -212,7 +215,8 @@ OUTAGES = (
             "late or never",
             "zookeeper goes on delivering, also beside its successor; server stops the member's partitions",
             "the other designs: when the round trip is about as long as session.timeout.ms. The member gives up first, "
-            "and its partitions have no owner until the coordinator's timer ends too",
+            "and its partitions have no owner until the coordinator's timer ends too; in consumer it delivers until it "
+            "is told",
         ),
         steps=(
             Form(),

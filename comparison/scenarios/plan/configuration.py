@@ -79,12 +79,13 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     broker = {**preset.brokers, **replicas, **of_brokers, **_known(BROKER_SETTINGS, parameters.settings)}
     if design == SERVER and (strategy := parameters.settings.get(STRATEGY)):
         broker["group.server.assignment.strategy"] = strategy  # a broker setting, not a member's
+    timers = {**broker, **member}
     return Configuration(
         member=member,
         broker=broker,
-        session_ms=int(member[consumers.session_setting]),
+        session_ms=int(timers[consumers.session_setting]),
         delay_ms=int(member["scheduled.rebalance.max.delay.ms"]) if DESIGNS[design].delays_reassignment else 0,
-        heartbeat_ms=int(member.get("heartbeat.interval.ms", 0)),
+        heartbeat_ms=int(timers.get(consumers.heartbeat_setting, 0)),
         max_poll_ms=int({**preset.members[EAGER], **parameters.settings}["max.poll.interval.ms"]),
         commit_interval_ms=int(member["auto.commit.interval.ms"]),
         broker_session_ms=int(broker["zookeeper.session.timeout.ms"]),

@@ -98,12 +98,12 @@ def _sessions(case: Case) -> Iterator[str]:
         if not least <= made.session_ms <= most:
             yield (f"zookeeper.session.timeout.ms={made.session_ms}: the run's ZooKeeper allows {least} to {most} ms")
         return
-    least, most = (_of_brokers(made, f"group.{end}.session.timeout.ms") for end in ("min", "max"))
+    kind = "group.consumer" if design.reconciles else "group"
+    bounds = tuple(f"{kind}.{end}.session.timeout.ms" for end in ("min", "max"))
+    least, most = (_of_brokers(made, name) for name in bounds)
     if not least <= made.session_ms <= most:
-        yield (
-            f"session.timeout.ms={made.session_ms}: the brokers allow {least} to {most} ms "
-            "(group.min.session.timeout.ms, group.max.session.timeout.ms)"
-        )
+        name = CONSUMERS[case.design].session_setting
+        yield f"{name}={made.session_ms}: the brokers allow {least} to {most} ms ({', '.join(bounds)})"
 
 
 def _broker_session(case: Case) -> Iterator[str]:
@@ -116,10 +116,12 @@ def _broker_session(case: Case) -> Iterator[str]:
 
 
 def _group_size(case: Case) -> Iterator[str]:
-    most, parameters = _of_brokers(case.made, "group.max.size"), case.parameters
+    design, parameters = DESIGNS[case.design], case.parameters
+    name = "group.consumer.max.size" if design.reconciles else "group.max.size"
+    most = _of_brokers(case.made, name)
     members = parameters.members * parameters.streams
-    if DESIGNS[case.design].coordinator and most <= members:
-        yield f"group.max.size={most}: the group has {members} members and may grow. Leave the setting out"
+    if design.coordinator and most <= members:
+        yield f"{name}={most}: the group has {members} members and may grow. Leave the setting out"
 
 
 def _of_brokers(made: Configuration, name: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.suggestions import did_you_mean
 from kernel.trace.events import Role
@@ -75,6 +75,7 @@ POINTS: Mapping[str, tuple[Point, ...]] = MappingProxyType(
         STATIC: (*map(_phase, ("stop", "join", "decide", "claim", "resume")), _END, *_STATES),
         COOPERATIVE: (*map(_phase, ("join", "decide", "claim", "resume")), _END, *_STATES),
         DELAYED: (*map(_phase, ("join", "decide", "claim", "resume")), _END, *_STATES),
+        CONSUMER: (*map(_phase, ("join", "stop", "resume")), _END, _state("reconciling", "Reconciling"), _STATES[-1]),
     }
 )
 #: The names of all points, and what `KillAtPoint` can kill there.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGNS, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
 
@@ -34,6 +34,12 @@ class Preset:
 
 _STRATEGY = "partition.assignment.strategy"
 _DELAY = "scheduled.rebalance.max.delay.ms"
+#: The timers of KIP-848's members are the brokers'.
+CONSUMER_SESSION, CONSUMER_HEARTBEAT = "group.consumer.session.timeout.ms", "group.consumer.heartbeat.interval.ms"
+_CONSUMER_LEAST = ("group.consumer.min.session.timeout.ms", "group.consumer.min.heartbeat.interval.ms")
+_CONSUMER_MOST = ("group.consumer.max.session.timeout.ms", "group.consumer.max.heartbeat.interval.ms")
+#: Kafka's least session is its default, 45 s: a scenario that sets a shorter one would be refused.
+_ANY_CONSUMER_TIMERS = dict.fromkeys(_CONSUMER_LEAST, "100")
 _BOTH_TOPIC_REPLICAS = {"default.replication.factor": "2", "offsets.topic.replication.factor": "2"}
 
 _EQUAL_CLASSIC = {
@@ -79,10 +85,18 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 COOPERATIVE: {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
                 # One session timeout: Connect's five minutes would be all that a run shows.
                 DELAYED: {**_EQUAL_CLASSIC, _STRATEGY: "delayed", _DELAY: "3000"},
+                CONSUMER: {
+                    "max.poll.interval.ms": "10000",
+                    "auto.commit.interval.ms": "1000",
+                    "auto.offset.reset": "earliest",
+                },
             },
             brokers={
                 "group.initial.rebalance.delay.ms": "0",
                 "group.min.session.timeout.ms": "1000",
+                CONSUMER_SESSION: "3000",
+                CONSUMER_HEARTBEAT: "1000",
+                **_ANY_CONSUMER_TIMERS,
                 "group.server.rebalance.timeout.ms": "10000",
                 "zookeeper.session.timeout.ms": "3000",
                 **_BOTH_TOPIC_REPLICAS,
@@ -117,10 +131,19 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     _STRATEGY: "delayed",
                     _DELAY: "300000",
                 },
+                # 4.0: ConsumerConfig.java; GroupCoordinatorConfig.java for the timers.
+                CONSUMER: {
+                    "max.poll.interval.ms": "300000",
+                    "auto.commit.interval.ms": "5000",
+                    "auto.offset.reset": "earliest",
+                },
             },
             brokers={
                 "group.initial.rebalance.delay.ms": "3000",
                 "group.min.session.timeout.ms": "6000",
+                CONSUMER_SESSION: "45000",
+                CONSUMER_HEARTBEAT: "5000",
+                **_ANY_CONSUMER_TIMERS,
                 "zookeeper.session.timeout.ms": "6000",
                 **_BOTH_TOPIC_REPLICAS,
             },
@@ -139,6 +162,10 @@ SESSION_TIMERS = frozenset(
         "rebalance.backoff.ms",
         _DELAY,
         "group.min.session.timeout.ms",
+        CONSUMER_SESSION,
+        CONSUMER_HEARTBEAT,
+        *_CONSUMER_LEAST,
+        *_CONSUMER_MOST,
     }
 )
 
@@ -161,10 +188,11 @@ def equal_sessions(preset: Preset, design: str, session_ms: int) -> tuple[dict[s
     if preset.name == "equal-timers":
         timers[_DELAY] = whole
     bounds = ("group.min.session.timeout.ms", "zookeeper.session.timeout.ms")
-    return (
-        {name: value for name, value in timers.items() if name in preset.members[design]},
-        {name: str(min(session_ms, int(preset.brokers[name]))) for name in bounds},
-    )
+    of_brokers = {name: str(min(session_ms, int(preset.brokers[name]))) for name in bounds}
+    if DESIGNS[design].reconciles:
+        of_brokers |= {CONSUMER_SESSION: whole, CONSUMER_HEARTBEAT: third}
+        of_brokers |= dict(zip((*_CONSUMER_LEAST, *_CONSUMER_MOST), (whole, third) * 2, strict=True))
+    return {name: value for name, value in timers.items() if name in preset.members[design]}, of_brokers
 
 
 def preset_named(name: str) -> Preset:

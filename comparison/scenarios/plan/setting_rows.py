@@ -16,7 +16,7 @@ from coordinator.consumer.server.setting_table import SERVER_CONSUMER_SETTINGS
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
-from kernel.designs import CLASSIC, COORDINATED, DELAYED, DESIGN_NAMES, SERVER, STATIC
+from kernel.designs import CLASSIC, CONSUMER, COORDINATED, DELAYED, DESIGN_NAMES, SERVER, STATIC
 from kernel.settings import written
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
@@ -35,6 +35,7 @@ USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         DELAY: (DELAYED,),
         **{name: (SERVER,) for name in BROKER_SETTINGS if name.startswith("group.server.")},
+        **{name: (CONSUMER,) for name in BROKER_SETTINGS if name.startswith(_OF_CONSUMER_GROUPS)},
         **{
             name: CLASSIC
             for name in BROKER_SETTINGS
@@ -48,6 +49,7 @@ _INSTANCE = "group.instance.id"
 BROKERS = "brokers"
 _OLD, _SERVER = "zookeeper members", "server members"
 _COORDINATED, _CLASSIC = "members of the coordinator designs", "classic members"
+_CONSUMER, _BOTH = "consumer members", "classic and consumer members"
 #: Kafka's files with the settings of a part.
 _FILES: Mapping[str, str] = MappingProxyType(
     {
@@ -55,6 +57,8 @@ _FILES: Mapping[str, str] = MappingProxyType(
         _SERVER: "ConsumerConfig.scala",
         _CLASSIC: "ConsumerConfig.java",
         _COORDINATED: "ConsumerConfig.java",
+        _BOTH: "ConsumerConfig.java",
+        _CONSUMER: "ConsumerConfig.java",
         BROKERS: "KafkaConfig.scala",
     }
 )
@@ -134,9 +138,13 @@ def _parts() -> Mapping[str, Iterable[Setting]]:
     """The settings by part; those that several designs' members share are one part."""
     shared = [setting for name, setting in CONSUMER_SETTINGS.items() if SERVER_CONSUMER_SETTINGS.get(name) is setting]
     own = [setting for setting in SERVER_CONSUMER_SETTINGS.values() if setting not in shared]
+    classic = [setting for setting in CONSUMER_SETTINGS.values() if setting not in shared]
+    newest = [setting for setting in MEMBER_SETTINGS[CONSUMER].values() if setting not in shared]
     return {
         _OLD: ZK_CONSUMER_SETTINGS.values(),
-        _CLASSIC: [setting for setting in CONSUMER_SETTINGS.values() if setting not in shared],
+        _CLASSIC: [setting for setting in classic if setting not in newest],
+        _BOTH: [setting for setting in classic if setting in newest],
+        _CONSUMER: [setting for setting in newest if setting not in classic],
         _COORDINATED: shared,
         _SERVER: own,
         BROKERS: BROKER_SETTINGS.values(),
@@ -144,7 +152,7 @@ def _parts() -> Mapping[str, Iterable[Setting]]:
 
 
 def _designs_of(part: str, setting: Setting) -> tuple[str, ...]:
-    used = USED_BY.get(setting.name, (STATIC,) if setting.name == _INSTANCE else DESIGN_NAMES)
+    used = USED_BY.get(setting.name, (STATIC, CONSUMER) if setting.name == _INSTANCE else DESIGN_NAMES)
     if part == BROKERS:
         return tuple(design for design in DESIGN_NAMES if design in used)
     return tuple(

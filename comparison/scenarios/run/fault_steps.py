@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.run.changes import SETTLE_S, sleep_until
 from comparison.scenarios.run.performer import Together
 from coordinator.membership.effects import Identity
-from kernel.designs import DESIGNS, SERVER
+from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Faults:
         member_id, generation = identity
         late = Identity(member_id, generation - generations_ago)
         group, offsets = self._testbed.group, dict.fromkeys(held, 0)
-        await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == SERVER)
+        await self._testbed.access.commit_as(group, late, offsets, self._design.name)
 
     async def slow_owner(self, step: SlowOwner) -> None:
         """Another member joins while the owner is slow, so that the rebalance waits for the owner."""

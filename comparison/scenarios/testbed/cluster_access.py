@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from comparison.topic_admin import partitions_led
 from coordinator.consumer.calls import GroupCalls
+from coordinator.consumer.kip848.calls import Kip848Calls
 from coordinator.consumer.server.calls import ServerCalls
 from kernel.client.client import LATEST, ClusterClient, list_offset
 from kernel.client.producer import Producer
+from kernel.designs import DESIGNS, SERVER
 from kernel.errors import Unavailable
 from kernel.waiting import until
 from kernel.wire.errors import error_name
@@ -41,6 +43,10 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
 def server_calls(group: str) -> ServerCalls:
     """Requests of the server design, for commits only."""
     return ServerCalls(group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_TIMEOUT_MS)
+
+
+def _classic_calls(group: str) -> GroupCalls:
+    return GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
 
 
 class ClusterAccess:
@@ -154,23 +160,21 @@ class ClusterAccess:
         return await until(found, _READY_S, f"a coordinator of group {group!r}", every_s=0.1)
 
     async def commit_as(
-        self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int], *, server: bool = False
+        self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int], design: str
     ) -> dict[str, str]:
-        """Commit as this member; the error name for each partition, '' if accepted.
-
-        `server`: as a member of the server design, which has its own API for commits.
-        """
+        """Commit as this member of the design; the error name for each partition, '' if accepted."""
         connection = await self._client.connection(await self.coordinator(group))
-        if server:
-            answered = await server_calls(group).commit(connection, identity, offsets)
-        else:
-            calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
-            answered = await calls.commit(connection, identity, offsets)
+        calls: ServerCalls | Kip848Calls | GroupCalls = _classic_calls(group)
+        if design == SERVER:
+            calls = server_calls(group)
+        elif DESIGNS[design].reconciles:
+            calls = Kip848Calls(group=group, request_timeout_ms=_TIMEOUT_MS)
+        answered = await calls.commit(connection, identity, offsets)
         return {str(tp): error for tp, error in answered.items()}
 
     async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets committed with the coordinator, or NO_OFFSET. Raises `WaitTimeout`."""
-        calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
+        calls = _classic_calls(group)
         found: dict[TopicPartition, int] = {}
         said = ""
 

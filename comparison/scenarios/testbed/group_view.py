@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: A group is quiet when no member rebalances and there was no event about ownership for this long. Then the effects of
 #: a change are over, and do not merge with those of the next one.
 QUIET_MS = 300
+#: A member gives up with one heartbeat what another takes with its next one.
+_HEARTBEATS = 3
 
 
 class Unit(NamedTuple):
@@ -37,8 +39,10 @@ def partitions_of(event: Mapping[str, object], name: str) -> frozenset[TopicPart
 class GroupView:
     """What all members believe to own, in the processes that are present: not killed, left or frozen."""
 
-    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+    def __init__(self, partitions: Iterable[TopicPartition], *, heartbeat_ms: int = 0) -> None:
+        """`heartbeat_ms`: how often members are told what to take over next, where they are told one by one."""
         self.partitions = frozenset(partitions)
+        self._heartbeat_ms = heartbeat_ms
         self.delivered: dict[TopicPartition, int] = {}  #: the next offset that was not delivered yet
         self.committed: dict[TopicPartition, int] = {}  #: as members received it
         #: The topics of each process. A process that is not in it may own anything.
@@ -136,6 +140,9 @@ class GroupView:
         It is if as many units own something as every strategy of ours would have it. Another strategy may leave members
         without partitions: then it is what was decided if all memberships have it from the same, newest generation, and
         nothing is under way. Only the end of its first rebalance shows that a member without partitions has joined.
+
+        Where members are told one by one, the partitions may each have one owner before the last of them has moved: so
+        until the shares are even, or nothing has happened for some heartbeats.
         """
         owners = self.owners()
         busy = {unit for held in owners.values() for unit in held}
@@ -143,6 +150,8 @@ class GroupView:
         once = all(len(held) == 1 and self._wants(held[0], tp) for tp, held in owners.items())
         if not once or arrived < memberships:
             return False
+        if self._heartbeat_ms:
+            return self._is_even(units) or self.quiet(now_ns, _HEARTBEATS * self._heartbeat_ms)
         return len(busy) >= self._busy_at_least(units) or self._decided(memberships, now_ns)
 
     def _busy_at_least(self, units: int) -> int:
@@ -170,6 +179,13 @@ class GroupView:
             }
             least += max(min(count, widths[topic]) for topic, count in shared.items())
         return min(units, least)
+
+    def _is_even(self, units: int) -> bool:
+        """Whether shares differ by one at most, in a group whose members subscribe to the same."""
+        present = {topics for process, topics in self.subscribed.items() if process not in self._absent}
+        shares = Counter(unit for held in self.owners().values() for unit in held)
+        least = min(shares.values(), default=0) if len(shares) >= units else 0
+        return len(present) <= 1 and max(shares.values(), default=0) - least <= 1
 
     def _decided(self, memberships: int, now_ns: int) -> bool:
         """Whether all memberships have completed the newest generation, and nothing has happened since for a while."""

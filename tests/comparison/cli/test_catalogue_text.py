@@ -21,7 +21,7 @@ def test_expectations_are_promises_history_or_the_model_with_what_they_need() ->
     text = " ".join(scenario_text(CATALOGUE["pause"], "pause").split())
     assert "- promise: no record lost needs a numbered record that was acknowledged and delivered" in text
     assert "- history: zombie commits (zookeeper) needs" in text
-    assert "- promise: old commits refused (server, eager, static, cooperative, delayed) needs" in text
+    assert "- promise: old commits refused (server, eager, static, cooperative, delayed, consumer) needs" in text
     assert "- model: counts needs a change whose counts have a formula" in " ".join(
         scenario_text(CATALOGUE["crash"], "crash").split()
     )

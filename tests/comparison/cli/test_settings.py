@@ -27,6 +27,8 @@ def test_list_has_every_setting_under_its_part_in_80_columns() -> None:
     assert [line.partition(" (")[0] for line in lines if line and not line.startswith(" ")] == [
         "zookeeper members",
         "classic members",
+        "classic and consumer members",
+        "consumer members",
         "members of the coordinator designs",
         "server members",
         "brokers",

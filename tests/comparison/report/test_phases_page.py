@@ -25,11 +25,12 @@ from docs.generators.phases import (
     record,
 )
 from docs.generators.phases_page import DRAWN, PAGE, files, sent
-from kernel.designs import COORDINATED, DESIGN_NAMES, SERVER, ZOOKEEPER
+from kernel.designs import CLASSIC as CLASSIC_DESIGNS
+from kernel.designs import CONSUMER, DESIGN_NAMES, SERVER, ZOOKEEPER
 
 RECORDED = conversations()
 SVG = "{http://www.w3.org/2000/svg}"
-CLASSIC_DESIGNS = tuple(design for design in COORDINATED if design != SERVER)
+STATES = {SERVER: SERVER_STATES, **dict.fromkeys(CLASSIC_DESIGNS, CLASSIC)}
 
 
 def test_phases_page_and_figures_are_what_the_recording_gives():
@@ -68,9 +69,19 @@ def test_server_members_register_before_they_search_and_zookeeper_members_search
     assert not any(each.kind == "request" for each in RECORDED[ZOOKEEPER])
 
 
-@pytest.mark.parametrize("design", COORDINATED)
+def test_members_of_the_consumer_design_join_with_heartbeats_and_wait_for_nobody():
+    assert phases_of(CONSUMER, NEW)[:2] == [FIND, JOIN]
+    assert phases_of(CONSUMER, LEADER) == []
+    assert [each.what for each in RECORDED[CONSUMER] if each.who == COORDINATOR] == [
+        "Assigning",
+        "Reconciling",
+        "Stable",
+    ]
+
+
+@pytest.mark.parametrize("design", STATES)
 def test_recorded_states_follow_each_other_as_the_table_allows(design):
-    table = SERVER_STATES if design == SERVER else CLASSIC
+    table = STATES[design]
     states = [each.what for each in RECORDED[design] if each.who == COORDINATOR]
     assert states[0] == "PreparingRebalance"
     assert states[-1] == "Stable"

@@ -185,3 +185,26 @@ def test_topics_without_a_common_subscriber_count_for_themselves() -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
     assert view.settled(4, 0)  # one partition cannot occupy both m3 and m4
+
+
+def test_members_that_are_told_one_by_one_have_settled_when_their_shares_are_even() -> None:
+    p2, p3 = TopicPartition("t", 2), TopicPartition("t", 3)
+    view = GroupView([P0, P1, p2, p3], heartbeat_ms=1_000)
+    view.subscribed = {"m1": frozenset({"t"}), "m2": frozenset({"t"})}
+    completed(view, 1, "m1", "m2")
+    view.apply(owns("m1", P0, P1, p2))
+    view.apply(owns("m2", p3))
+    assert not view.settled(2, 2, view.moved_ns)  # each has one owner, and m1 has not given up the next one yet
+    assert view.settled(2, 2, view.moved_ns + 3_000_000_000)
+    view.apply(owns("m1", P0, P1))
+    view.apply(owns("m2", p2, p3))
+    assert view.settled(2, 2, view.moved_ns)
+
+
+def test_shares_of_members_with_different_subscriptions_need_not_be_even() -> None:
+    view = GroupView([P0, P1], heartbeat_ms=1_000)
+    view.subscribed = {"m1": frozenset({"t"}), "m2": frozenset({"u"})}
+    completed(view, 1, "m1", "m2")
+    view.apply(owns("m1", P0, P1))
+    assert not view.settled(2, 2, view.moved_ns)
+    assert view.settled(2, 2, view.moved_ns + 3_000_000_000)
