@@ -150,6 +150,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     requests: dict[str, int]  #: by API, of members only
     counted: list[Counted]
     added: Added | None = None  #: None: it added no partitions
+    generation: int | None = None  #: the group's last one, or its epoch; None without a coordinator
+    group_type: str = ""  #: classic or consumer, as its coordinator last named it; '' if it did not say
 
 
 class Counter(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from comparison.report import additions, restarts, strategies
+from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
     EXPECTED,
     KINDS,
@@ -72,6 +72,8 @@ def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) ->
         parts.append(_changes(runs))
     if tried := strategies.outcomes(runs):
         parts += _sums(strategies.TITLE, "strategy", strategies.HEADINGS, [(o.strategy, o.cells()) for o in tried])
+    if changed := changeovers.changeovers(runs):
+        parts += _sums(changeovers.TITLE, "restart", changeovers.HEADINGS, changed)
     if added := additions.additions(runs):
         parts += _sums(additions.TITLE, "design", additions.HEADINGS, [(each.design, each.cells()) for each in added])
     if scenario["scenario"] == SLOW:

@@ -54,7 +54,7 @@ IN_CI = {
     "scale-out": ("server",),
     "coordinator-failover": ("eager",),
     "partition-increase": ("eager",),
-    "add-partitions": ("cooperative",),
+    "add-partitions": ("cooperative", "consumer"),
     "subscription-change": ("cooperative",),
     "stale-view": ("zookeeper",),
     "zombie-commit": ("zookeeper",),
@@ -76,6 +76,7 @@ MINUTES = {("unnoticed-partitions", "eager"), ("unnoticed-partitions", "cooperat
 LATER = {
     "unnoticed-partitions",
     "protocol-migration",
+    "group-protocol-migration",
     "stale-view-synced",
     "double-owner",
     "double-owner-fenced",

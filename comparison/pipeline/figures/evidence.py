@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures import addition_checks as a
+from comparison.pipeline.figures import changeover_checks as x
 from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.result import Run
 
+_CHANGEOVER = "every member restarted with the other protocol, and back"
 _GROWN = "partitions added to a topic, and a rebalance"
 _COMMIT = "a commit that the authority accepted"
 _OWNER = "an owner at the authority"
@@ -38,6 +40,9 @@ EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
         a.noticed_at_once: _GROWN,
         a.noticed_in_time: _GROWN,
         a.unnoticed_for_long: f"{_GROWN}, and a metadata.max.age.ms of a minute or more",
+        x.changes_over_and_back: _CHANGEOVER,
+        x.stops_by_protocol: f"{_CHANGEOVER}, with partitions that divide evenly among all members, and one fewer",
+        x.nothing_repeated: f"{_CHANGEOVER}, and {_COMMIT}",
         c.no_record_lost: "a numbered record that was acknowledged and delivered",
         c.final_offsets_kept: _COMMIT,
         c.settles: "a change of the group",

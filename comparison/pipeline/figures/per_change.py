@@ -9,9 +9,10 @@ from comparison.pipeline.figures.additions import added_by
 from comparison.pipeline.figures.predictions import CONFLICT, ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
-from comparison.pipeline.measured import ChangeStarted, FaultStarted, ProcessEnded, StageEntered
+from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered
 from comparison.pipeline.result import Change, Delivery
 from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
+from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,18 @@ RECORDS_A_ROUND_MIN = 4
 
 
 #: Scenarios in which more happens than the change itself, so that no counts are predicted.
-NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change", "mixed-subscriptions", "offset-migration")
+NOT_PREDICTED = (
+    "slow-member",
+    "protocol-migration",
+    "subscription-change",
+    "mixed-subscriptions",
+    "offset-migration",
+    "group-protocol-migration",
+)
+
+
+#: The type of a group in a state that no other type has.
+_TYPES = dict.fromkeys((PREPARING, COMPLETING), "classic") | dict.fromkeys(("Assigning", "Reconciling"), "consumer")
 
 
 class RunKind(NamedTuple):
@@ -95,6 +107,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         if run.scenario not in NOT_PREDICTED
         else [],
         added=added_by(measured, window),
+        generation=_last_generation(measured, window),
+        group_type=_group_type(measured, window),
     )
 
 
@@ -122,6 +136,20 @@ def _names(measured: Measured, owners: list[PartitionOwners]) -> dict[str, str]:
         if len(set(homes)) < len(homes):
             return {}
     return process_of
+
+
+def _in_window(measured: Measured, window: ChangeWindow) -> list[GroupChanged]:
+    inside = (event for event in measured.group if window.from_ns <= event.t_ns < window.until_ns)
+    return [event for event in inside if isinstance(event, GroupChanged)]
+
+
+def _last_generation(measured: Measured, window: ChangeWindow) -> int | None:
+    return next((event.generation for event in reversed(_in_window(measured, window))), None)
+
+
+def _group_type(measured: Measured, window: ChangeWindow) -> str:
+    """By the last state that only one type of group has."""
+    return next((kind for e in reversed(_in_window(measured, window)) if (kind := _TYPES.get(e.state))), "")
 
 
 def _target(measured: Measured, window: ChangeWindow) -> str:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.pipeline.figures import addition_checks as a
+from comparison.pipeline.figures import changeover_checks as x
 from comparison.pipeline.figures import checks as c
 from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
@@ -37,6 +38,7 @@ from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import (
     ALL_AT_ONCE,
     CLASSIC,
+    CONSUMER,
     COOPERATIVE,
     COORDINATED,
     DELAYED,
@@ -63,6 +65,8 @@ STALE = ("stale-view",)
 NO_BROKER = ("double-owner-no-broker",)
 #: The topic gets more partitions.
 GROWING = ("partition-increase", "add-partitions", "unnoticed-partitions")
+#: A group changes over to the consumer protocol, and back.
+CHANGEOVER = ("group-protocol-migration",)
 UNNOTICED = ("unnoticed-partitions",)
 COUNTED = ("herd", "join", "leave", "crash", "idle-members", *GROWING)
 #: Designs in which the counts of a restart can be predicted.
@@ -97,6 +101,7 @@ PLANNED = (
     *GROWING,
     "subscription-change",
     "protocol-migration",
+    *CHANGEOVER,
     *UNSUBSCRIBING,
     *STRATEGIES,
     *LAGGING,
@@ -265,6 +270,9 @@ CHECKS: tuple[Check, ...] = (
     Check("noticed at once", Kind.PROMISE, WATCHING, GROWING, MISSED, a.noticed_at_once),
     Check("noticed in time", Kind.PROMISE, CLASSIC, GROWING, MISSED, a.noticed_in_time),
     Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, UNNOTICED, MISSED, a.unnoticed_for_long),
+    Check("changes over and back", Kind.PROMISE, (CONSUMER,), CHANGEOVER, MISSED, x.changes_over_and_back),
+    Check("stops by protocol", Kind.MODEL, (CONSUMER,), CHANGEOVER, MISSED, x.stops_by_protocol),
+    Check("offsets kept", Kind.PROMISE, (CONSUMER,), CHANGEOVER, SEEN, x.nothing_repeated),
     Check("only subscribers own", Kind.PROMISE, ALL, MIXED, SEEN, m.only_subscribers_own),
     Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
     Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.metrics import METRICS
-from comparison.report import additions, restarts, strategies
+from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
     CHANGE_COLUMNS,
     EXPECTED,
@@ -108,6 +108,8 @@ def _sums(runs: Sequence[Run]) -> SumTable | None:
     elif added := additions.additions(runs):
         title, first, found = additions.TITLE, "design", [(each.design, each.cells()) for each in added]
         headings = additions.HEADINGS
+    elif found := changeovers.changeovers(runs):
+        title, first, headings = changeovers.TITLE, "restart", changeovers.HEADINGS
     else:
         return None
     return SumTable(title[0].upper() + title[1:], first, [long for _, long in headings], found)

@@ -18,7 +18,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     Steady,
 )
-from kernel.designs import CONSUMER, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CONSUMER, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,10 +130,11 @@ CHANGES = (
         look_for=(
             "what the time is made of: the topic grows; somebody notices; the others hear of it; JoinGroup, assignor "
             "and SyncGroup; and the first records of the new partitions arrive",
-            "in zookeeper and server a watch tells at once; in the others the leader's metadata must be older than "
-            "metadata.max.age.ms (a second here). unnoticed-partitions has Kafka's default of five minutes",
-            "who stops: everybody, for all partitions, in zookeeper, server, eager and static; nobody in cooperative "
-            "and delayed, whose members keep what they have",
+            "in zookeeper and server a watch tells at once, and in consumer the coordinator knows its topics; in the "
+            "others the leader's metadata must be older than metadata.max.age.ms (a second here). "
+            "unnoticed-partitions has Kafka's default of five minutes",
+            "who stops: everybody, for all partitions, in zookeeper, server, eager and static; nobody in cooperative, "
+            "delayed and consumer, whose members keep what they have",
             "moved partitions: range numbers them anew, so nearly all move although each member would only need more",
         ),
         steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
@@ -150,7 +151,7 @@ CHANGES = (
         look_for=(
             "how soon anybody notices: the leader when its metadata is metadata.max.age.ms old (Kafka's default here: "
             "five minutes; the group has just formed, so nearly all of it), then the group needs less than seconds",
-            "zookeeper: a watch fires at once; the same partitions, read within a second or two",
+            "zookeeper, and the coordinator of consumer, know at once: the same partitions, read within seconds",
             "records wait in the new partitions meanwhile, and none is lost: auto.offset.reset=latest would skip those "
             "that came before",
         ),
@@ -163,7 +164,6 @@ CHANGES = (
                 SERVER: "as in zookeeper: a watch of the coordinator fires at once",
                 STATIC: "as in eager: the leader notices in the same way",
                 DELAYED: "as in cooperative: the leader notices in the same way",
-                CONSUMER: "its coordinator watches topics: see add-partitions",
             }
         ),
         references=("KAFKA-3135", "KIP-848"),
@@ -216,5 +216,39 @@ CHANGES = (
             }
         ),
         references=("KIP-429",),
+    ),
+    Scenario(
+        name="group-protocol-migration",
+        symptom="I set group.protocol=consumer and restart my consumers one by one: what happens on the way, and back?",
+        look_for=(
+            "the first member of the new protocol makes it a consumer group; the classic members stay, and the "
+            "coordinator assigns for them as well. When the last one goes, it is a classic group again",
+            "generations and epochs are one count, which goes on: two a restart",
+            "partitions stopped on the others: a classic member with range stops all it has at every epoch, one of the "
+            "new protocol only what it gives up. So each restart is cheaper than the one before on the way there, and "
+            "dearer on the way back",
+            "no record is lost, and none is delivered again that was committed: offsets belong to the group, whatever "
+            "its protocol",
+        ),
+        steps=(
+            Form(design=EAGER),
+            Steady(),
+            RestartEach(design=CONSUMER),
+            Steady(),
+            RestartEach(design=EAGER),
+            Steady(),
+        ),
+        defaults=Parameters(members=3),
+        settings=MappingProxyType({"session.timeout.ms": "10000", CONSUMER_SESSION: "10000"}),
+        budget_s=35,
+        members_min=2,
+        not_applicable=MappingProxyType(
+            {
+                design: "it is a run of consumer, in which members of eager change over and back"
+                for design in DESIGN_NAMES
+                if design != CONSUMER
+            }
+        ),
+        references=("KIP-848", "Kafka 4.1 documentation, consumer rebalance protocol, upgrade and downgrade"),
     ),
 )

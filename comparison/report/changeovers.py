@@ -1,0 +1,46 @@
+"""What each restart cost a group that changes over to the consumer protocol, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from comparison.report.figures import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SCENARIO, RESTART = "group-protocol-migration", "restart"
+TITLE = "each restart with the other protocol: the group afterwards, and what it cost the others"
+#: Short and long headings, in the order of the cells.
+HEADINGS = (
+    ("type", "type of the group"),
+    ("epoch", "epoch or generation"),
+    ("stops", "partitions stopped"),
+    ("back", "given back"),
+    ("moves", "partitions moved"),
+    ("unowned s", "unowned, partition-s"),
+    ("ms", "settled after, ms"),
+)
+
+
+def changeovers(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """A row for each restart: the process that left, and its cells."""
+    return [
+        (f"{change['round']}: {change['target']}", _cells(change))
+        for run in runs
+        if run["scenario"] == SCENARIO
+        for change in run["changes"]
+        if change["change"] == RESTART
+    ]
+
+
+def _cells(change: Mapping[str, Any]) -> list[str]:
+    return [
+        change["group_type"] or "-",
+        number(change["generation"]),
+        number(change["stopped"]),
+        number(change["stopped_kept"]),
+        number(change["moved"]),
+        number(change["unowned_partition_s"]),
+        number(change["converge_ms"], whole=True),
+    ]
