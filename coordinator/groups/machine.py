@@ -146,6 +146,7 @@ class Machine:
         """
         self.offsets.pending.settle(self.offsets.by_group)
         yield self._expire_later
+        yield self.conversions.tidy
         yield from self.classic.wake()
         yield self.transactions.load
         yield from self.server.wake()

@@ -110,10 +110,20 @@ class Conversions:
         group = self.consumer.get(group_id)
         if group is None or not group.epoch or group.members:
             return ()
-        del self.consumer[group_id]
         self.classic.pop(group_id, None)  # what kept its offsets
+        return self._retired(group, turn)
+
+    def _retired(self, group: ConsumerGroup, turn: Turn) -> tuple[StoredChange, ...]:
+        del self.consumer[group.id]
         trace_ended(group, RETIRED, turn)
         return tuple(cast("StoredChange", (key, None)) for key in tombstones(group))
+
+    def tidy(self, turn: Turn) -> None:
+        """Once all records are applied: the tombstones of a group that gave way may be missing."""
+        for group in list(self.consumer.values()):
+            classic = self.classic.get(group.id)
+            if classic is not None and classic.members and not group.members:
+                turn.write(Write(self._retired(group, turn)))
 
 
 @dataclass(slots=True, eq=False)

@@ -195,6 +195,22 @@ def test_empty_consumer_group_gives_way_to_a_classic_one() -> None:
     assert found.offset == 7  # type: ignore[union-attr]
 
 
+def test_group_that_gave_way_but_is_still_in_the_log_does_not_hide_the_classic_one() -> None:
+    at = MixedPartition()
+    at.consumer("m")
+    at.consumer("m", -1)
+    log = dict(at.log)
+    token = at.send_join()
+    at.advance(LIMITS.initial_rebalance_delay_ms * 3)
+    a = at.answers[token].member_id  # type: ignore[union-attr]
+    at.epochs[a] = 1
+    at.sync(a, assignments=((a, b""),))
+    after = replace(at, log=log | at.log).successor()
+    assert after.kind == "classic Stable"
+    assert after.beat(a) is Error.NONE
+    assert after.log == at.log
+
+
 def test_administrator_who_removes_the_last_member_of_the_protocol_converts_the_group() -> None:
     at = MixedPartition()
     mixed(at, "a", "b")
