@@ -243,6 +243,8 @@ class Machine:
             join.refuse(request, Error.INVALID_SESSION_TIMEOUT, turn)
         elif self.consumer.in_use(group_id):
             mixed.join(self.consumer, request, turn)
+        elif self.conversions.is_settling(group_id):
+            join.refuse(request, Error.COORDINATOR_NOT_AVAILABLE, turn)  # the client tries again
         else:
             retired = self.conversions.retire(group_id, turn) if request.member_id == UNKNOWN_MEMBER else ()
             self.classic.join(request, turn, retired)

@@ -105,6 +105,11 @@ class Conversions:
             draft.put(key, None)
         draft.convert(conversion)
 
+    def is_settling(self, group_id: str) -> bool:
+        """Whether an Empty group of the `consumer` design may still get its last members back."""
+        group = self.consumer.get(group_id)
+        return group is not None and not group.members and bool(group.batches)
+
     def retire(self, group_id: str, turn: Turn) -> tuple[StoredChange, ...]:
         """Take an Empty group of the `consumer` design out of the way of a classic one: its tombstones."""
         group = self.consumer.get(group_id)

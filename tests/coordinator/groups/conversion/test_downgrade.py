@@ -195,6 +195,17 @@ def test_empty_consumer_group_gives_way_to_a_classic_one() -> None:
     assert found.offset == 7  # type: ignore[union-attr]
 
 
+def test_classic_member_has_to_wait_until_it_is_stored_that_the_last_one_has_left() -> None:
+    at = MixedPartition()
+    at.consumer("m")
+    at.hold()
+    at.consumer("m", -1)
+    assert at.join("a").error is Error.COORDINATOR_NOT_AVAILABLE
+    at.settle(Error.COORDINATOR_NOT_AVAILABLE)
+    assert at.kind == "consumer Stable"
+    assert set(at.group.members) == {"m"}
+
+
 def test_group_that_gave_way_but_is_still_in_the_log_does_not_hide_the_classic_one() -> None:
     at = MixedPartition()
     at.consumer("m")
