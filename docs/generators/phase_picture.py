@@ -1,7 +1,7 @@
 """A recorded conversation as a sequence figure, with the phases of each member beside its line.
 
-The member that joins is on the left, the coordinator (or ZooKeeper) in the middle, the group's leader (in `server`
-ZooKeeper) on the right. A trace has the answers only: a request that waits is placed where it can first have been sent.
+The member that joins is on the left, the coordinator (or ZooKeeper) in the middle, on the right the group's leader (in
+`server` ZooKeeper, in `consumer` another member). A trace has the answers only: a request that waits is placed where it can first have been sent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from comparison.report.markup import Shape, drawing, path, rect, text
 from docs.generators.figure_text import WIDTH, style, width_of
 from docs.generators.machine_picture import SHOWN
 from docs.generators.machines import GROUP_KINDS
-from docs.generators.phases import COORDINATOR, LEADER, NEW, PHASES, WAITS
+from docs.generators.phases import COORDINATOR, HEARTBEAT, LEADER, NEW, OTHER, PHASES, WAITS
 from kernel.designs import SERVER, ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ KINDS: Mapping[int, str] = {1: "k6", 2: "k1", 3: "k0", 4: "k2"}
 _LEFT, _MIDDLE, _RIGHT = 22, 205, 388
 _WAITING = frozenset({"JoinGroup", "SyncGroup", "AwaitCommand"})
 ANSWERED = " is answered"
+_NAMES: Mapping[str, str] = {NEW: "the new member", LEADER: "the leader", OTHER: "another member"}
 _TITLE = "The four phases of a member that joins a group, recorded in the design {}"
 
 
@@ -44,6 +45,7 @@ def rows_of(conversation: Sequence[Happened]) -> tuple[Row, ...]:
     """What is drawn of a conversation, from top to bottom."""
     found: list[Row] = []
     last_ms: dict[str, float] = {}
+    moved_ms: float | None = None
     for each in _merged(conversation):
         if each.kind in ("state", "note"):
             found.append(Row(each.ms, each.who, each.kind, each.what, each.detail, each.phase))
@@ -54,8 +56,11 @@ def rows_of(conversation: Sequence[Happened]) -> tuple[Row, ...]:
             found.append(Row(each.ms, each.who, "answer", f"{each.what}{ANSWERED}", "", each.phase))
         else:
             kind = "ask" if each.detail == WAITS else "call"
-            found.append(Row(each.ms, each.who, kind, each.what, each.detail, each.phase))
+            # The heartbeat that moves a group is answered after the move.
+            at = moved_ms - 0.01 if each.what == HEARTBEAT and moved_ms is not None else each.ms
+            found.append(Row(at, each.who, kind, each.what, each.detail, each.phase))
         last_ms[each.who] = each.ms
+        moved_ms = None if each.kind != "state" else each.ms if moved_ms is None else moved_ms
     return tuple(sorted(found, key=lambda row: row.ms))
 
 
@@ -96,11 +101,11 @@ class _Picture:
         self._rows = rows
         self._shapes: list[Shape] = []
         self._asked: dict[tuple[str, str], float] = {}
-        self._bars: dict[str, list[tuple[int, float]]] = {NEW: [], LEADER: []}
+        self._bars: dict[str, list[tuple[int, float]]] = {NEW: [], LEADER: [], OTHER: []}
         self._middle = "ZooKeeper" if design == ZOOKEEPER else "the coordinator"
         self._middle_x = _RIGHT if design == ZOOKEEPER else _MIDDLE
-        has_leader = any(row.who == LEADER for row in rows)
-        self._right = "the leader" if has_leader else "ZooKeeper" if design == SERVER else ""
+        named = next((_NAMES[row.who] for row in rows if row.who in (LEADER, OTHER)), "")
+        self._right = named or ("ZooKeeper" if design == SERVER else "")
 
     def drawn(self) -> str:
         y = self._legend(8)
@@ -128,7 +133,7 @@ class _Picture:
         return str(drawing(title, [*back, *self._shapes], size, says=self._words(), style=style(), **shown))
 
     def _words(self) -> str:
-        names = {NEW: "the new member", LEADER: "the leader", COORDINATOR: self._middle}
+        names = {**_NAMES, COORDINATOR: self._middle}
         said = (
             f"{row.ms:.0f} ms, {names[row.who]}: {row.kind} {row.said}{f' ({row.below})' if row.below else ''}."
             for row in self._rows
@@ -202,7 +207,7 @@ class _Picture:
             bars.append((row.phase, y))
 
     def _phase_bars(self, bottom: float) -> Iterator[Shape]:
-        for who, x in ((NEW, _LEFT - 16), (LEADER, _RIGHT + 10)):
+        for who, x in ((NEW, _LEFT - 16), (LEADER, _RIGHT + 10), (OTHER, _RIGHT + 10)):
             bars = self._bars[who]
             if not bars:
                 continue

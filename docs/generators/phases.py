@@ -3,7 +3,7 @@
     python -m docs.generators.phases RUN      records it anew from a finished run of COMMAND
 
 Only what the page shows is kept: the requests and ZooKeeper operations of the member that joins, those of the group's
-leader, and the moves of the coordinator's state machine.
+leader (in the `consumer` design: of a member that gives something up), and the moves of the coordinator's state machine.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 COMMAND = (
     "rebalance-lab run join --design all --seed 1 -c heartbeat.interval.ms=200 "
     "-c group.consumer.heartbeat.interval.ms=200"
 )
 RECORDING = Path(__file__).parents[1] / "four-phases.json"
-#: Who takes part: the member that joins, the group's leader, and the coordinator.
-NEW, LEADER, COORDINATOR = "new", "leader", "coordinator"
+#: Who takes part: the member that joins, the group's leader or another member, and the coordinator.
+NEW, LEADER, OTHER, COORDINATOR = "new", "leader", "other", "coordinator"
 #: The process of the member that joins.
 _JOINS = "m5"
 #: Milliseconds that are shown before it begins, for a heartbeat of the leader, and behind its first commit.
@@ -41,13 +41,14 @@ PHASES: Mapping[int, str] = {
     SYNC: "sync",
     WORK: "heartbeat and commit",
 }
+#: The one request of the `consumer` design; its phase is that of the member that sends it.
+HEARTBEAT = "ConsumerGroupHeartbeat"
 #: The phase of a request, and of an operation in ZooKeeper by its step (R1 to R12, or a name).
 _REQUESTS = {
     "FindCoordinator": FIND,
     "JoinGroup": JOIN,
     "SyncGroup": SYNC,
     "AwaitCommand": SYNC,
-    "ConsumerGroupHeartbeat": JOIN,  # it joins, brings the assignment, and is the heartbeat
     "OffsetFetch": SYNC,
     "Heartbeat": WORK,
     "OffsetCommit": WORK,
@@ -73,7 +74,7 @@ class Happened(NamedTuple):
 def conversations() -> Mapping[str, tuple[Happened, ...]]:
     """The recorded ones, by design."""
     recorded = json.loads(RECORDING.read_text(encoding="utf-8"))
-    return {design: tuple(Happened(*row) for row in recorded[design]) for design in DESIGN_NAMES}
+    return {design: tuple(Happened(*row) for row in rows) for design, rows in recorded.items()}
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------
@@ -87,20 +88,14 @@ def record(run: Path) -> Mapping[str, list[list[object]]]:
 def _conversation(folder: Path) -> list[Happened]:
     events = {path.stem: list(_events(path)) for path in folder.glob("*.jsonl")}
     begins = next(event["ns"] for event in events[_JOINS] if event["kind"] in ("session_changed", "rebalance_started"))
-    leader = next(
-        (
-            name
-            for name, them in events.items()
-            for event in them
-            if event["kind"] == "phase_entered" and event["phase"] == "decide" and event["ns"] > begins
-            if name != _JOINS and event["stream"] is not None and _is_classic(them)
-        ),
-        "",
-    )
-    rows = [*_member_rows(events[_JOINS], NEW, begins), *_member_rows(events.get(leader, []), LEADER, begins)]
+    beside = {LEADER: _first(events, begins, _decides), OTHER: _first(events, begins, _gives_up)}
+    number = "epoch" if beside[OTHER] else "generation"
+    rows = [*_member_rows(events[_JOINS], NEW, begins)]
+    for who, name in beside.items():
+        rows += _member_rows(events.get(name, []), who, begins)
     for name, them in events.items():
         if name.startswith("broker"):
-            rows += [_state(event, begins) for event in them if event["kind"] == "group_changed"]
+            rows += [_state(event, begins, number) for event in them if event["kind"] == "group_changed"]
     committed = next(row.ms for row in rows if row.who == NEW and _is_commit(row))
     return sorted(
         row
@@ -110,8 +105,29 @@ def _conversation(folder: Path) -> list[Happened]:
     )
 
 
-def _is_classic(events: Iterable[Mapping[str, Any]]) -> bool:
-    return any(event["kind"] == "request_answered" and event["api"] == "SyncGroup" for event in events)
+def _first(events: Mapping[str, Sequence[Mapping[str, Any]]], begins: int, does: Callable[..., bool]) -> str:
+    """The member that is the first to do something after the join has begun; "" if nobody does it."""
+    found = [
+        (each["ns"], name)
+        for name, them in events.items()
+        if name != _JOINS
+        for each in them
+        if each["ns"] > begins and does(each, them)
+    ]
+    return min(found, default=(0, ""))[1]
+
+
+def _decides(event: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
+    enters = event["kind"] == "phase_entered" and event["phase"] == "decide" and event["stream"] is not None
+    return enters and _sends(others, "SyncGroup")
+
+
+def _gives_up(event: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
+    return event["kind"] == "partitions_revoked" and _sends(others, HEARTBEAT)
+
+
+def _sends(events: Iterable[Mapping[str, Any]], api: str) -> bool:
+    return any(event["kind"] == "request_answered" and event["api"] == api for event in events)
 
 
 def _is_commit(row: Happened) -> bool:
@@ -127,6 +143,7 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
 
 def _member_rows(events: Sequence[Mapping[str, Any]], who: str, begins: int) -> Iterator[Happened]:
     commanded_ms: float | None = None
+    reconciling = JOIN if who == NEW else WORK
     for event, following in pairwise([*events, {"kind": ""}]):
         ms = round((event["ns"] - begins) / 1e6, 1)
         match event["kind"]:
@@ -134,6 +151,9 @@ def _member_rows(events: Sequence[Mapping[str, Any]], who: str, begins: int) -> 
                 # The next one was sent at once, and waits.
                 yield Happened(round(commanded_ms + 0.5, 1), who, "request", "AwaitCommand", WAITS, WORK)
                 commanded_ms = ms
+            case "request_answered" if event["api"] == HEARTBEAT and event["error"] != "CANCELLED":
+                yield Happened(ms, who, "request", HEARTBEAT, event["error"], reconciling)
+                reconciling = max(reconciling, SYNC)
             case "request_answered" if event["api"] not in _LEFT_OUT and event["error"] != "CANCELLED":
                 api = event["api"]
                 if api == "AwaitCommand":
@@ -144,9 +164,10 @@ def _member_rows(events: Sequence[Mapping[str, Any]], who: str, begins: int) -> 
                 yield Happened(ms, who, "operation", event["op"], path, _STEPS.get(event["step"], JOIN))
             case "phase_entered" if event["phase"] == "decide" and who == LEADER:
                 yield Happened(ms, who, "note", "assigns partitions to all", "", JOIN)
-            case "partitions_assigned":
+            case "partitions_assigned" if event["partitions"] or who != OTHER:
                 given = _partitions(event)
                 yield Happened(ms, who, "note", f"may deliver {given}" if given else "gets nothing new", "", SYNC)
+                reconciling = WORK if given else reconciling
             case "partitions_revoked" if following["kind"] != "member_closed":
                 yield Happened(ms, who, "note", f"stops delivering {_partitions(event)}", "", WORK)
 
@@ -156,9 +177,9 @@ def _partitions(event: Mapping[str, Any]) -> str:
     return ", ".join(str(number) for number in numbers)
 
 
-def _state(event: Mapping[str, Any], begins: int) -> Happened:
+def _state(event: Mapping[str, Any], begins: int, number: str) -> Happened:
     ms = round((event["ns"] - begins) / 1e6, 1)
-    return Happened(ms, COORDINATOR, "state", event["state"], f"generation {event['generation']}: {event['reason']}")
+    return Happened(ms, COORDINATOR, "state", event["state"], f"{number} {event['generation']}: {event['reason']}")
 
 
 if __name__ == "__main__":

@@ -8,16 +8,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from coordinator.groups.classic.states import TRANSITIONS as CLASSIC
+from coordinator.groups.classic.states import TRANSITIONS as CLASSIC_STATES
 from coordinator.groups.server.states import TRANSITIONS as SERVER_STATES
+from docs.generators.machines import CONSUMER_MOVES
 from docs.generators.phase_picture import picture, rows_of
 from docs.generators.phases import (
     COMMAND,
     COORDINATOR,
     FIND,
+    HEARTBEAT,
     JOIN,
     LEADER,
     NEW,
+    OTHER,
     PHASES,
     SYNC,
     WORK,
@@ -25,12 +28,10 @@ from docs.generators.phases import (
     record,
 )
 from docs.generators.phases_page import DRAWN, PAGE, files, sent
-from kernel.designs import CLASSIC as CLASSIC_DESIGNS
-from kernel.designs import CONSUMER, DESIGN_NAMES, SERVER, ZOOKEEPER
+from kernel.designs import CLASSIC, CONSUMER, COORDINATED, DESIGN_NAMES, SERVER, ZOOKEEPER
 
 RECORDED = conversations()
 SVG = "{http://www.w3.org/2000/svg}"
-STATES = {SERVER: SERVER_STATES, **dict.fromkeys(CLASSIC_DESIGNS, CLASSIC)}
 
 
 def test_phases_page_and_figures_are_what_the_recording_gives():
@@ -45,7 +46,7 @@ def phases_of(design: str, who: str) -> list[int]:
     return [phase for place, phase in enumerate(went) if not place or went[place - 1] != phase]
 
 
-@pytest.mark.parametrize("design", CLASSIC_DESIGNS)
+@pytest.mark.parametrize("design", CLASSIC)
 def test_a_member_that_joins_a_classic_group_goes_through_four_phases(design):
     assert phases_of(design, NEW)[:4] == [FIND, JOIN, SYNC, WORK]
     assert phases_of(design, NEW)[-1] == WORK
@@ -53,7 +54,7 @@ def test_a_member_that_joins_a_classic_group_goes_through_four_phases(design):
     assert rounds == (2 if design in ("cooperative", "delayed") else 1)
 
 
-@pytest.mark.parametrize("design", CLASSIC_DESIGNS)
+@pytest.mark.parametrize("design", CLASSIC)
 def test_the_leader_is_sent_back_to_phase_two_by_its_heartbeat(design):
     went = phases_of(design, LEADER)
     assert went[:4] == [WORK, JOIN, SYNC, WORK]
@@ -69,23 +70,35 @@ def test_server_members_register_before_they_search_and_zookeeper_members_search
     assert not any(each.kind == "request" for each in RECORDED[ZOOKEEPER])
 
 
-def test_members_of_the_consumer_design_join_with_heartbeats_and_wait_for_nobody():
-    assert phases_of(CONSUMER, NEW)[:2] == [FIND, JOIN]
-    assert phases_of(CONSUMER, LEADER) == []
-    assert [each.what for each in RECORDED[CONSUMER] if each.who == COORDINATOR] == [
-        "Assigning",
-        "Reconciling",
-        "Stable",
-    ]
+def test_members_of_the_consumer_design_send_one_request_in_three_phases_and_no_other_member_joins_again():
+    went = phases_of(CONSUMER, NEW)
+    assert went == [FIND, JOIN, SYNC, WORK]
+    assert phases_of(CONSUMER, OTHER) == [WORK]
+    by_phase = {each.phase for each in RECORDED[CONSUMER] if each.what == HEARTBEAT}
+    assert by_phase == {JOIN, SYNC, WORK}
+    gives_up = next(each.ms for each in RECORDED[CONSUMER] if each.who == OTHER and each.what.startswith("stops"))
+    gets = next(each.ms for each in RECORDED[CONSUMER] if each.who == NEW and each.what.startswith("may deliver"))
+    assert gives_up < gets
 
 
-@pytest.mark.parametrize("design", STATES)
+def test_every_design_is_recorded_and_a_heartbeat_is_drawn_before_what_it_moves():
+    assert tuple(RECORDED) == DESIGN_NAMES
+    rows = rows_of(RECORDED[CONSUMER])
+    for number, row in enumerate(rows):
+        if row.kind == "state" and rows[number - 1].kind != "state":
+            assert rows[number - 1].said == HEARTBEAT
+
+
+@pytest.mark.parametrize("design", COORDINATED)
 def test_recorded_states_follow_each_other_as_the_table_allows(design):
-    table = STATES[design]
     states = [each.what for each in RECORDED[design] if each.who == COORDINATOR]
-    assert states[0] == "PreparingRebalance"
+    if design == CONSUMER:
+        allowed = {(state.value, to.value) for state, moves in CONSUMER_MOVES.items() for to, _ in moves}
+    else:
+        table = SERVER_STATES if design == SERVER else CLASSIC_STATES
+        allowed = {(state.value, to.value) for state, row in table.items() for to in row.values()}
+        assert states[0] == "PreparingRebalance"
     assert states[-1] == "Stable"
-    allowed = {(state.value, to.value) for state, row in table.items() for to in row.values()}
     assert set(pairwise(states)) <= allowed
 
 
