@@ -46,6 +46,8 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 #: Designs whose join is shown step by step, and those whose restart is, with the member shown.
 STEPS_OF_A_JOIN = ("server", "eager", "cooperative")
+#: The design in which members rebalance one by one.
+ONE_BY_ONE = "consumer"
 STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
 #: What comes from the code itself, by page and place.
 FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -123,6 +125,12 @@ COORDINATOR_DRAWINGS = {
     "join-cooperative.svg": Drawing(
         "join", "cooperative", "cooperative: what moves stops, the rest is never interrupted"
     ),
+    "join-consumer.svg": Drawing(
+        "join",
+        "consumer",
+        "consumer: two partitions change hands, each when its former owner has let it go",
+        ("join", 0.5, 1.7),
+    ),
     "restart-static.svg": Drawing("rolling-restart", "static", "static: a place waits for its member", RESTART),
     "restart-delayed.svg": Drawing(
         "rolling-restart", "delayed", "delayed: three rounds, and the lost partitions wait", RESTART
@@ -140,6 +148,7 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
         others = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
         others["stall.svg"] = partial(stall, runs)
         others |= {f"steps-{design}": partial(all_steps, runs, design) for design in STEPS_OF_A_JOIN}
+        others[f"steps-{ONE_BY_ONE}"] = partial(steps_one_by_one, runs)
         for design, member in STEPS_OF_A_RESTART.items():
             others[f"steps-{design}"] = partial(restart_steps, runs, design, member)
     return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others | FROM_CODE[page]
@@ -158,6 +167,15 @@ def all_steps(runs: Runs, design: str) -> str:
     stops = next(each for each in tables if "*stops delivering" in each)
     member = stops.partition(":")[0]
     return _shown([each for each in tables if each.startswith(f"{member}:")])
+
+
+def steps_one_by_one(runs: Runs) -> str:
+    """The tables of the first member that gives something up in a join, and those of the new one."""
+    asked = ("--show", "steps", *runs.window("join", ONE_BY_ONE, "join", 0.5, 5.0))
+    tables = call("diagram", runs.folder("join", ONE_BY_ONE), *asked).split("\n### ")[1:]
+    new = next(each for each in tables if each.partition("\n")[0].endswith(": subscribe")).partition(":")[0]
+    gives_up = next(each for each in tables if "*stops delivering" in each)
+    return _shown([each for each in tables if each is gives_up or each.startswith(f"{new}:")])
 
 
 def restart_steps(runs: Runs, design: str, member: str) -> str:

@@ -69,11 +69,11 @@ DESIGNS = (
         (Stretch("shipped", date(2019, 12, 16), OPEN),),
     ),
     Design(
-        "KIP-848",
-        "3.7 early, 4.0 ready: the coordinator assigns again, and no member waits for all others",
+        "consumer",
+        "KIP-848, 3.7 early, 4.0 ready: the coordinator assigns again, and no member waits for all others",
         (
             Stretch("fading", date(2024, 2, 27), date(2025, 3, 18)),
-            Stretch("unbuilt", date(2025, 3, 18), OPEN),
+            Stretch("shipped", date(2025, 3, 18), OPEN),
         ),
     ),
 )
@@ -82,14 +82,13 @@ LEGEND = (
     ("fading", "deprecated, or not for production yet"),
     ("planned", "never released"),
     ("elsewhere", "released, but not for consumers"),
-    ("unbuilt", "released, not rebuilt here"),
 )
 STYLE = """
 .paper { fill: #FFFFFF; } text { font: 12px sans-serif; fill: #1b1b1b; } .name { font-weight: 700; }
 .year { fill: #5f5f5f; } .grid { stroke: #dddddd; } rect.bar { stroke: #404040; stroke-width: 0.6px; }
 .shipped { fill: #56B4E9; } .fading { fill: #56B4E9; fill-opacity: 0.35; }
 .planned { fill: #F0E442; fill-opacity: 0.6; } rect.planned { stroke-dasharray: 4 3; stroke-width: 1.2px; }
-.elsewhere { fill: #E69F00; } .unbuilt { fill: #DB94BB; }
+.elsewhere { fill: #E69F00; }
 @media (prefers-color-scheme: dark) {
 .paper { fill: #16191d; } text { fill: #e8e8e8; } .year { fill: #a8a8a8; } .grid { stroke: #33383e; }
 rect.bar { stroke: #c8c8c8; } }

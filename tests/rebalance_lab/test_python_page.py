@@ -141,7 +141,7 @@ def test_every_example_of_the_page_is_run_by_a_test() -> None:
     assert PAGE.count("```python") == len(EXAMPLES), "every example begins with the name of its file"
 
 
-@pytest.mark.parametrize("name", ["consume.py", "consume_with_zookeeper.py"])
+@pytest.mark.parametrize("name", ["consume.py", "consume_with_zookeeper.py", "consume_as_in_kafka_4.py"])
 def test_program_consumes_until_it_is_interrupted(servers: Servers, tmp_path: Path, name: str) -> None:
     with servers.running(name, tmp_path) as program:
         lines = program.lines(RECORDS)
