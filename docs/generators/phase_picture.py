@@ -1,7 +1,8 @@
 """A recorded conversation as a sequence figure, with the phases of each member beside its line.
 
 The member that joins is on the left, the coordinator (or ZooKeeper) in the middle, on the right the group's leader (in
-`server` ZooKeeper, in `consumer` another member). A trace has the answers only: a request that waits is placed where it can first have been sent.
+`server` ZooKeeper, in `consumer` another member). A trace has the answers only: a request that waits is placed where it
+can first have been sent.
 """
 
 from __future__ import annotations

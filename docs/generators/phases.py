@@ -3,7 +3,7 @@
     python -m docs.generators.phases RUN      records it anew from a finished run of COMMAND
 
 Only what the page shows is kept: the requests and ZooKeeper operations of the member that joins, those of the group's
-leader (in the `consumer` design: of a member that gives something up), and the moves of the coordinator's state machine.
+leader (in the `consumer` design: of a member that gives something up), and the moves of the coordinator's machine.
 """
 
 from __future__ import annotations
