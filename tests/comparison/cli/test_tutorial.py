@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
-import click
 import pytest
 
-from comparison.cli.main import cli
 from comparison.cli.state import STATE_VARIABLE
 from docs.generators.tutorial import PAGE, differences, play
 from docs.generators.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
+from tests.support.typed_commands import parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,15 +45,7 @@ b
 def test_commands_and_options_of_the_page_exist(command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    name, *arguments = shlex.split(command)
-    assert name == "rebalance-lab"
-    context, found = click.Context(cli), cli
-    while isinstance(found, click.Group) and arguments and not arguments[0].startswith("-"):
-        name, resolved, arguments = found.resolve_command(context, arguments)
-        assert resolved is not None
-        context = click.Context(resolved, parent=context, info_name=name)
-        found = resolved
-    found.make_context(name, arguments)
+    parsed(command)
 
 
 def test_commands_of_the_page_s_other_texts_are_in_blocks() -> None:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 
+from comparison.cli.state import STATE_VARIABLE
+from comparison.scenarios.run.experiments import plan
 from docs.generators.migration import migration
 from docs.generators.reconciliation import PARTITIONS, Row, fenced, reconciliation, records, static, too_slow
 from docs.generators.reconciliation_page import PAGE, files, owned, picture
+from tests.support.typed_commands import commands, parsed
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = commands(PAGE.read_text(encoding="utf-8"))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -26,6 +34,22 @@ def test_partitions_are_free_before_another_member_has_them(story) -> None:
         for was, now in zip(before.owners, after.owners, strict=True):
             same = was.member.partition(".")[0] == now.member.partition(".")[0]
             assert same or not was.member or not now.member, (before.owners, after.owners)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_of_the_page_can_be_typed_and_its_designs_have_its_scenarios(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    given = parsed(command).params
+    if command.startswith("rebalance-lab run "):
+        cells = {(each.scenario, each.design) for each in plan(given["names"], given["designs"], {})}
+        assert cells == {(name, design) for name in given["names"] for design in given["designs"]}
+
+
+def test_page_has_commands() -> None:
+    assert len(COMMANDS) > 10
 
 
 def step(rows: tuple[Row, ...], **wanted: str) -> int:
