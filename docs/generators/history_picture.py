@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
+
+from docs.generators.figure_text import WIDTH, width_of, wrapped
+from docs.generators.machine_picture import SHOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PICTURE = Path(__file__).parents[1] / "diagrams" / "history.svg"
 TITLE = "The designs of Kafka's consumer groups, 2012 to 2026, by the releases that brought them and took them away"
 FIRST_YEAR, LAST_YEAR = 2012, 2026
-WIDTH, LEFT, RIGHT, TOP, LANE = 1000, 14, 986, 44, 46
+LEFT, RIGHT, TOP, LINE, BAR, GAP = 8, 402, 28, 14.5, 13, 12
 #: The end of a bar that has no end yet.
 OPEN = date(LAST_YEAR, 12, 31)
 
@@ -84,7 +90,7 @@ LEGEND = (
     ("elsewhere", "released, but not for consumers"),
 )
 STYLE = """
-.paper { fill: #FFFFFF; } text { font: 12px sans-serif; fill: #1b1b1b; } .name { font-weight: 700; }
+.paper { fill: #FFFFFF; } text { font: 11px system-ui, sans-serif; fill: #1b1b1b; } .name { font-weight: 700; }
 .year { fill: #5f5f5f; } .grid { stroke: #dddddd; } rect.bar { stroke: #404040; stroke-width: 0.6px; }
 .shipped { fill: #56B4E9; } .fading { fill: #56B4E9; fill-opacity: 0.35; }
 .planned { fill: #F0E442; fill-opacity: 0.6; } rect.planned { stroke-dasharray: 4 3; stroke-width: 1.2px; }
@@ -102,50 +108,60 @@ def across(day: date) -> float:
     return round(LEFT + share * (RIGHT - LEFT), 1)
 
 
-def _axis(bottom: int) -> list[str]:
-    drawn = []
+def _axis(bottom: float) -> Iterator[str]:
+    """A line for each year, and every second one's number."""
     for year in range(FIRST_YEAR, LAST_YEAR + 1):
         x = across(date(year, 1, 1))
-        drawn.append(f'<line class="grid" x1="{x}" y1="{TOP - 12}" x2="{x}" y2="{bottom}"/>')
-        drawn.append(f'<text class="year" x="{x + 3}" y="{TOP - 16}">{year}</text>')
-    return drawn
+        yield f'<line class="grid" x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom:.1f}"/>'
+        if (year - FIRST_YEAR) % 2 == 0:
+            yield f'<text class="year" x="{x + 2}" y="{TOP - 12}">{year}</text>'
 
 
-def _lane(design: Design, y: int) -> list[str]:
-    begin, end = across(design.life[0].begin), across(design.life[-1].end)
-    # A text that would leave the picture on the right ends where its bar ends.
-    late = begin > WIDTH * 0.7
-    place = f'x="{end}" text-anchor="end"' if late else f'x="{begin}"'
-    drawn = [
-        f'<text {place} y="{y + 12}"><tspan class="name">{escape(design.name)}</tspan> {escape(design.says)}</text>'
-    ]
+def _lane(design: Design, y: float) -> tuple[float, list[str]]:
+    """Where it ends, and a design's name, what it does, and its life."""
+    indent = width_of(design.name, bold=True) + 5
+    first, *others = wrapped(design.says, RIGHT - LEFT, first=RIGHT - LEFT - indent)
+    name = f'<tspan class="name">{escape(design.name)}</tspan>'
+    drawn = [f'<text x="{LEFT}" y="{y + 11:.1f}">{name} {escape(first)}</text>']
+    for number, line in enumerate(others, start=1):
+        drawn.append(f'<text x="{LEFT}" y="{y + 11 + LINE * number:.1f}">{escape(line)}</text>')
+    y += LINE * (1 + len(others)) + 3
     for stretch in design.life:
         x = across(stretch.begin)
         width = round(across(stretch.end) - x, 1)
-        drawn.append(f'<rect class="bar {stretch.kind}" x="{x}" y="{y + 18}" width="{width}" height="14"/>')
-    return drawn
+        drawn.append(f'<rect class="bar {stretch.kind}" x="{x}" y="{y:.1f}" width="{width}" height="{BAR}"/>')
+    return y + BAR + GAP, drawn
 
 
-def _legend(y: int) -> list[str]:
+def _legend(y: float) -> tuple[float, list[str]]:
     drawn, x = [], LEFT
     for kind, says in LEGEND:
-        drawn.append(f'<rect class="bar {kind}" x="{x}" y="{y - 10}" width="22" height="12"/>')
-        drawn.append(f'<text x="{x + 28}" y="{y}">{escape(says)}</text>')
-        x += 50 + round(6 * len(says))
-    return drawn
+        width = 32 + width_of(says)
+        if x + width > RIGHT:
+            x, y = LEFT, y + 18
+        drawn.append(f'<rect class="bar {kind}" x="{x:.1f}" y="{y:.1f}" width="20" height="11"/>')
+        drawn.append(f'<text x="{x + 25:.1f}" y="{y + 9.5:.1f}">{escape(says)}</text>')
+        x += width + 8
+    return y + 20, drawn
 
 
 def picture() -> str:
-    bottom = TOP + LANE * len(DESIGNS)
+    y: float = TOP
+    lanes: list[str] = []
+    for design in DESIGNS:
+        y, drawn = _lane(design, y)
+        lanes += drawn
+    bottom, legend = _legend(y)
+    height = round(bottom)
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 34}" width="{WIDTH}" '
-        f'height="{bottom + 34}" role="img" aria-label="{escape(TITLE)}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{SHOWN}" '
+        f'height="{round(height * SHOWN / WIDTH)}" role="img" aria-label="{escape(TITLE)}">',
         f"<title>{escape(TITLE)}</title>",
         f"<style>{STYLE}</style>",
         '<rect class="paper" width="100%" height="100%"/>',
-        *_axis(bottom),
-        *(line for number, design in enumerate(DESIGNS) for line in _lane(design, TOP + LANE * number)),
-        *_legend(bottom + 22),
+        *_axis(y - GAP),
+        *lanes,
+        *legend,
         "</svg>",
     ]
     return "\n".join(lines) + "\n"

@@ -73,7 +73,8 @@ aside.
     rebalance-lab run slow-member --design eager,cooperative
     rebalance-lab run slow-member --design eager --set max.poll.interval.ms=8000
 
-In `cooperative` only what moves stands still meanwhile. Members of `zookeeper` and `server` rebalance in the
+In `cooperative` only what moves stands still meanwhile, and in `consumer` only what the slow member itself has to give
+up. Members of `zookeeper` and `server` rebalance in the
 background, and have no such interval.
 
 ### In zookeeper, the tries outlast the session
@@ -96,6 +97,17 @@ up, and all of them join again.
 
     rebalance-lab run coordinator-failover --design eager
     rebalance-lab run coordinator-failover --design eager --set session.timeout.ms=3000
+
+### In consumer, heartbeats carry the rebalance
+
+Session and interval are settings of the brokers (`group.consumer.session.timeout.ms`,
+`group.consumer.heartbeat.interval.ms`), or of one group; members have neither. A member learns from its heartbeats what
+to give up and what it may take, so a partition that moves waits for the next heartbeat of its new owner: up to 5 s by
+default. A shorter interval shortens that, and every member sends more requests. The bounds that brokers set
+(`group.consumer.min.heartbeat.interval.ms` and the like) have to be moved first.
+
+    rebalance-lab run join --design consumer
+    rebalance-lab run join --design consumer --set group.consumer.heartbeat.interval.ms=300
 
 ### A static member's session outlasts its restart
 
