@@ -44,8 +44,9 @@ def test_command_of_the_page_can_be_typed_and_its_designs_have_its_scenarios(
     monkeypatch.chdir(tmp_path)
     given = parsed(command).params
     if command.startswith("rebalance-lab run "):
-        cells = {(each.scenario, each.design) for each in plan(given["names"], given["designs"], {})}
-        assert cells == {(name, design) for name in given["names"] for design in given["designs"]}
+        designs = ",".join(given["designs"]).split(",")
+        cells = {(each.scenario, each.design) for each in plan(given["names"], designs, {})}
+        assert cells == {(name, design) for name in given["names"] for design in designs}
 
 
 def test_page_has_commands() -> None:
