@@ -105,6 +105,7 @@ class ConsumerHeartbeatAnswer(NamedTuple):
     epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: Partitions | None = None
+    message: str | None = None
 
 
 Answer = (

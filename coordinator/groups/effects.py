@@ -154,6 +154,14 @@ class Decide:
     subscriptions: Mapping[str, MemberSubscription]
 
 
+class Search(NamedTuple):
+    """Search the topics that match regular expressions of a group of the `consumer` design, and report."""
+
+    group_id: str
+    regexes: tuple[str, ...]
+    version: int  #: of the topics' names (`Topics.names_version`)
+
+
 class Effects(NamedTuple):
     """Everything that follows from one event."""
 
@@ -165,6 +173,7 @@ class Effects(NamedTuple):
     markers: tuple[Marker, ...] = ()
     watches: tuple[WatchEffect, ...] = ()
     decisions: tuple[Decide, ...] = ()
+    searches: tuple[Search, ...] = ()
 
 
 NOTHING = Effects()  #: of a request that has to wait
@@ -182,6 +191,7 @@ class Turn:
         "_events",
         "_markers",
         "_replies",
+        "_searches",
         "_timers",
         "_watch_effects",
         "_writes",
@@ -200,6 +210,7 @@ class Turn:
         self._markers: list[Marker] | None = None
         self._watch_effects: list[WatchEffect] | None = None
         self._decisions: list[Decide] | None = None
+        self._searches: list[Search] | None = None
 
     def reply(self, token: int, answer: Answer) -> None:
         self._replies.append(Reply(token, answer))
@@ -232,13 +243,17 @@ class Turn:
         self._decisions = self._decisions or []
         self._decisions.append(decide)
 
+    def search(self, search: Search) -> None:
+        self._searches = self._searches or []
+        self._searches.append(search)
+
     def trace(self, kind: str, *, cause: str = "", **fields: object) -> None:
         if self.limits.traced:
             self._events = self._events or []
             self._events.append(TraceEvent(kind, fields, cause))
 
     def effects(self) -> Effects:
-        rare = self._abandoned or self._markers or self._watch_effects or self._decisions
+        rare = self._abandoned or self._markers or self._watch_effects or self._decisions or self._searches
         if not (self._timers or self._events or self._writes or rare):
             return Effects(replies=tuple(self._replies)) if self._replies else NOTHING
         return Effects(
@@ -250,4 +265,5 @@ class Turn:
             tuple(self._markers) if self._markers else (),
             tuple(self._watch_effects) if self._watch_effects else (),
             tuple(self._decisions) if self._decisions else (),
+            tuple(self._searches) if self._searches else (),
         )

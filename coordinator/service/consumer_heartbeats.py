@@ -20,6 +20,7 @@ from coordinator.service.consumer_requests import HEARTBEAT_READERS
 from coordinator.service.led_partition import LedPartition, next_token
 from coordinator.service.member_ids import fresh_base64_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
+from coordinator.service.topic_regex import problem
 from kernel.broker.server.handlers import Encoded, ReadByHand
 from kernel.broker.settings.group_setting_table import CONSUMER_PROTOCOL
 from kernel.clock import NS_PER_MS
@@ -157,6 +158,7 @@ def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int)
         rebalance_timeout_ms=end.rebalance_timeout_ms,
         topics=end.topics,
         topic_regex=end.topic_regex,
+        regex_problem=problem(end.topic_regex) if end.topic_regex else None,
         assignor=end.assignor,
         owned=end.owned,
         names_owned_topics=end.names_owned_topics,
@@ -167,6 +169,7 @@ def encoded(answer: ConsumerHeartbeatAnswer) -> Encoded:
     return Encoded(
         consumer_heartbeat_tail(
             error=int(answer.error),
+            message=answer.message,
             member_id=answer.member_id,
             epoch=answer.epoch,
             heartbeat_interval_ms=answer.heartbeat_interval_ms,

@@ -16,6 +16,7 @@ from coordinator.service.led_partitions import LedPartitions
 from coordinator.service.limits import limits_of
 from coordinator.service.peers import Peers
 from coordinator.service.strategy_runner import StrategyRunner
+from coordinator.service.topic_searcher import TopicSearcher
 from coordinator.service.topics import Topics
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.verification import TransactionVerifier
@@ -34,7 +35,8 @@ class Coordinator:
 
     def __init__(self, services: BrokerServices, consumer: ConsumerSettings) -> None:
         self.services = services
-        self.topics = Topics(services.cluster)
+        self.topics = Topics(services.cluster, services.clock)
+        self._searcher = TopicSearcher(self.topics, services.clock)
         self.partitions = LedPartitions(services, self._open_partition)
         self._peers = Peers()
         self.markers = TransactionMarkers(services, self.partitions, self._peers)
@@ -57,7 +59,9 @@ class Coordinator:
                 self.topics.size_of,
                 ConsumerGroups(
                     self._consumer_settings_of,
-                    consumer_topics.Topics(self.topics.find, self.topics.name_of, self.topics.view),
+                    consumer_topics.Topics(
+                        self.topics.find, self.topics.name_of, self.topics.view, self.topics.names_version
+                    ),
                 ),
             ),
             log,
@@ -65,6 +69,7 @@ class Coordinator:
             deliver=functools.partial(self.markers.deliver, epoch=leader_epoch),
             watch=self._watcher.watch,
             decide=self._strategy_runner.decide,
+            search=self._searcher.search,
         )
 
     def _consumer_settings_of(self, group_id: str) -> ConsumerSettings:
@@ -79,6 +84,7 @@ class Coordinator:
         """Stop the partitions first, then what works for them."""
         await self.partitions.stop()
         await self._strategy_runner.stop()
+        await self._searcher.stop()
         await self._watcher.stop()
         await self._peers.close()
 

@@ -34,7 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from coordinator.groups.consumer.requests import ConsumerHeartbeat
-    from coordinator.groups.effects import Decide, Effects, Marker, Reply, TimerKey, TraceEvent, Turn, WatchEffect
+    from coordinator.groups.effects import (
+        Decide,
+        Effects,
+        Marker,
+        Reply,
+        Search,
+        TimerKey,
+        TraceEvent,
+        Turn,
+        WatchEffect,
+    )
     from coordinator.groups.machine import Machine
     from coordinator.groups.requests import Request
     from coordinator.groups.server.requests import Await, OwnedCommit
@@ -80,10 +90,12 @@ class LedPartition:
         deliver: Callable[[Marker], Awaitable[None]],
         watch: Callable[[WatchEffect, LedPartition], None],
         decide: Callable[[Decide, LedPartition], None],
+        search: Callable[[Search, LedPartition], None],
     ) -> None:
         """`deliver` writes a marker to all its partitions before it returns.
 
-        `watch` takes the machine's requests to ZooKeeper, `decide` those to its strategy; results arrive by `notify`.
+        `watch` takes the machine's requests to ZooKeeper, `decide` those to its strategy, `search` those for topics;
+        results arrive by `notify`.
         """
         self._batch_bytes_max = services.config.number("message.max.bytes")
         self.machine = machine
@@ -100,6 +112,7 @@ class LedPartition:
         self._deliver = deliver
         self._watch = watch
         self._decide = decide
+        self._search = search
         self._deliveries: set[asyncio.Task[None]] = set()
         self._stop_log = services.storage.stop_log
         self._failure: LogStopped | None = None
@@ -240,6 +253,8 @@ class LedPartition:
             self._watch(watch, self)
         for decision in effects.decisions:
             self._decide(decision, self)
+        for search in effects.searches:
+            self._search(search, self)
         for marker in effects.markers:
             delivery = asyncio.create_task(self._deliver_marker(marker), name="coordinator-marker")
             self._deliveries.add(delivery)

@@ -9,17 +9,21 @@ from coordinator.groups.consumer.topics import Topic
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from coordinator.groups.requests import OffsetToCommit
     from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.clock import Clock
 
 
 class Topics:
     """As the broker knows them now."""
 
-    def __init__(self, cluster: ClusterView) -> None:
+    def __init__(self, cluster: ClusterView, clock: Clock) -> None:
         self._cluster = cluster
+        self._clock = clock
+        self._names_in: Mapping[str, object] = {}
+        self._names_version = 0
 
     def has_topic(self, topic: str) -> bool:
         return topic in self._cluster.snapshot.topics
@@ -53,6 +57,18 @@ class Topics:
     def view(self) -> object:
         """The same object as long as no topic changes."""
         return self._cluster.snapshot.topics
+
+    def names_version(self) -> int:
+        """Greater whenever topics have been created since it was asked last; no two brokers start with the same."""
+        topics = self._cluster.snapshot.topics
+        if topics is not self._names_in:
+            if topics.keys() - self._names_in.keys():
+                self._names_version = max(self._names_version + 1, self._clock.wall_ms())
+            self._names_in = topics
+        return self._names_version
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._cluster.snapshot.topics)
 
     def name_of(self, topic_id: bytes) -> str | None:
         return self._cluster.snapshot.topic_names.get(UUID(bytes=topic_id))

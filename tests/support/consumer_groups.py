@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import re
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,8 @@ from coordinator.groups.answers import ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
 from coordinator.groups.consumer.topics import Topic, Topics
-from coordinator.groups.effects import Moment, SetTimer, TimerKey, TraceEvent, Turn, Write
+from coordinator.groups.consumer_records import RegexRecord
+from coordinator.groups.effects import Moment, Search, SetTimer, TimerKey, TraceEvent, Turn, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.partitions import Partitions, partitions
@@ -54,6 +56,15 @@ def by_name(given: Partitions | None) -> dict[str, list[int]] | None:
     return None if given is None else {topic_name(topic): sorted(given[topic]) for topic in sorted(given)}
 
 
+def regex_problem(regex: str) -> str | None:
+    """What is wrong with an expression. Python's will do."""
+    try:
+        re.compile(regex)
+    except re.error as error:
+        return str(error)
+    return None
+
+
 @dataclass
 class World:
     """One partition of `__consumer_offsets`, and all that its groups ask for."""
@@ -69,6 +80,8 @@ class World:
     answers: dict[int, ConsumerHeartbeatAnswer] = field(default_factory=dict)
     timers: dict[TimerKey, int] = field(default_factory=dict)
     events: list[TraceEvent] = field(default_factory=list)
+    searches: deque[Search] = field(default_factory=deque)  #: for topics, that were asked for and not made
+    names_version: int = 1  #: of the topics
     epochs: dict[str, int] = field(default_factory=dict)  #: as the members know them
 
     def __post_init__(self) -> None:
@@ -76,6 +89,7 @@ class World:
             self._find,
             lambda identity: name if (name := topic_name(identity)) in self.sizes else None,
             lambda: self.view,
+            lambda: self.names_version,
         )
         self.groups = ConsumerGroups(lambda group_id: self.own.get(group_id, self.settings), self.topics)
         self._tokens = itertools.count(1)
@@ -101,6 +115,7 @@ class World:
             client_id=told.pop("client_id", member),
             client_host="/127.0.0.1",
             fresh_id="fresh",
+            regex_problem=regex_problem(told.get("topic_regex") or ""),
             **told,
         )
         self.step(partial(self.groups.heartbeat, request))
@@ -130,6 +145,7 @@ class World:
         event(turn)
         effects = turn.effects()
         self.events += effects.events
+        self.searches += effects.searches
         for timer in effects.timers:
             if isinstance(timer, SetTimer):
                 self.timers[timer.key] = timer.at_ms
@@ -144,6 +160,18 @@ class World:
                 self.store(write)
             else:
                 self.held.append(write)
+
+    def search(self) -> None:
+        """Make the searches that were asked for."""
+        while self.searches:
+            group_id, regexes, version = self.searches.popleft()
+            found = {
+                regex: RegexRecord(
+                    tuple(sorted(filter(re.compile(regex).fullmatch, self.sizes))), version, WALL_MS + self.now_ms
+                )
+                for regex in regexes
+            }
+            self.step(partial(self.groups.matched, group_id, found))
 
     def store(self, write: Write) -> None:
         for key, record in write.changes:

@@ -83,7 +83,7 @@ class MemoryStorage:
 class FixedCluster:
     """A cluster of one broker with given topics."""
 
-    def __init__(self, topics: Mapping[str, int], topic_ids: Mapping[str, uuid.UUID]) -> None:
+    def __init__(self, topics: Mapping[str, int], topic_ids: Mapping[str, uuid.UUID] = MappingProxyType({})) -> None:
         view = PartitionView(replicas=(NODE,), leader=NODE, leader_epoch=0, isr=(NODE,))
         self.node_id = NODE
         self._producer_ids = 0

@@ -80,8 +80,12 @@ STORIES = {
 
 
 async def epoch_of(bootstrap: str, group: str) -> int:
-    described = await ask(bootstrap, Api.ConsumerGroupDescribe, 0, group_ids=[group])
-    return int(described.groups[0].group_epoch)
+    return int((await described(bootstrap, group)).group_epoch)
+
+
+async def described(bootstrap: str, group: str) -> Any:
+    """The group's row of ConsumerGroupDescribe."""
+    return (await ask(bootstrap, Api.ConsumerGroupDescribe, 0, group_ids=[group])).groups[0]
 
 
 async def ask(bootstrap: str, api: Api, version: int, **body: Any) -> Any:

@@ -83,6 +83,8 @@ class ConsumerGroup:
     deadlines: set[TimerKey] = field(default_factory=set)  #: for members of the classic protocol to rejoin or sync
     topics_due_ms: int = 0  #: when the topics have to be looked at again; 0 at once
     topics_view: object = None  #: as they were looked at last
+    is_searching: bool = False  #: for topics that match regular expressions
+    searched_wall_ms: int = 0  #: when the last search ended
     batches: list[Batch] = field(default_factory=list)  #: not durable yet, oldest first
     standing: tuple[ConsumerGroupState, int] | None = None  #: state and epoch as traced last
     topic_names: dict[TopicId, str] = field(default_factory=dict)  #: for the trace

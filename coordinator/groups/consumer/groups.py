@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, DeleteGroupAnswer
-from coordinator.groups.consumer import heartbeat, leaving, timers, traces
+from coordinator.groups.consumer import heartbeat, leaving, searching, timers, traces
 from coordinator.groups.consumer.description import described
 from coordinator.groups.consumer.draft import ConsumerWrite, Draft
 from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.consumer.member import JOINING
-from coordinator.groups.consumer_records import EpochKey, RegexKey, TargetEpochKey
+from coordinator.groups.consumer_records import EpochKey, TargetEpochKey
 from coordinator.groups.effects import TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.inspection import CONSUMER_GROUP_TYPE, ListedGroup
@@ -109,7 +109,7 @@ class ConsumerGroups:
             heartbeat.heartbeat(draft, request, turn)
             self.groups[request.group_id] = draft.group
         except heartbeat.Refused as refused:
-            turn.reply(request.token, ConsumerHeartbeatAnswer(refused.error))
+            turn.reply(request.token, ConsumerHeartbeatAnswer(refused.error, message=refused.message))
 
     def leave(self, request: Leave, turn: Turn) -> None:
         """LeaveGroup of a group that has members."""
@@ -122,17 +122,11 @@ class ConsumerGroups:
                 group.topics_due_ms = 0
 
     def matched(self, group_id: str, found: Mapping[str, RegexRecord], turn: Turn) -> None:
-        """The topics that match regular expressions of a group have been searched: the target may be outdated."""
+        """The topics that match regular expressions of a group have been searched; nothing is found if that failed."""
         group = self.groups.get(group_id)
-        if group is None:
-            return
-        draft, before = self.draft(group_id), group.subscribed()
-        for regex, record in found.items():
-            if any(member.topic_regex == regex for member in group.members.values()):
-                draft.put(RegexKey(group.id, regex), record)
-        if group.subscribed() != before:
-            draft.bump()
-        draft.store(None, None, turn)
+        if group is not None:
+            group.is_searching, group.searched_wall_ms = False, turn.now.wall_ms
+            searching.take_found(self.draft(group_id), found, turn)
 
     def delete(self, group_id: str, token: int | None, turn: Turn) -> None:
         """Delete a group without members. `token` None: the deletion of its offsets answers."""

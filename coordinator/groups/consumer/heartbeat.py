@@ -13,12 +13,12 @@ from coordinator.groups.answers import ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.group import client_record
 from coordinator.groups.consumer.member import (
     JOINING,
-    LEAVING,
     LEAVING_FOR_A_WHILE,
     NO_TIMEOUT,
     ConsumerMember,
 )
 from coordinator.groups.consumer.reconciliation import Goal, MemberFenced, reconciled
+from coordinator.groups.consumer.searching import search_if_due
 from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer.timers import restart_session, time_revocation
 from coordinator.groups.consumer.topics import metadata_hash
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):  # an answer, not a failure
-    def __init__(self, error: Error) -> None:
+    def __init__(self, error: Error, message: str | None = None) -> None:
         self.error = error
+        self.message = message
 
 
 def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | None:
@@ -57,8 +58,6 @@ def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | N
         return Error.INVALID_REQUEST
     if request.assignor is not None and request.assignor not in settings.assignors:
         return Error.UNSUPPORTED_ASSIGNOR
-    if request.topic_regex and request.epoch not in (LEAVING, LEAVING_FOR_A_WHILE):
-        return None if settings.is_regex(request.topic_regex) else Error.INVALID_REGULAR_EXPRESSION
     return None
 
 
@@ -70,6 +69,7 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
     """One valid request to a group, which may be a new one if the member joins. Raises `Refused`."""
     group, settings = draft.group, draft.settings
     former = _member(draft, request, settings)
+    _check_regex(draft, former, request)
     _describe(draft, former, request)
     if needs_target(draft, former, turn):
         draft.bump()
@@ -81,6 +81,7 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
         draft.undo()
         raise Refused(Error.FENCED_MEMBER_EPOCH) from fenced
     restart_session(group, member.id, settings.session_timeout_ms, turn)
+    search_if_due(draft, turn)
     tells = request.is_full or member.assigned != present.assigned
     answer = ConsumerHeartbeatAnswer(
         Error.NONE,
@@ -167,6 +168,17 @@ def replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMe
     return group.members[member_id]
 
 
+def _check_regex(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) -> None:
+    """Raises `Refused`."""
+    regex = request.topic_regex
+    if regex and regex != former.topic_regex and request.regex_problem is not None:
+        draft.undo()
+        raise Refused(
+            Error.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {request.regex_problem}.",
+        )
+
+
 def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) -> None:
     """Record what the client says of itself, if it is new."""
     described = _described(former, request)
@@ -207,12 +219,17 @@ def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMe
 
 
 def needs_target(draft: Draft, former: ConsumerMember, turn: Turn) -> bool:
-    """Whether the group is new, or what it subscribes to has changed: here, or in the cluster."""
+    """Whether the group is new, or what it subscribes to has changed: here, or in the cluster.
+
+    A regular expression whose topics are not known yet changes nothing.
+    """
     group, topics = draft.group, draft.topics
     member = group.members[former.id]
-    changed = group.epoch == 0 or (former.topics, former.topic_regex) != (member.topics, member.topic_regex)
+    has_other_regex = former.topic_regex != member.topic_regex
+    changed = group.epoch == 0 or former.topics != member.topics
+    changed = changed or (has_other_regex and member.topic_regex in group.regexes)
     view = topics.view()
-    if changed or turn.now.ms >= group.topics_due_ms or view is not group.topics_view:
+    if changed or has_other_regex or turn.now.ms >= group.topics_due_ms or view is not group.topics_view:
         group.topics_due_ms, group.topics_view = turn.now.ms + draft.settings.topics_refresh_ms, view
         changed = changed or metadata_hash(group.subscribed(), topics) != group.metadata_hash
     return changed

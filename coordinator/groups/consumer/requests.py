@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from coordinator.groups.consumer.member import NO_TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from coordinator.groups.partitions import Partitions
 
 
@@ -32,6 +30,7 @@ class ConsumerHeartbeat:
     topic_regex: str | None = None
     assignor: str | None = None
     owned: Partitions | None = None
+    regex_problem: str | None = None  #: why `topic_regex` cannot be used
     names_owned_topics: bool = False  #: even without partitions, which a member that joins may not do
 
     @property
@@ -52,5 +51,3 @@ class ConsumerSettings:
     migration_policy: str = "bidirectional"  # group.consumer.migration.policy
     regex_refresh_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     topics_refresh_ms: int = 600_000  # fixed in Kafka
-    #: Whether a regular expression can be used. Kafka has RE2's syntax.
-    is_regex: Callable[[str], bool] = lambda _: True

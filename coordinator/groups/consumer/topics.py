@@ -22,6 +22,7 @@ class Topics(NamedTuple):
     find: Callable[[str], Topic | None]  #: by name; None if there is none
     name_of: Callable[[TopicId], str | None]  #: None if the topic has been deleted
     view: Callable[[], object] = lambda: None  #: another object whenever any topic has changed
+    names_version: Callable[[], int] = lambda: 0  #: greater whenever topics have been created
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:

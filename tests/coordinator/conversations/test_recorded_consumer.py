@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from coordinator.service.limits import consumer_settings_of
-from kernel.broker.settings.configuration import BrokerConfig
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.conversations import player, recording
@@ -23,14 +19,6 @@ RECORDINGS = {
 }
 
 
-def is_regex(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
-
-
 PLAYED = [(name, c) for name, recorded in RECORDINGS.items() for c in recorded.conversations]
 
 
@@ -38,10 +26,9 @@ PLAYED = [(name, c) for name, recorded in RECORDINGS.items() for c in recorded.c
 def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name: str, conversation: str) -> None:
     clock, recorded = ManualClock(), RECORDINGS[name]
     settings = {k: v for k, v in recorded.settings.items() if not k.startswith("share.")}
-    consumer = replace(consumer_settings_of(BrokerConfig.from_settings(settings)[0]), is_regex=is_regex)
 
     async def play() -> list[str]:
-        coordinator = LoneCoordinator(clock, settings, recorded.topics, consumer=consumer, topic_ids=recorded.topic_ids)
+        coordinator = LoneCoordinator(clock, settings, recorded.topics, topic_ids=recorded.topic_ids)
         await coordinator.lead_all()
         topic_ids = {topic: view.topic_id for topic, view in coordinator.cluster.snapshot.topics.items()}
         try:

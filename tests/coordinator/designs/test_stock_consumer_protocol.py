@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.service.mount import mount
+from kernel.waiting import until
 from tests.support.brokers import broker_thread
-from tests.support.protocol_stories import STORIES
+from tests.support.protocol_stories import PATIENCE_S, SETTINGS, STORIES, described
+from tests.support.stock_members import BROKERS, stock_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -22,3 +24,15 @@ if TYPE_CHECKING:
 def test_librdkafka_members(chroot: str, tmp_path: Path, story: Story) -> None:
     with broker_thread(chroot, tmp_path, settings=STORIES[story], mount=(mount,), topics={"t": 6}) as bootstrap:
         asyncio.run(story(bootstrap, "confluent", "confluent"))
+
+
+def test_librdkafka_member_that_subscribes_by_a_regular_expression(chroot: str, tmp_path: Path) -> None:
+    async def story(bootstrap: str) -> None:
+        async with stock_member("confluent", bootstrap, "matching", "^t(opic)?$", strategy=BROKERS) as member:
+            await until(lambda: len(member.owned) == 6, PATIENCE_S, "it to have the topic")
+            (row,) = (await described(bootstrap, "matching")).members
+            assert (row.subscribed_topic_names, row.subscribed_topic_regex) == ((), "(^t(opic)?$)")
+            assert member.failure is None
+
+    with broker_thread(chroot, tmp_path, settings=SETTINGS, mount=(mount,), topics={"t": 6, "u": 1}) as bootstrap:
+        asyncio.run(story(bootstrap))

@@ -153,7 +153,9 @@ class Play:
             storage=MemoryStorage(),
         )
         machine = Machine(Limits(members_max=3, session_timeout_ms_min=1), assignment_settings(config), lambda _: 0)
-        self.partition = LedPartition(machine, self.log, services, deliver=_never, watch=_never, decide=_never)
+        self.partition = LedPartition(
+            machine, self.log, services, deliver=_never, watch=_never, decide=_never, search=_never
+        )
         self.answers: dict[int, Any] = {}
         self.order: list[int] = []  # the tokens of the parked requests, in the order of their answers
         self.ids: dict[str, str] = {}

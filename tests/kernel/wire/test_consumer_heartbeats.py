@@ -23,13 +23,19 @@ TOPICS = st.dictionaries(st.uuids().map(lambda given: given.bytes), st.sets(st.i
 
 @pytest.mark.parametrize("version", range(LOWEST, HIGHEST + 1))
 @given(
-    st.sampled_from(ErrorCode), st.none() | TEXTS, INT32, st.integers(0, 2**31 - 1), st.none() | TOPICS.map(dict.items)
+    st.sampled_from(ErrorCode),
+    st.none() | TEXTS,
+    st.none() | TEXTS,
+    INT32,
+    st.integers(0, 2**31 - 1),
+    st.none() | TOPICS.map(dict.items),
 )
-def test_response_is_encoded_as_by_kio(version, error, member_id, epoch, interval_ms, given_) -> None:
+def test_response_is_encoded_as_by_kio(version, error, message, member_id, epoch, interval_ms, given_) -> None:
     assignment = None if given_ is None else partitions(given_)
     rows = [{"topic_id": UUID(bytes=t), "partitions": sorted(ns)} for t, ns in sorted((assignment or {}).items())]
     body = {
         "error_code": error,
+        "error_message": message,
         "member_id": member_id,
         "member_epoch": epoch,
         "heartbeat_interval": interval_ms,
@@ -37,6 +43,7 @@ def test_response_is_encoded_as_by_kio(version, error, member_id, epoch, interva
     }
     tail = consumer_heartbeat_tail(
         error=error.value,
+        message=message,
         member_id=member_id,
         epoch=epoch,
         heartbeat_interval_ms=interval_ms,

@@ -5,14 +5,12 @@ Left out of the kit's conversations: those with classic members, and ListGroups.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from coordinator.groups.consumer.fencing import commit_refusal, fetch_refusal
 from coordinator.groups.consumer.requests import ConsumerSettings
-from coordinator.groups.consumer_records import RegexRecord
 from coordinator.groups.errors import Error
 from tests.support.consumer_groups import World, owned_by_name, topic_id, topic_name
 from tests.support.conversations import recording
@@ -29,15 +27,7 @@ CONVERSATIONS = {
 }
 
 
-def readable(regex: str) -> bool:
-    try:
-        re.compile(regex)
-    except re.error:
-        return False
-    return True
-
-
-SETTINGS = ConsumerSettings(session_timeout_ms=3_000, heartbeat_interval_ms=500, members_max=4, is_regex=readable)
+SETTINGS = ConsumerSettings(session_timeout_ms=3_000, heartbeat_interval_ms=500, members_max=4)
 
 
 def code(error: Error) -> str:
@@ -55,22 +45,10 @@ class Player:
 
     def play(self, step: dict[str, Any]) -> Any:
         if step["step"] == "wait":
-            self.search()
+            self.world.search()
             self.world.advance(step["ms"])
             return None
         return getattr(self, step["api"])(step)
-
-    def search(self) -> None:
-        """What the coordinator does soon after a heartbeat: search for topics that match regular expressions."""
-        for group_id, group in self.world.groups.groups.items():
-            wanted = {member.topic_regex for member in group.members.values()} - {""} - group.regexes.keys()
-            found = {
-                regex: RegexRecord(tuple(sorted(filter(re.compile(regex).fullmatch, self.world.sizes))), 1, 0)
-                for regex in wanted
-            }
-            self.world.step(
-                lambda turn, found=found, group_id=group_id: self.world.groups.matched(group_id, found, turn)
-            )
 
     def ConsumerGroupHeartbeat(self, step: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         asked = step["request"]
