@@ -8,12 +8,12 @@ coordinator.group.assignor.UniformHomogeneousAssignmentBuilder, 4.1.1).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kernel.assignors.group_arrays import stable_order
-from kernel.assignors.target.group import NOBODY, loads_of
+from kernel.assignors.target.group import NOBODY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,16 +23,36 @@ if TYPE_CHECKING:
 
 def assign_uniform(group: TargetGroup) -> NDArray[np.int32]:
     """The next target: rows by partition."""
-    members = len(group.members)
-    loads = loads_of(group.owner, members)
-    quota = _quotas(loads, group.grid.partitions)
+    members, partitions = len(group.members), group.grid.partitions
+    runs = _Runs.of(group)
+    loads = np.bincount(runs.rows + 1, runs.lengths, members + 1)[1:].astype(np.int64)
+    quota = _quotas(loads, partitions)
     owner = group.owner.copy()
     free = np.flatnonzero(owner == NOBODY)
     if (loads > quota).any():
-        freed = _given_up(group, loads, quota)
-        free = np.concatenate((free, freed))
+        free = np.concatenate((free, _given_up(group, runs, loads, quota)))
     owner[free] = np.repeat(np.arange(members, dtype=np.int32), np.maximum(quota - loads, 0))
     return owner
+
+
+class _Runs(NamedTuple):
+    """Consecutive partitions of one topic with one owner: far fewer than partitions, as long as few have moved."""
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, group: TargetGroup) -> _Runs:
+        owner = group.owner
+        begins = np.empty(len(owner), np.bool_)
+        np.not_equal(owner[1:], owner[:-1], out=begins[1:])
+        begins[group.grid.starts[:-1]] = True
+        starts = begins.nonzero()[0]
+        return cls(starts, _lengths(starts, len(owner)), owner[starts])
+
+    def at(self, places: NDArray[np.int64]) -> _Runs:
+        return _Runs(self.starts[places], self.lengths[places], self.rows[places])
 
 
 def _quotas(loads: NDArray[np.int64], partitions: int) -> NDArray[np.int64]:
@@ -46,52 +66,70 @@ def _quotas(loads: NDArray[np.int64], partitions: int) -> NDArray[np.int64]:
     return quotas
 
 
-def _given_up(group: TargetGroup, loads: NDArray[np.int64], quota: NDArray[np.int64]) -> NDArray[np.int64]:
+def _given_up(group: TargetGroup, runs: _Runs, loads: NDArray[np.int64], quota: NDArray[np.int64]) -> NDArray[np.int64]:
     """What members above their quota give up, in order: all after the first `quota` of their tables.
 
-    A cell is what one member has of one topic: a run of `ids`, which are sorted by member, topic and number.
+    A cell is what one member has of one topic.
     """
     above = np.zeros(len(loads) + 1, np.bool_)  # NOBODY refers to the last entry
     np.greater(loads, quota, out=above[:-1])
-    ids = np.flatnonzero(above[group.owner])
-    row = group.owner[ids]
-    order = stable_order(row)
-    topic = group.grid.topics_of(ids)[order] if len(group.grid.ids) > 1 else ids
-    ids, row = ids[order], row[order]
-    begins = np.ones(len(ids), np.bool_)
-    np.not_equal(row[1:], row[:-1], out=begins[1:])
+    runs = runs.at(above[runs.rows].nonzero()[0])
+    topic = group.grid.topics_of(runs.starts) if len(group.grid.ids) > 1 else np.zeros(len(runs.rows), np.int64)
+    order = stable_order(runs.rows)
+    runs, topic = runs.at(order), topic[order]
+    begins = np.ones(len(topic), np.bool_)
+    np.not_equal(runs.rows[1:], runs.rows[:-1], out=begins[1:])
     if len(group.grid.ids) > 1:
         begins[1:] |= topic[1:] != topic[:-1]
-        starts = np.flatnonzero(begins)
-        held, row, topic = _lengths(starts, len(ids)), row[starts], topic[starts]
+    cells = begins.nonzero()[0]
+    cell_runs = _lengths(cells, len(topic))
+    held, row, topic = np.add.reduceat(runs.lengths, cells), runs.rows[cells], topic[cells]
+    if len(group.grid.ids) > 1:
         in_map = group.grid.spreads[topic] & _tables(np.bincount(row))[row] - 1
         walk = np.lexsort((group.grid.ranks[topic], in_map, row))
-        starts, held, row, topic = starts[walk], held[walk], row[walk], topic[walk]
+        cells, cell_runs, held, row, topic = cells[walk], cell_runs[walk], held[walk], row[walk], topic[walk]
         before = np.cumsum(held) - held
         before -= before[np.searchsorted(row, row)]
         keeps = np.clip(quota[row] - before, 0, held)
         cut = np.flatnonzero(keeps < held)
-        starts, held, keeps = starts[cut], held[cut], keeps[cut]
-        firsts = group.grid.starts[topic[cut]]
-        ends = np.cumsum(held)
-        turn = np.arange(int(ends[-1])) - np.repeat(ends - held, held)
-        ids = ids[np.repeat(starts, held) + turn]
-        numbers = ids - np.repeat(firsts, held)
-    else:  # every cell is cut
-        starts = np.flatnonzero(begins)
-        held, keeps, numbers = _lengths(starts, len(ids)), quota[row[starts]], ids
-        turn = np.arange(len(ids)) - np.repeat(starts, held)
-    in_set = (numbers ^ numbers >> 16) & np.repeat(_tables(held), held) - 1
+        runs = runs.at(_ranges(cells[cut], cell_runs[cut]))
+        held, keeps, topic = held[cut], keeps[cut], topic[cut]
+    else:
+        keeps = quota[row]
+    return _last_of_tables(_ranges(runs.starts, runs.lengths), group.grid.starts[topic], held, keeps)
+
+
+def _last_of_tables(
+    ids: NDArray[np.int64], firsts: NDArray[np.int64], held: NDArray[np.int64], keeps: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """All but the first `keeps` of each cell's `held` partitions, in the iteration order of its HashSet.
+
+    `ids` are ascending within a cell, and those of its topic begin at the cell's `firsts`.
+    """
+    numbers = ids - firsts.repeat(held)
+    in_set = (numbers ^ numbers >> 16) & (_tables(held) - 1).repeat(held)
+    begins = held.cumsum() - held
+    bits = int(numbers.max()).bit_length()
+    key, number = in_set << bits | numbers, (1 << bits) - 1
+    if (held - keeps).max() == 1:  # as when one member joins many
+        return firsts + (np.maximum.reduceat(key, begins) & number)
     if (in_set != numbers).any():
-        bits = [int(part.max()).bit_length() for part in (in_set, numbers)]
-        cell = np.repeat(np.arange(len(held)), held)
-        packed = np.sort((cell << bits[0] | in_set) << bits[1] | numbers)
-        ids = ids - numbers + (packed & (1 << bits[1]) - 1)
-    freed: NDArray[np.int64] = ids[turn >= np.repeat(keeps, held)]
-    return freed
+        shift = int(key.max()).bit_length()
+        key = np.sort(np.repeat(np.arange(len(held)), held) << shift | key) & (1 << shift) - 1
+    last = np.arange(len(ids)) - np.repeat(begins, held) >= np.repeat(keeps, held)
+    return np.repeat(firsts, held - keeps) + (key[last] & number)
+
+
+def _ranges(firsts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All ranges of these firsts and lengths, one after the other."""
+    ends = lengths.cumsum()
+    found: NDArray[np.int64] = (firsts - ends + lengths).repeat(lengths)
+    found += np.arange(int(ends[-1]))
+    return found
 
 
 def _lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """Of the ranges that begin at `starts`, one after the other up to `end`."""
     lengths = np.empty(len(starts), np.int64)
     np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
     lengths[-1] = end - starts[-1]
@@ -104,5 +142,5 @@ _FILLED = 12 << np.arange(30)
 
 def _tables(entries: NDArray[np.int64]) -> NDArray[np.int64]:
     """`kernel.assignors.hash_order.table_size` of each."""
-    sizes: NDArray[np.int64] = 16 << np.searchsorted(_FILLED, entries)
+    sizes: NDArray[np.int64] = 16 << _FILLED.searchsorted(entries)
     return sizes
