@@ -234,9 +234,6 @@ class ConsumerGroup:
         if former is None and record is None:
             return
         member = self._member(member_id)
-        for place in (*each(member.assigned), *each(member.revoking)):
-            if self.owners.get(place) == member_id:
-                del self.owners[place]
         epoch, previous_epoch, stored, assigned, revoking = record or current_record(ConsumerMember(id=member_id))
         state = ConsumerMemberState(stored) if stored in _STATES else ConsumerMemberState.UNKNOWN
         self._put(
@@ -244,6 +241,11 @@ class ConsumerGroup:
                 member, epoch=epoch, previous_epoch=previous_epoch, state=state, assigned=assigned, revoking=revoking
             )
         )
+        if (assigned, revoking) == (member.assigned, member.revoking):
+            return
+        for place in (*each(member.assigned), *each(member.revoking)):
+            if self.owners.get(place) == member_id:
+                del self.owners[place]
         for place in (*each(assigned), *each(revoking)):
             self.owners[place] = member_id
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.consumer.member import NO_TIMEOUT
 
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from coordinator.groups.partitions import Partitions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeat(NamedTuple):
     """ConsumerGroupHeartbeat. None, or `NO_TIMEOUT`, is what has not changed since the last one."""
 
     token: int

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import numpy as np
 
 from coordinator.groups.consumer.target_table import Listed, TargetTable, new_targets
 from coordinator.groups.partitions import NONE
 from kernel.assignors.hash_order import texts_in_hash_order
-from kernel.assignors.target.group import TargetGroup, TopicGrid
+from kernel.assignors.target.group import TargetGroup
 from kernel.assignors.target.registry import TARGET_ASSIGNORS
 
 if TYPE_CHECKING:
@@ -46,11 +45,10 @@ def changed_targets(group: ConsumerGroup, assignor: str, topics: Topics) -> dict
 
 def _table(group: ConsumerGroup, known: Mapping[str, Topic]) -> TargetTable:
     """The present targets, as far as their topics are subscribed to."""
-    grid = TopicGrid.of([(UUID(bytes=topic.id), topic.partitions) for topic in known.values()], len(known))
-    table = group.table
-    if table is None or table.is_sparse or table.grid.ids != grid.ids or (table.grid.sizes != grid.sizes).any():
+    table, topics = group.table, tuple(known.values())
+    if table is None or table.is_sparse or table.topics != topics:
         subscriptions = {member.id: member.subscription for member in group.members.values()}
-        table = group.table = TargetTable(grid, subscriptions, group.targets)
+        table = group.table = TargetTable(topics, subscriptions, group.targets)
     return table
 
 

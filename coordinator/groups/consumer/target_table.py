@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, overload
+from uuid import UUID
 
 import numpy as np
 
 from coordinator.groups.partitions import NONE
 from kernel.assignors.group_arrays import stable_order
 from kernel.assignors.hash_order import table_size
-from kernel.assignors.target.group import NOBODY
+from kernel.assignors.target.group import NOBODY, TopicGrid
 from kernel.assignors.tree_bins import TREEIFY_THRESHOLD, has_full_bucket, iteration_order, spread, spreads
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from coordinator.groups.consumer.member import Subscription
+    from coordinator.groups.consumer.topics import Topic
     from coordinator.groups.partitions import Partitions, TopicId
-    from kernel.assignors.target.group import TopicGrid
 
     Numbers = dict[TopicId, list[int]]
 
@@ -63,10 +64,11 @@ class TargetTable:
     """Of one group and one set of topics."""
 
     def __init__(
-        self, grid: TopicGrid, subscriptions: Mapping[str, Subscription], targets: Mapping[str, Partitions]
+        self, topics: tuple[Topic, ...], subscriptions: Mapping[str, Subscription], targets: Mapping[str, Partitions]
     ) -> None:
-        """`subscriptions` and `targets` are by member id; the former has all members."""
-        self.grid = grid
+        """`subscriptions` and `targets` are by member id; the former has all members. `topics` have partitions."""
+        self.topics = topics
+        self.grid = grid = TopicGrid.of([(UUID(bytes=topic.id), topic.partitions) for topic in topics])
         self.outdated: set[str] = set()  #: members without a target, or with topics that the grid lacks
         self.owner = np.full(grid.partitions, NOBODY, np.int32)  #: slots by partition
         self.ids = list(subscriptions)  #: by slot
@@ -75,6 +77,8 @@ class TargetTable:
         self._hashes = spreads(self.ids)
         self._kinds = np.array([self._kind_of(each) for each in subscriptions.values()], np.int32)
         self._order = HashOrder()
+        self._rows = self.owner
+        self._ordered: NDArray[np.int64] | None = None  # the order that `_rows` was made from
         self._places = {
             topic.bytes: (start, size)
             for topic, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False)
@@ -99,9 +103,11 @@ class TargetTable:
     def rows(self) -> NDArray[np.int32]:
         """The place of each slot in `order`; of NOBODY it is NOBODY."""
         order = self.order
-        rows = np.full(len(self.ids) + 1, NOBODY, np.int32)
-        rows[order] = np.arange(len(order), dtype=np.int32)
-        return rows
+        if self._ordered is not order:
+            self._rows = np.full(len(self.ids) + 1, NOBODY, np.int32)
+            self._rows[order] = np.arange(len(order), dtype=np.int32)
+            self._ordered = order
+        return self._rows
 
     @property
     def members(self) -> list[str]:
@@ -233,9 +239,11 @@ def new_targets(
 
     These have places in hash order, by partition.
     """
-    moved = np.flatnonzero(before != after)
-    lost = _by_row(table.grid, moved, before[moved])
-    gained = _by_row(table.grid, moved, after[moved])
+    moved = (before != after).nonzero()[0]
+    divide = _by_row if len(moved) <= FEW else _many_by_row
+    topics = table.grid.starts.searchsorted(moved, "right") - 1
+    numbers = moved - table.grid.starts[topics]
+    lost, gained = (divide(table.grid, topics, numbers, rows[moved]) for rows in (before, after))
     changed = lost.keys() | gained.keys()
     if table.outdated:
         rows = table.rows
@@ -259,31 +267,30 @@ def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbe
     return {topic: numbers for topic, numbers in target.items() if numbers}
 
 
-def _by_row(grid: TopicGrid, moved: NDArray[np.int64], rows: NDArray[np.int32]) -> dict[int, Numbers]:
-    """Partitions, ascending, by the row to which they belong, and by topic."""
-    if len(moved) > FEW:
-        return _many_by_row(grid, moved, rows)
+def _by_row(
+    grid: TopicGrid, topics: NDArray[np.int64], numbers: NDArray[np.int64], rows: NDArray[np.int32]
+) -> dict[int, Numbers]:
+    """Partitions, ascending, by the row to which they belong, and by topic; `topics` are indices."""
     found: dict[int, Numbers] = {}
-    topics = np.searchsorted(grid.starts, moved, "right") - 1
-    numbers = moved - grid.starts[topics]
     for topic, number, row in zip(topics.tolist(), numbers.tolist(), rows.tolist(), strict=True):
         if row != NOBODY:
             found.setdefault(row, {}).setdefault(grid.ids[topic].bytes, []).append(number)
     return found
 
 
-def _many_by_row(grid: TopicGrid, moved: NDArray[np.int64], rows: NDArray[np.int32]) -> dict[int, Numbers]:
+def _many_by_row(
+    grid: TopicGrid, topics: NDArray[np.int64], numbers: NDArray[np.int64], rows: NDArray[np.int32]
+) -> dict[int, Numbers]:
     """As `_by_row`, with no step for a single partition outside of numpy."""
     found: dict[int, Numbers] = {}
-    moved, rows = moved[rows != NOBODY], rows[rows != NOBODY]
-    if not len(moved):
+    some = (rows != NOBODY).nonzero()[0]
+    if not len(some):
         return found
-    order = stable_order(rows)
-    topic = grid.topics_of(moved)
-    moved, rows, topic = (moved - grid.starts[topic])[order], rows[order], topic[order]
-    cells = np.flatnonzero(np.append(True, (np.diff(rows) != 0) | (np.diff(topic) != 0)))
-    for numbers, row, place in zip(
-        np.split(moved, cells[1:]), rows[cells].tolist(), topic[cells].tolist(), strict=True
+    order = some[stable_order(rows[some])]
+    topics, numbers, rows = topics[order], numbers[order], rows[order]
+    cells = np.flatnonzero(np.append(True, (np.diff(rows) != 0) | (np.diff(topics) != 0)))
+    for piece, row, topic in zip(
+        np.split(numbers, cells[1:]), rows[cells].tolist(), topics[cells].tolist(), strict=True
     ):
-        found.setdefault(row, {})[grid.ids[place].bytes] = numbers.tolist()
+        found.setdefault(row, {})[grid.ids[topic].bytes] = piece.tolist()
     return found

@@ -28,10 +28,10 @@ def assign_uniform(group: TargetGroup) -> NDArray[np.int32]:
     loads = np.bincount(runs.rows + 1, runs.lengths, members + 1)[1:].astype(np.int64)
     quota = _quotas(loads, partitions)
     owner = group.owner.copy()
-    free = np.flatnonzero(owner == NOBODY)
+    free = (owner == NOBODY).nonzero()[0]
     if (loads > quota).any():
         free = np.concatenate((free, _given_up(group, runs, loads, quota)))
-    owner[free] = np.repeat(np.arange(members, dtype=np.int32), np.maximum(quota - loads, 0))
+    owner[free] = np.arange(members, dtype=np.int32).repeat(np.maximum(quota - loads, 0))
     return owner
 
 

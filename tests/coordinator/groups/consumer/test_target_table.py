@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from coordinator.groups.consumer import target_table
 from coordinator.groups.consumer.member import Subscription
 from coordinator.groups.consumer.target_table import TargetTable, new_targets
+from coordinator.groups.consumer.topics import Topic
 from coordinator.groups.partitions import Partitions, partitions
 from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.assignors.target.group import NOBODY, TopicGrid
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TOPICS = [(UUID(int=number << 70 | number), 3 * number) for number in (1, 2, 3)]
 GRID = TopicGrid.of(TOPICS)
+KNOWN = tuple(Topic(topic_id.bytes, size) for topic_id, size in TOPICS)
 #: "Aa" and "BB" have equal hashes, so that they share a bucket.
 NAMES = ("a", "Aa", "BB", "AaAa", "BBBB", "BBAa", "AaBB", "x" * 600)
 SUBSCRIPTIONS = [Subscription(frozenset(), regex) for regex in ("", "t.*")]
@@ -45,7 +47,7 @@ def looks(table: TargetTable) -> object:
 def test_table_follows_members_and_targets_as_if_it_were_new(one_by_one: int, data: st.DataObject) -> None:
     members: dict[str, Subscription] = {}
     targets: dict[str, Partitions] = {}
-    table = TargetTable(GRID, members, targets)
+    table = TargetTable(KNOWN, members, targets)
     unknown = bytes(16)
     for _ in range(data.draw(st.integers(1, 25))):
         name = data.draw(st.sampled_from(NAMES))
@@ -73,13 +75,13 @@ def test_table_follows_members_and_targets_as_if_it_were_new(one_by_one: int, da
                 table.place(name, targets.pop(name, None), target)
             if target is not None:
                 targets[name] = target
-        assert looks(table) == looks(TargetTable(GRID, members, targets))
+        assert looks(table) == looks(TargetTable(KNOWN, members, targets))
         assert table.members == texts_in_hash_order(members)
 
 
 def test_order_follows_hundreds_of_members() -> None:
     names: dict[str, Subscription] = {}
-    table = TargetTable(GRID, names, {})
+    table = TargetTable(KNOWN, names, {})
     for number in range(500):
         name = (
             f"{number * number:x}" if number % 90 else f"{'AaAaAa'[:6]}{number:b}".replace("0", "Aa").replace("1", "BB")
@@ -117,7 +119,7 @@ def test_new_targets_are_what_the_array_says(few: int, data: st.DataObject) -> N
     for name in data.draw(st.lists(st.sampled_from(order), unique=True)):
         del present[name]
     after = owner_of(data, count)
-    table = TargetTable(GRID, dict.fromkeys(NAMES[:count], SUBSCRIPTIONS[0]), present)
+    table = TargetTable(KNOWN, dict.fromkeys(NAMES[:count], SUBSCRIPTIONS[0]), present)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_table, "FEW", few)
         found = new_targets(table, table.rows[table.owner], after, present)
