@@ -161,7 +161,7 @@ def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int)
         regex_problem=problem(end.topic_regex) if end.topic_regex else None,
         assignor=end.assignor,
         owned=end.owned,
-        names_owned_topics=end.names_owned_topics,
+        bare_topics=end.bare_topics,
     )
 
 

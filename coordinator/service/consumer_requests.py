@@ -43,7 +43,7 @@ class End(NamedTuple):
     topic_regex: str | None
     assignor: str | None
     owned: Partitions | None
-    names_owned_topics: bool
+    bare_topics: tuple[TopicId, ...]
 
 
 class ConsumerHeartbeatBody(NamedTuple):
@@ -56,7 +56,7 @@ class ConsumerHeartbeatBody(NamedTuple):
     end: End
 
 
-_NO_END = End(None, None, -1, None, None, None, None, names_owned_topics=False)
+_NO_END = End(None, None, -1, None, None, None, None, ())
 
 
 class ConsumerHeartbeatReader:
@@ -100,11 +100,12 @@ class ConsumerHeartbeatReader:
                 raise ValueError("tags")
         if data[at:] != b"\0":
             raise ValueError("tags, or more bytes")
-        return _NO_END._replace(owned=partitions(found), names_owned_topics=bool(found))
+        return _NO_END._replace(owned=partitions(found), bare_topics=_bare(found))
 
     def _read(self, frame: bytes, at: int, decode: Decode) -> ConsumerHeartbeatBody:
         body = decode(frame, at)
         rows = body.topic_partitions
+        found = [(_bytes(row.topic_id), row.partitions) for row in rows or ()]
         end = End(
             body.instance_id,
             body.rack_id,
@@ -112,8 +113,8 @@ class ConsumerHeartbeatReader:
             body.subscribed_topic_names,
             getattr(body, "subscribed_topic_regex", None),
             body.server_assignor,
-            None if rows is None else partitions((_bytes(row.topic_id), row.partitions) for row in rows),
-            bool(rows),
+            None if rows is None else partitions(found),
+            _bare(found),
         )
         if not rows and end.instance_id is None:
             self._remember(frame, at, end)
@@ -154,6 +155,10 @@ def _count(data: bytes, at: int) -> tuple[int, int]:
     if not count:
         raise ValueError("null")
     return count - 1, at
+
+
+def _bare(found: list[tuple[TopicId, tuple[int, ...]]]) -> tuple[TopicId, ...]:
+    return tuple([topic for topic, numbers in found if not numbers])
 
 
 def _bytes(topic_id: UUID | None) -> bytes:

@@ -52,7 +52,7 @@ def invalid(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Error | N
         request.rebalance_timeout_ms == NO_TIMEOUT
         or request.owned is None
         or request.owned
-        or request.names_owned_topics
+        or request.bare_topics
         or (request.topics is None and request.topic_regex is None)
     ):
         return Error.INVALID_REQUEST
@@ -153,7 +153,8 @@ def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
     if request.epoch == member.epoch:
         return
     knows_less = request.epoch < member.epoch and request.epoch == member.previous_epoch
-    if not knows_less or request.owned is None or not is_within(request.owned, member.assigned):
+    names_others = any(topic not in member.assigned for topic in request.bare_topics)
+    if not knows_less or names_others or request.owned is None or not is_within(request.owned, member.assigned):
         raise Refused(Error.FENCED_MEMBER_EPOCH)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coordinator.groups.consumer.member import NO_TIMEOUT
 
 if TYPE_CHECKING:
-    from coordinator.groups.partitions import Partitions
+    from coordinator.groups.partitions import Partitions, TopicId
 
 
 class ConsumerHeartbeat(NamedTuple):
@@ -30,7 +30,7 @@ class ConsumerHeartbeat(NamedTuple):
     assignor: str | None = None
     owned: Partitions | None = None
     regex_problem: str | None = None  #: why `topic_regex` cannot be used
-    names_owned_topics: bool = False  #: even without partitions, which a member that joins may not do
+    bare_topics: tuple[TopicId, ...] = ()  #: named among what is owned, but without partitions
 
     @property
     def is_full(self) -> bool:
