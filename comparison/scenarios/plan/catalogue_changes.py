@@ -156,7 +156,7 @@ CHANGES = (
             "that came before",
         ),
         steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
-        defaults=Parameters(members=3, partitions=30, rate=60, time_limit_s=480),
+        defaults=Parameters(members=3, partitions=30, time_limit_s=480),
         settings=MappingProxyType({"metadata.max.age.ms": "300000"}),
         budget_s=310,
         not_applicable=MappingProxyType(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 _TURN_S = 0.05
+#: First records of new partitions in a turn: a thousand a second.
+_FIRST_A_TURN = 50
 #: Room for a name and a timestamp, as small events have.
 _PADDING = b"x" * 64
 
@@ -42,6 +44,7 @@ class Load:
         self.rate = rate  #: records per second; may be changed while it runs
         self._tracer = tracer
         self._serials: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
+        self._grown: list[TopicPartition] = []  #: that may have no record yet
         self._sending: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._failed: BaseException | None = None
@@ -56,6 +59,7 @@ class Load:
             before = now
             self._send_range(sent, int(due))
             sent = int(due)
+            self._send_first()
             try:
                 async with asyncio.timeout(_TURN_S):
                     await self._stopping.wait()
@@ -67,12 +71,11 @@ class Load:
             raise self._failed
 
     def grow(self, partitions: Sequence[TopicPartition]) -> None:
-        """Produce to these partitions as well, the first record to each of them at once."""
+        """Produce to these partitions as well, and soon a first record to each of them, whatever the rate."""
         for tp in partitions:
-            self.acknowledged[tp] = self.ends[tp] = 0
-            self._serials[tp] = 1
-            self._begin_sending(tp, [0])
+            self.acknowledged[tp] = self.ends[tp] = self._serials[tp] = 0
         self._partitions.extend(partitions)
+        self._grown.extend(partitions)
 
     def stop(self) -> None:
         """Stop sending. `run` returns once everything sent is acknowledged."""
@@ -86,6 +89,14 @@ class Load:
             self._serials[tp] += 1
         for tp, serials in numbered.items():
             self._begin_sending(tp, serials)
+
+    def _send_first(self) -> None:
+        """Send a record to some partitions that have none yet: hundreds at once would hold up the brokers."""
+        now, self._grown = self._grown[:_FIRST_A_TURN], self._grown[_FIRST_A_TURN:]
+        for tp in now:
+            if not self._serials[tp]:
+                self._serials[tp] = 1
+                self._begin_sending(tp, [0])
 
     def _begin_sending(self, tp: TopicPartition, serials: list[int]) -> None:
         task = asyncio.create_task(self._send(tp, serials))

@@ -98,20 +98,22 @@ def test_added_partitions_get_records_from_then_on() -> None:
     asyncio.run(scenario())
 
 
-def test_added_partition_gets_its_first_record_at_once_and_is_numbered_on() -> None:
-    added = TopicPartition("t", 2)
+def test_added_partition_gets_a_record_whatever_the_rate() -> None:
+    added = [TopicPartition("t", number) for number in range(2, 200)]
 
-    async def scenario() -> list[bytes]:
+    async def scenario() -> Log:
         log = Log()
-        log.stored[added] = []
-        load = Load(log, PARTITIONS, 300, ListTracer())
-        load.grow([added])
-        await until(lambda: len(log.stored[added]) == 1, 5, "the first record, which needs no turn")
+        log.stored |= {tp: [] for tp in added}
+        load = Load(log, PARTITIONS, 1, ListTracer())
         running = asyncio.create_task(load.run())
-        await until(lambda: len(log.stored[added]) >= 4, 5, "more records")
+        load.grow(added)
+        await until(lambda: all(log.stored[tp] for tp in added), 5, "a record of each new partition")
+        load.rate = 2000
+        await until(lambda: len(log.stored[added[0]]) > 2, 5, "more records")
         load.stop()
         await running
-        return log.stored[added]
+        return log
 
-    stored = asyncio.run(scenario())
-    assert [serial_of(value) for value in stored] == list(range(len(stored)))
+    log = asyncio.run(scenario())
+    for tp in added:
+        assert [serial_of(value) for value in log.stored[tp]] == list(range(len(log.stored[tp])))
