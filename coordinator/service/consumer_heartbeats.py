@@ -120,11 +120,9 @@ class _FastPath:
         group, member, timer = self.group, self.member, self.timer
         now_ms = self.monotonic_ns() // NS_PER_MS
         if (
-            group.epoch != self.epoch
-            or group.target_epoch != self.epoch
+            not group.is_settled_at(self.epoch)
             or group.members.get(member.id) is not member
             or group.sessions.get(member.id) is not timer
-            or group.batches
             or now_ms >= group.topics_due_ms
             or self.partition.closed
             or self.cluster.snapshot is not self.snapshot

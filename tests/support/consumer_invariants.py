@@ -33,6 +33,7 @@ def check_owners(group: ConsumerGroup) -> None:
 def check_tables(group: ConsumerGroup) -> None:
     """What is kept beside the records follows from them."""
     assert group.subscriptions == Counter(member.subscription for member in group.members.values())
+    assert group.regex_uses == Counter(member.topic_regex for member in group.members.values() if member.topic_regex)
     assert group.votes == Counter(member.assignor for member in group.members.values())
     if (table := group.table) is not None:
         subscriptions = {member.id: member.subscription for member in group.members.values()}

@@ -79,8 +79,7 @@ class Draft:
         self.put(ClientKey(self.group.id, member_id), None)
 
     def forget_unused_regexes(self) -> None:
-        used = {subscription.regex for subscription in self.group.subscriptions}
-        for regex in sorted(self.group.regexes.keys() - used):
+        for regex in sorted(self.group.regexes.keys() - self.group.regex_uses.keys()):
             self.put(RegexKey(self.group.id, regex), None)
 
     def place(self, member: ConsumerMember) -> None:

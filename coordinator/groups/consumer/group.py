@@ -74,6 +74,7 @@ class ConsumerGroup:
 
     # What follows from these, so that no request looks at all members.
     subscriptions: dict[Subscription, int] = field(default_factory=dict, init=False)  #: how many members have each
+    regex_uses: dict[str, int] = field(default_factory=dict, init=False)  #: by how many each expression is used
     votes: dict[str | None, int] = field(default_factory=dict, init=False)  #: preferred assignors, and by how many
     table: TargetTable | None = field(default=None, init=False, compare=False, repr=False)
 
@@ -99,8 +100,8 @@ class ConsumerGroup:
         return ConsumerGroupState.STABLE if reconciled else ConsumerGroupState.RECONCILING
 
     def is_settled_at(self, epoch: int) -> bool:
-        """Whether the group has its target of this epoch, and nothing is being stored."""
-        return self.epoch == self.target_epoch == epoch and not self.batches
+        """Whether the group has its target of this epoch, and nothing is being stored or may have to be searched."""
+        return self.epoch == self.target_epoch == epoch and not self.batches and not self.regex_uses
 
     def is_free(self, topic: TopicId, number: int) -> bool:
         return (topic, number) not in self.owners
@@ -207,6 +208,8 @@ class ConsumerGroup:
 
     def _count(self, member: ConsumerMember, by: int) -> None:
         _add(self.subscriptions, member.subscription, by)
+        if member.topic_regex:
+            _add(self.regex_uses, member.topic_regex, by)
         _add(self.votes, member.assignor, by)
 
     def _apply_target(self, member_id: str, record: TargetRecord | None) -> None:

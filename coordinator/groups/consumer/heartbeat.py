@@ -95,10 +95,10 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
 
 def settled_member(group: ConsumerGroup, request: ConsumerHeartbeat) -> ConsumerMember | None:
     """The sender of a request that was accepted, if it changes no more than a session as long as the group stays as it
-    is and need not look at its topics. A regular expression is looked at anew every time.
+    is and need not look at its topics; never in a group with regular expressions, which any heartbeat may search for.
     """
     member = group.members.get(request.member_id)
-    if member is None or request.epoch == JOINING or not group.is_settled_at(request.epoch) or member.topic_regex:
+    if member is None or request.epoch == JOINING or not group.is_settled_at(request.epoch):
         return None
     if request.instance_id is not None and group.instances.get(request.instance_id) != member.id:
         return None

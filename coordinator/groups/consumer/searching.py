@@ -24,8 +24,7 @@ BETWEEN_SEARCHES_MS = 10_000
 
 def search_if_due(draft: Draft, turn: Turn) -> None:
     """At a heartbeat: search all expressions of the group, if one is new, topics have been created, or it is time."""
-    group = draft.group
-    regexes = {subscription.regex for subscription in group.subscriptions} - {""}
+    group, regexes = draft.group, draft.group.regex_uses.keys()
     if not regexes or group.is_searching:
         return
     searched_ms = max([group.searched_wall_ms, *(record.wall_ms for record in group.regexes.values())])
@@ -42,7 +41,7 @@ def search_if_due(draft: Draft, turn: Turn) -> None:
 def take_found(draft: Draft, found: Mapping[str, RegexRecord], turn: Turn) -> None:
     """Store what was found, of expressions still in use; other topics than before need a new target."""
     group, is_other = draft.group, False
-    for regex in sorted({subscription.regex for subscription in group.subscriptions} & found.keys()):
+    for regex in sorted(group.regex_uses.keys() & found.keys()):
         before = group.regexes.get(regex)
         is_other = is_other or found[regex].topics != (() if before is None else before.topics)
         draft.put(RegexKey(group.id, regex), found[regex])

@@ -144,12 +144,17 @@ async def _subscribes(stage: Scene) -> None:
     await stage.beat("a", subscribed_topic_names=["t", "u"])
 
 
+async def _another_searches(stage: Scene) -> None:
+    await stage.join("b", subscribed_topic_names=[], subscribed_topic_regex="t.*")
+
+
 async def _prefers(stage: Scene) -> None:
     await stage.beat("a", server_assignor="range")
 
 
 @pytest.mark.parametrize(
-    "happens", [_another_joins, _leaves, _times_out, _resigns, _leads_again, _grows, _subscribes, _prefers]
+    "happens",
+    [_another_joins, _leaves, _times_out, _resigns, _leads_again, _grows, _subscribes, _another_searches, _prefers],
 )
 def test_fast_path_ends_when_its_conditions_change(happens: Callable[[Scene], Awaitable[None]]) -> None:
     async def scene(stage: Scene) -> None:
@@ -200,6 +205,7 @@ TOLD = st.fixed_dictionaries(
         "instance_id": st.sampled_from(("i", "j", " ")),
         "rack_id": st.sampled_from(("r", " ")),
         "owned": st.lists(st.integers(0, 2), unique=True),
+        "subscribed_topic_regex": st.sampled_from(("", "t.*", "(")),
     },
 )
 
@@ -216,6 +222,8 @@ def test_random_requests_are_answered_alike_on_both_paths(data: st.DataObject) -
                 await stage.beat(member)
             elif what == "told":
                 told = data.draw(TOLD)
+                if told.get("version") == 0:
+                    told.pop("subscribed_topic_regex", None)
                 if (owned := told.pop("owned", None)) is not None:
                     told["topic_partitions"] = [{"topic_id": stage.topic_id, "partitions": owned}]
                 await stage.beat(member, **told)
