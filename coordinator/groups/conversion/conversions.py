@@ -87,8 +87,6 @@ class Conversions:
     ) -> bool:
         """Whether only members of the classic protocol stay, and a classic group may take them."""
         staying = len(group.members) - len(leaving)
-        if leaving and all(group.members[member_id].classic is not None for member_id in leaving):
-            return False
         return (
             0 < staying <= turn.limits.members_max
             and all(m.classic is not None for m in group.members.values() if m.id not in leaving)

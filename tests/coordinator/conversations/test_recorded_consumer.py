@@ -15,7 +15,15 @@ from tests.support.virtual_time import run_virtually
 
 RECORDINGS = {
     name: recording(name)
-    for name in ("consumer", "consumer_further", "consumer_admin", "consumer_topics", "consumer_mixed")
+    for name in (
+        "consumer",
+        "consumer_further",
+        "consumer_admin",
+        "consumer_topics",
+        "consumer_mixed",
+        "consumer_mixed_disabled",
+        "consumer_mixed_small",
+    )
 }
 
 
