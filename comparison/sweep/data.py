@@ -8,6 +8,7 @@ repeats a change at several group sizes, as `herd` does, has a cell for each siz
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +22,7 @@ from comparison.sweep.grid import DESIGN, SCENARIO
 from comparison.sweep.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, OWN_METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
@@ -177,13 +178,24 @@ def _observations(cell: Cell, run: Mapping[str, Any]) -> Iterator[_Observation]:
         place = tuple({**at, GROUP_SIZE: size}.items()) if sized else whole
         title = change["change"] if sized or not several else f"{change['change']}-{change['round']}"
         for name in CHANGE_METRICS:
-            value = _group_requests(change) if name == "group_requests" else change[name]
+            value = _MADE[name](change) if name in _MADE else change[name]
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
 
 
 def _group_requests(change: Mapping[str, Any]) -> int:
     return sum(count for name, count in change["requests"].items() if name in GROUP_REQUESTS)
+
+
+def _added_ms(change: Mapping[str, Any]) -> float | None:
+    added = change.get("added")
+    return added["delivered_ms"] if added is not None else None
+
+
+#: Figures of a change that are not fields of its own.
+_MADE: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = MappingProxyType(
+    {"group_requests": _group_requests, "added_ms": _added_ms}
+)
 
 
 def _cells(

@@ -40,6 +40,7 @@ CHANGE_METRICS: Mapping[str, Metric] = MappingProxyType(
         "zk_reads": Metric("", "reads of ZooKeeper by members"),
         "zk_writes": Metric("", "writes to ZooKeeper by members, without commits"),
         "group_requests": Metric("", "JoinGroup, SyncGroup and LeaveGroup requests of members"),
+        "added_ms": Metric("ms", "time until every partition that was added had been delivered from"),
     }
 )
 

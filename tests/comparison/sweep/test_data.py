@@ -56,6 +56,17 @@ def test_figure_that_was_not_measured_is_absent_and_forming_is_not_counted() -> 
     )
 
 
+def test_time_until_added_partitions_were_read_is_a_figure_of_their_change() -> None:
+    def grown(run: SweepRun) -> dict[str, Any]:
+        added = {"delivered_ms": 1000.0 * run.seed}
+        return result_of({}, [{**change_of("partition-increase"), "added": added}, change_of("join")])
+
+    data = data_of(plan_of("scenario=add-partitions", "design=eager", seeds=3), grown)
+    figures = data.cells[0].figures
+    assert figures["partition-increase.added_ms"].median == 2000
+    assert "join.added_ms" not in figures
+
+
 def test_failed_and_missing_runs_are_counted_and_not_measured() -> None:
     plan = plan_of("scenario=join", "design=eager", "members=2,4", seeds=2)
     failed = plan.runs[0]
