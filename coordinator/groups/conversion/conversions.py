@@ -28,6 +28,7 @@ from coordinator.groups.conversion.upgrade import upgraded
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey
+from coordinator.groups.requests import size_of
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedMetadata
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Conversions:
             0 < staying <= turn.limits.members_max
             and all(m.classic is not None for m in group.members.values() if m.id not in leaving)
             and MigrationPolicy(settings.migration_policy).allows_downgrade
+            and _bytes(group, leaving) <= turn.limits.group_bytes_max  # not in Kafka, whose record is then refused
         )
 
     def downgrade(self, draft: Draft, leaving: Collection[str], turn: Turn, *, rebalances: bool = True) -> None:
@@ -247,6 +249,15 @@ def _put_members(draft: Draft, group: Group) -> None:
     assigned = sum(len(numbers) for member in draft.group.members.values() for numbers in member.assigned.values())
     if assigned != len(draft.group.owners):  # the leader has assigned a partition twice
         raise Refused(Error.UNKNOWN_SERVER_ERROR)
+
+
+def _bytes(group: ConsumerGroup, leaving: Collection[str]) -> int:
+    """The size of the classic group (`Group.size`)."""
+    return sum(
+        size_of(member.client_id, member.client_host, member.instance_id, member.classic.protocols)
+        for member in group.members.values()
+        if member.classic is not None and member.id not in leaving
+    )
 
 
 def _end(group: Group, turn: Turn) -> None:

@@ -39,6 +39,8 @@ def join(draft: Draft, request: Join, turn: Turn) -> None:
     """One JoinGroup to a group with members. Raises `Refused`."""
     group, member_id = draft.group, request.member_id or request.fresh_id
     heartbeat.refuse_if_full(group, member_id, draft.settings)
+    if request.size > turn.limits.member_bytes_max:
+        raise Refused(Error.MESSAGE_TOO_LARGE)  # as of a classic group; not in Kafka
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not _are_supported(group, request.protocols):
         raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
     if request.member_id == UNKNOWN_MEMBER and request.instance_id is None and request.must_return_with_id:

@@ -71,6 +71,16 @@ def test_group_larger_than_a_classic_one_may_be_stays_a_consumer_group() -> None
     assert at.kind == "classic PreparingRebalance"  # now it is small enough
 
 
+def test_group_whose_record_would_be_too_large_stays_a_consumer_group() -> None:
+    at = MixedPartition(limits=replace(LIMITS, group_bytes_max=150))
+    mixed(at, "a", "b", "c")
+    at.consumer("m", -1, instance_id="i")
+    assert at.kind == "consumer Assigning"
+    at.leave("c")
+    assert at.kind == "classic PreparingRebalance"
+    assert at.classic.size <= 150
+
+
 @pytest.mark.kafka("testLastConsumerProtocolMemberSessionTimeoutInConsumerGroup")
 def test_silent_last_member_converts_the_group() -> None:
     at = MixedPartition()

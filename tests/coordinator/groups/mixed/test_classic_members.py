@@ -11,6 +11,7 @@ from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey,
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Leaving, Protocol
 from tests.support.consumer_groups import SETTINGS, by_name
+from tests.support.group_machine import LIMITS
 from tests.support.mixed_groups import GROUP, MixedPartition, assigned, subscription
 
 
@@ -85,6 +86,14 @@ def test_full_group_refuses_classic_members() -> None:
     at.consumer("m")
     log = dict(at.log)
     assert at.join("a") == JoinAnswer(error=Error.GROUP_MAX_SIZE_REACHED, member_id="")
+    assert at.log == log
+
+
+def test_member_with_too_much_metadata_is_refused() -> None:
+    at = MixedPartition(limits=replace(LIMITS, member_bytes_max=200))
+    at.consumer("m")
+    log = dict(at.log)
+    assert at.join("a", "x" * 200) == JoinAnswer(error=Error.MESSAGE_TOO_LARGE, member_id="")
     assert at.log == log
 
 
