@@ -120,7 +120,6 @@ CONSUMER_MEMBER = {
     "ACKNOWLEDGING": "k4",
     "STABLE": "k2",
     "PREPARE_LEAVING": "k7",
-    "LEAVING": "k7",
     "FENCED": "k3",
     "STALE": "k3",
     "FATAL": "k7",

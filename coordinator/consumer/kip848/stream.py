@@ -23,14 +23,13 @@ from coordinator.consumer.join_metadata import instance_of
 from coordinator.consumer.kip848.context import Kip848Context
 from coordinator.consumer.kip848.targets import Targets
 from coordinator.consumer.link import CoordinatorFinder
-from coordinator.consumer.member_runner import LEAVE_TIMEOUT_MS, MemberLogic, MemberRunner
+from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.positions import committed
 from coordinator.membership.consumer import effects, events
 from coordinator.membership.consumer.member import JOIN_EPOCH, ConsumerMember, ConsumerMemberState, deadline
 from coordinator.membership.consumer.reactions import HEARTBEAT, reaction
 from coordinator.membership.consumer.table import step
 from coordinator.membership.effects import CommitPositions, Effect
-from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
@@ -46,7 +45,7 @@ _LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
-    leaving=frozenset({ConsumerMemberState.PREPARE_LEAVING, ConsumerMemberState.LEAVING}),
+    leaving=frozenset({ConsumerMemberState.PREPARE_LEAVING}),
     commit="OffsetCommit",
     leave_task="leave",
 )
@@ -137,10 +136,6 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
     async def _wait_until_left(self) -> None:
         self._ending = True
         self._begin_due()
-        await super()._wait_until_left()
-        give_up_ns = self._now() + LEAVE_TIMEOUT_MS * NS_PER_MS
-        while self.member.state is ConsumerMemberState.LEAVING and (left_ns := give_up_ns - self._now()) > 0:
-            await self.wait_for_change(left_ns / 1e9)  # until the outstanding heartbeat is answered
         await super()._wait_until_left()
         self._ending = False
 

@@ -64,7 +64,13 @@ def leave(member: ConsumerMember, event: Event, _: int) -> Step:
     ended, emitted = moves.end_rebalance(_unsubscribed(member, event), "superseded")
     numbered, number = moves.next_callback(ended)
     revoked = member.owned - member.releasing
-    leaving = replace(numbered, state=ConsumerMemberState.PREPARE_LEAVING, releasing=member.owned, reconciling=None)
+    leaving = replace(
+        numbered,
+        state=ConsumerMemberState.PREPARE_LEAVING,
+        last_subscription=(member.topics or frozenset(), member.regex),
+        releasing=member.owned,
+        reconciling=None,
+    )
     commit = moves.commit_first(member) if leaving.closed else ()
     return leaving, (*emitted, *commit, RevokePartitions(number, revoked))
 
@@ -75,14 +81,8 @@ def leave_outside(member: ConsumerMember, event: Event, _: int) -> Step:
     return moves.left(replace(ended, expired=False)), (*emitted, *moves.emit_closed(ended))
 
 
-def leave_preparing(member: ConsumerMember, event: Event, _: int) -> Step:
-    return replace(_unsubscribed(member, event), expired=False), ()
-
-
 def leave_again(member: ConsumerMember, event: Event, _: int) -> Step:
-    """Nothing is owned any more."""
-    again = replace(_unsubscribed(member, event), expired=False)
-    return again, () if member.closed else moves.emit_closed(again)
+    return replace(_unsubscribed(member, event), expired=False), ()
 
 
 def close_fatal(member: ConsumerMember, event: Event, _: int) -> Step:
@@ -130,8 +130,6 @@ def returned_leaving(member: ConsumerMember, event: events.CallbackReturned, _: 
     gone = (moves.emit_removed(member, "partitions_revoked", member.owned),) if member.owned else ()
     ended = (*gone, *moves.emit_closed(member))
     empty = replace(member, callback=None, owned=NOTHING, releasing=NOTHING)
-    if empty.heartbeat_sent:
-        return replace(empty, state=ConsumerMemberState.LEAVING), ended
     return preceded(moves.say_leave(empty), ended)
 
 
@@ -141,10 +139,6 @@ def returned_outside(member: ConsumerMember, event: events.CallbackReturned, now
         return member, ()
     trigger = "fenced" if member.state is ConsumerMemberState.FENCED else "poll-timeout"
     return moves.join(replace(member, callback=None), now, trigger)
-
-
-def returned_late(member: ConsumerMember, event: events.CallbackReturned, _: int) -> Step:
-    return (replace(member, callback=None), ()) if event.number == member.callback else (member, ())
 
 
 # -- heartbeats -------------------------------------------------------------------------------------------------------
@@ -191,11 +185,6 @@ def _targeted(member: ConsumerMember, partitions: frozenset[TopicPartition]) -> 
     return replace(member, target=target, state=state, trigger=trigger)
 
 
-def answered_leaving(member: ConsumerMember, _: Event, __: int) -> Step:
-    """The outstanding heartbeat is answered, with whatever error: now leave."""
-    return moves.say_leave(moves.answered(member))
-
-
 def fenced(member: ConsumerMember, event: Refusal, now: int) -> Step:
     """What is owned is lost; with epoch 0 and nothing owned, join again when the listener knows."""
     waits = member.callback is not None or bool(member.owned)
@@ -210,8 +199,7 @@ def fenced_leaving(member: ConsumerMember, _: Refusal, __: int) -> Step:
     """It is out already: it does not say that it leaves (AbstractMembershipManager.transitionToFenced)."""
     gone = (moves.emit_removed(member, "partitions_lost", member.owned),) if member.owned else ()
     left = moves.left(replace(member, owned=NOTHING, releasing=NOTHING))
-    closed = moves.emit_closed(member) if member.state is ConsumerMemberState.PREPARE_LEAVING else ()
-    return left, (*gone, *closed)
+    return left, (*gone, *moves.emit_closed(member))
 
 
 def refused(member: ConsumerMember, event: Refusal, _: int) -> Step:
@@ -253,10 +241,6 @@ def coordinator_moved(member: ConsumerMember, _: Refusal, now: int) -> Step:
     return preceded(moves.find_coordinator(gone), (AbandonCoordinator(),))
 
 
-def moved_leaving(member: ConsumerMember, _: Refusal, __: int) -> Step:
-    return preceded(moves.say_leave(replace(moves.answered(member), coordinator=None)), (AbandonCoordinator(),))
-
-
 def coordinator_loading(member: ConsumerMember, _: Refusal, now: int) -> Step:
     return moves.failed(member, now), ()
 
@@ -282,6 +266,4 @@ def _leave_stale(member: ConsumerMember) -> Step:
     """max.poll.interval.ms has passed: leave at once; what is owned is lost, not revoked."""
     lost, gone = moves.lose_all(member)
     ended, emitted = moves.end_rebalance(replace(lost, expired=True), "superseded")
-    if ended.heartbeat_sent:
-        return replace(ended, state=ConsumerMemberState.LEAVING), (*gone, *emitted)
     return preceded(moves.say_leave(ended), (*gone, *emitted))

@@ -18,7 +18,9 @@ NOTHING: frozenset[TopicPartition] = frozenset()
 
 
 class ConsumerMemberState(Enum):
-    """States by Kafka's own names (MemberState.java). `table.TABLE` has what each one does with each event."""
+    """States by Kafka's own names (MemberState.java), without LEAVING, which takes no time. `table.TABLE` has what each
+    one does with each event.
+    """
 
     UNSUBSCRIBED = auto()  #: not in the group
     JOINING = auto()  #: sends epoch 0, now or as soon as there is a coordinator
@@ -26,7 +28,6 @@ class ConsumerMemberState(Enum):
     ACKNOWLEDGING = auto()  #: reconciled; the next heartbeat says so, at once if none is outstanding
     STABLE = auto()  #: owns its target
     PREPARE_LEAVING = auto()  #: revokes everything, then leaves
-    LEAVING = auto()  #: says so as soon as the outstanding heartbeat is answered
     FENCED = auto()  #: the group refused its epoch; joins again when the listener has returned
     STALE = auto()  #: left because the application did not poll in time; joins again at a poll
     FATAL = auto()  #: failed for good; can only be closed
@@ -84,6 +85,8 @@ class ConsumerMember:
     state: ConsumerMemberState = ConsumerMemberState.UNSUBSCRIBED
     topics: frozenset[str] | None = None  #: the subscription; None for none
     regex: str | None = None  #: the subscription, if the coordinator matches topics; `topics` is empty then
+    #: While it prepares to leave: the topics and regular expression that its heartbeats go on to name.
+    last_subscription: tuple[frozenset[str], str | None] | None = None
     closed: bool = False
     epoch: int = JOIN_EPOCH  #: the last one that the coordinator gave; JOIN_EPOCH while there is none
     stamp: int = 0  #: see `events`

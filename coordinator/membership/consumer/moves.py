@@ -54,7 +54,8 @@ def _settled(member: ConsumerMember) -> ConsumerMemberState:
 
 def _request(member: ConsumerMember) -> tuple[ConsumerMember, SendHeartbeat]:
     """Send all fields to join and after an error, else what changed (HeartbeatState.buildRequestData)."""
-    settings, topics, sent = member.settings, member.topics or frozenset(), member.sent
+    settings, sent = member.settings, member.sent
+    topics, regex = member.last_subscription or (member.topics or frozenset(), member.regex)
     full = sent is None or member.state is ConsumerMemberState.JOINING
     request = SendHeartbeat(
         stamp=member.stamp,
@@ -63,17 +64,17 @@ def _request(member: ConsumerMember) -> tuple[ConsumerMember, SendHeartbeat]:
         instance_id=settings.instance_id,
         rebalance_timeout_ms=settings.max_poll_interval_ms if full else -1,
         topics=topics if full or sent is None or topics != sent.topics else None,
-        regex=_changed_regex(member),
+        regex=_changed_regex(member, regex),
         server_assignor=settings.server_assignor if full else None,
         owned=member.current.partitions if full or sent is None or member.current != sent.local else None,
     )
-    return replace(member, sent=SentFields(topics, member.regex, member.current)), request
+    return replace(member, sent=SentFields(topics, regex, member.current)), request
 
 
-def _changed_regex(member: ConsumerMember) -> str | None:
+def _changed_regex(member: ConsumerMember, regex: str | None) -> str | None:
     """The regular expression if the coordinator does not know it, '' if it knows one that is over, else None."""
     known = None if member.sent is None else member.sent.regex
-    return None if member.regex == known else member.regex or ""
+    return None if regex == known else regex or ""
 
 
 def answered(member: ConsumerMember) -> ConsumerMember:
@@ -113,6 +114,7 @@ def without_epoch(member: ConsumerMember) -> ConsumerMember:
     return replace(
         member,
         epoch=JOIN_EPOCH,
+        last_subscription=None,
         stamp=member.stamp + 1,
         heartbeat_sent=False,
         failures=0,
@@ -126,13 +128,14 @@ def without_epoch(member: ConsumerMember) -> ConsumerMember:
 def say_leave(member: ConsumerMember) -> Step:
     """Leave without waiting for the answer; without a coordinator, the session timeout tells the group."""
     static = member.settings.instance_id is not None
+    unsubscribed = member.last_subscription is not None
     request = SendHeartbeat(
         stamp=member.stamp + 1,  # nobody waits for the answer
         member_id=member.member_id,
         epoch=STATIC_LEAVE_EPOCH if static else LEAVE_EPOCH,
         instance_id=member.settings.instance_id,
-        topics=frozenset() if member.topics is None else None,
-        regex=_changed_regex(member),
+        topics=frozenset() if unsubscribed else None,
+        regex=_changed_regex(member, None) if unsubscribed else None,
         owned=NOTHING,
     )
     gone = left(member)

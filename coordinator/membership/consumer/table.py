@@ -10,7 +10,8 @@ Four rules hold everywhere and are therefore not in the table:
 1. A response to a request under an earlier epoch's stamp (`Response.stamp`) changes nothing.
 2. An event that a state's row does not name changes nothing.
 3. An epoch is never used again after the group refused it, and what was owned under it is *lost*.
-4. One heartbeat at a time is outstanding; only a leaving member's last word is sent without waiting for its answer.
+4. One heartbeat at a time is outstanding. Only a leaving member's last word waits for nothing: not for the answer to an
+   earlier one, nor for its own. So Kafka's state LEAVING takes no time and is not among these.
 
 There is no session timer here: cut off from its coordinator, a member keeps delivering what it owns, as Kafka's does.
 
@@ -59,9 +60,8 @@ MemberRow = Row[ConsumerMemberState, ConsumerMember]
     ConsumerMemberState.ACKNOWLEDGING,
     ConsumerMemberState.STABLE,
 )
-(PREPARE_LEAVING, LEAVING, FENCED, STALE, FATAL) = (
+(PREPARE_LEAVING, FENCED, STALE, FATAL) = (
     ConsumerMemberState.PREPARE_LEAVING,
-    ConsumerMemberState.LEAVING,
     ConsumerMemberState.FENCED,
     ConsumerMemberState.STALE,
     ConsumerMemberState.FATAL,
@@ -103,7 +103,7 @@ def _member(state: ConsumerMemberState, *sent: ConsumerMemberState) -> MemberRow
         HeartbeatAnswered: to(actions.heartbeat_answered, state, RECONCILING, STABLE),
         TargetResolved: to(actions.target_resolved, state, RECONCILING, STABLE),
         EpochFenced: to(actions.fenced, FENCED, JOINING),
-        Ticked: to(actions.ticked, state, *sent, LEAVING, STALE),
+        Ticked: to(actions.ticked, state, *sent, STALE),
     }
 
 
@@ -123,23 +123,11 @@ TABLE: Table[ConsumerMemberState, ConsumerMember] = MappingProxyType(
         STABLE: _member(STABLE),
         PREPARE_LEAVING: {
             **_heartbeating(PREPARE_LEAVING),
-            Unsubscribed: to(actions.leave_preparing, PREPARE_LEAVING),
-            Closed: to(actions.leave_preparing, PREPARE_LEAVING),
+            Unsubscribed: to(actions.leave_again, PREPARE_LEAVING),
+            Closed: to(actions.leave_again, PREPARE_LEAVING),
             HeartbeatAnswered: to(actions.heartbeat_answered, PREPARE_LEAVING),
             EpochFenced: to(actions.fenced_leaving, UNSUBSCRIBED),
-            CallbackReturned: to(actions.returned_leaving, LEAVING, UNSUBSCRIBED, PREPARE_LEAVING),
-        },
-        LEAVING: {
-            Subscribed: to(actions.subscribed, LEAVING),
-            Unsubscribed: to(actions.leave_again, LEAVING),
-            Closed: to(actions.leave_again, LEAVING),
-            CallbackReturned: to(actions.returned_late, LEAVING),
-            HeartbeatAnswered: to(actions.answered_leaving, UNSUBSCRIBED, STALE),
-            CoordinatorLoading: to(actions.answered_leaving, UNSUBSCRIBED, STALE),
-            ErrorReported: to(actions.answered_leaving, UNSUBSCRIBED, STALE),
-            CoordinatorMoved: to(actions.moved_leaving, UNSUBSCRIBED, STALE),
-            EpochFenced: to(actions.fenced_leaving, UNSUBSCRIBED, STALE),
-            Refused: to(actions.refused, FATAL),
+            CallbackReturned: to(actions.returned_leaving, UNSUBSCRIBED, PREPARE_LEAVING),
         },
         FENCED: {
             **_outside(FENCED),

@@ -125,7 +125,11 @@ def test_closing_without_the_coordinator_ends_in_time(chroot: str, tmp_path: Pat
     asyncio.run(test())
 
 
-def test_static_member_returns_to_its_partitions_and_nobody_else_notices(chroot: str, tmp_path: Path) -> None:
+def test_static_member_returns_to_its_partitions_and_nobody_else_notices(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.consumer.member_runner.LEAVE_TIMEOUT_MS", 30_000)  # on a busy machine
+
     async def test() -> None:
         first, second = {"group.instance.id": "a"}, {"group.instance.id": "b"}
         async with laboratory(chroot, tmp_path, first, second) as (broker, members):
@@ -133,7 +137,7 @@ def test_static_member_returns_to_its_partitions_and_nobody_else_notices(chroot:
             had, before = members[0].owned, removed(members[1])
             await members[0].close()
             again = await reconciling(bootstrap_of(broker), settings=first).begin({"t": 1})
-            await until(lambda: again.owned == had, 30, "its own partitions")
+            await until(lambda: again.owned == had, 30, lambda: f"{had}, got {again.owned}, {again.failure}")
             assert removed(members[1]) == before
             assert again.consumer.member_ids != members[0].consumer.member_ids
             await again.close()

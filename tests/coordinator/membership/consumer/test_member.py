@@ -199,13 +199,26 @@ def test_leaving_revokes_and_sends_the_epoch_of_its_kind_and_closing_commits_fir
     assert talk.member.closed == isinstance(leave, Closed) == talk.kinds.count("member_closed")
 
 
-def test_leaving_waits_for_the_outstanding_heartbeat() -> None:
+def test_heartbeat_while_the_listener_revokes_the_last_partitions_names_no_other_topics() -> None:
+    """The group would share the partitions out before the member has left, and those of a static member move."""
+    talk = Talk(STATIC).stable(P0)
+    talk.say(Closed())
+    assert sent_only(talk.after(1000)).topics is None
+    talk.refuse("COORDINATOR_LOAD_IN_PROGRESS")
+    assert sent_only(talk.after(1000)).topics == TOPICS
+    assert sent_only(talk.returned()).topics == frozenset()
+
+
+def test_leaving_does_not_wait_for_the_outstanding_heartbeat() -> None:
+    """As AbstractHeartbeatRequestManager.poll of kafka-clients 4.1.1; the coordinator reads them in order."""
     talk = Talk().stable(P0)
     talk.after(1000)
+    stamp = talk.member.stamp
     talk.say(Closed())
-    assert talk.returned() == ()
-    assert talk.state is ConsumerMemberState.LEAVING
-    assert sent_only(talk.unchanged(1)).epoch == -1
+    assert sent_only(talk.returned()).epoch == -1
+    assert talk.state is ConsumerMemberState.UNSUBSCRIBED
+    assert talk.say(events.HeartbeatAnswered(stamp, 2, 1000, frozenset({P0}))) == ()
+    assert not talk.member.owned
 
 
 def test_member_that_does_not_poll_leaves_and_joins_again_at_the_next_poll() -> None:

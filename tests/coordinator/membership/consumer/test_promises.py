@@ -122,6 +122,7 @@ class World:
                 self.calls.append(effect)
             case SendHeartbeat():
                 assert effect.epoch <= 0 or effect.epoch > self.fenced
+                assert effect.epoch < 0 or effect.topics != frozenset(), "the group would share its partitions out"
                 assert effect.epoch != 0 or not effect.owned
             case CommitPositions():
                 assert effect.identity.generation > self.fenced
