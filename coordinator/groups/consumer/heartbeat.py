@@ -24,7 +24,7 @@ from coordinator.groups.consumer.timers import restart_session, time_revocation
 from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer_records import ClientKey, TargetEpochKey, TargetEpochRecord, TargetKey, TargetRecord
 from coordinator.groups.errors import Error
-from coordinator.groups.partitions import is_within
+from coordinator.groups.partitions import NONE, is_within
 
 if TYPE_CHECKING:
     from coordinator.groups.consumer.draft import Draft
@@ -70,13 +70,17 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
     group, settings = draft.group, draft.settings
     former = _member(draft, request, settings)
     _check_regex(draft, former, request)
+    is_new_name = request.instance_id is not None and request.instance_id not in group.instances
+    target_epoch = group.target_epoch
     _describe(draft, former, request)
     if needs_target(draft, former, turn):
         draft.bump()
     present = group.members[former.id]
     compute_target(draft, present)
     try:
-        member = reconcile(draft, present, request.owned, turn)
+        # Kafka finds a static member's target by its instance id, which a member that was dynamic has only from now on.
+        target = NONE if is_new_name and group.target_epoch == target_epoch else None
+        member = reconcile(draft, present, request.owned, turn, target)
     except MemberFenced as fenced:
         draft.undo()
         raise Refused(Error.FENCED_MEMBER_EPOCH) from fenced
@@ -246,10 +250,12 @@ def compute_target(draft: Draft, asking: ConsumerMember) -> None:
         draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
 
 
-def reconcile(draft: Draft, present: ConsumerMember, owned: Partitions | None, turn: Turn) -> ConsumerMember:
-    """The member on its way to its target. Raises `MemberFenced`."""
+def reconcile(
+    draft: Draft, present: ConsumerMember, owned: Partitions | None, turn: Turn, target: Partitions | None = None
+) -> ConsumerMember:
+    """The member on its way to its target, or to the given one. Raises `MemberFenced`."""
     group = draft.group
-    goal = Goal(group.target_epoch, group.target_of(present.id), group.is_free)
+    goal = Goal(group.target_epoch, group.target_of(present.id) if target is None else target, group.is_free)
     member = present if present.is_at(goal.epoch) else reconciled(present, goal, owned)
     if member != present:
         draft.place(member)
