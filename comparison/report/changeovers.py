@@ -9,7 +9,7 @@ from comparison.report.figures import number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SCENARIO, RESTART = "group-protocol-migration", "restart"
+SCENARIOS, RESTART = ("group-protocol-migration", "group-protocol-migration-cooperative"), "restart"
 TITLE = "each restart with the other protocol: the group afterwards, and what it cost the others"
 #: Short and long headings, in the order of the cells.
 HEADINGS = (
@@ -28,7 +28,7 @@ def changeovers(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]
     return [
         (f"{change['round']}: {change['target']}", _cells(change))
         for run in runs
-        if run["scenario"] == SCENARIO
+        if run["scenario"] in SCENARIOS
         for change in run["changes"]
         if change["change"] == RESTART
     ]

@@ -77,6 +77,7 @@ LATER = {
     "unnoticed-partitions",
     "protocol-migration",
     "group-protocol-migration",
+    "group-protocol-migration-cooperative",
     "stale-view-synced",
     "double-owner",
     "double-owner-fenced",

@@ -339,6 +339,7 @@ def _named(request: RunRequest) -> dict[str, object]:
     steps = request.scenario.steps
     away = [step.away_ms for step in steps if isinstance(step, RestartEach)]
     away += [step.away_ms(made.session_ms, made.delay_ms) for step in steps if isinstance(step, CrashAndReturn)]
+    changed_from = next((step.design for step in steps if isinstance(step, Form) and step.design), "")
     strategy = made.member.get("partition.assignment.strategy")
     topics = request.parameters.topic_names
     subscriptions = {
@@ -354,6 +355,7 @@ def _named(request: RunRequest) -> dict[str, object]:
             "max_poll_ms": made.max_poll_ms,
             "metadata_age_ms": made.metadata_age_ms,
         },
+        **({"changed_from": changed_from} if changed_from else {}),
         **({"away_ms": away[0]} if away else {}),
         **({"strategy": strategy} if strategy else {}),
         **({"subscriptions": subscriptions} if subscriptions else {}),

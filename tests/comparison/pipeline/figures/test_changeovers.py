@@ -71,6 +71,17 @@ def test_members_stop_as_their_protocol_says(
     assert reason in verdict.reason
 
 
+def test_incremental_members_stop_only_what_moves_and_need_one_more_round_at_the_end() -> None:
+    parameters = {"partitions": 12, "topics": 1, "changed_from": "cooperative"}
+    changes = there_and_back((4,) * 6, rounds=3, generation=15)
+    judged = judge(run("group-protocol-migration", "consumer", changes=changes, parameters=parameters))
+    verdicts = {each.check: each.outcome for each in judged.verdicts}
+    assert (verdicts["changes over and back"], verdicts["stops by protocol"]) == (YES, YES)
+    judged = judge(run("group-protocol-migration", "consumer", changes=there_and_back(), parameters=parameters))
+    verdicts = {each.check: each.outcome for each in judged.verdicts}
+    assert (verdicts["changes over and back"], verdicts["stops by protocol"]) == (NO, NO)
+
+
 @pytest.mark.parametrize(
     ("given", "outcome"),
     [
