@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.member import ConsumerMember
     from coordinator.groups.consumer.requests import ConsumerSettings
     from coordinator.groups.consumer.topics import Topics
-    from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord
+    from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord, CurrentRecord
     from coordinator.groups.effects import TraceEvent, Turn
     from coordinator.groups.errors import Error
     from coordinator.groups.records import StoredChange
@@ -84,7 +84,10 @@ class Draft:
 
     def place(self, member: ConsumerMember) -> None:
         """Record where a member is now."""
-        self.put(CurrentKey(self.group.id, member.id), current_record(member))
+        key = CurrentKey(self.group.id, member.id)
+        self.batch.before.append((key, cast("CurrentRecord | None", self.group.stored(key))))
+        self.batch.changes.append((key, current_record(member)))
+        self.group.place(member)
 
     def convert(self, conversion: Conversion) -> None:
         """The group changes its type with these records."""

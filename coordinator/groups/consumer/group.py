@@ -236,21 +236,30 @@ class ConsumerGroup:
         former = self.members.get(member_id)
         if former is None and record is None:
             return
-        member = self._member(member_id)
         epoch, previous_epoch, stored, assigned, revoking = record or current_record(ConsumerMember(id=member_id))
         state = ConsumerMemberState(stored) if stored in _STATES else ConsumerMemberState.UNKNOWN
-        self._put(
+        self.place(
             replace(
-                member, epoch=epoch, previous_epoch=previous_epoch, state=state, assigned=assigned, revoking=revoking
+                self._member(member_id),
+                epoch=epoch,
+                previous_epoch=previous_epoch,
+                state=state,
+                assigned=assigned,
+                revoking=revoking,
             )
         )
-        if (assigned, revoking) == (member.assigned, member.revoking):
+
+    def place(self, member: ConsumerMember) -> None:
+        """As `apply` of where a member is, which has just been decided."""
+        former = self._member(member.id)
+        self._put(member)
+        if (member.assigned, member.revoking) == (former.assigned, former.revoking):
             return
-        for place in (*each(member.assigned), *each(member.revoking)):
-            if self.owners.get(place) == member_id:
+        for place in (*each(former.assigned), *each(former.revoking)):
+            if self.owners.get(place) == member.id:
                 del self.owners[place]
-        for place in (*each(assigned), *each(revoking)):
-            self.owners[place] = member_id
+        for place in (*each(member.assigned), *each(member.revoking)):
+            self.owners[place] = member.id
 
 
 def _add(counts: dict[Value, int], value: Value, by: int) -> None:

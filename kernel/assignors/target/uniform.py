@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kernel.assignors.group_arrays import stable_order
+from kernel.assignors.hash_order import table_size
 from kernel.assignors.target.group import NOBODY
+
+#: Partitions that are sorted one by one.
+FEW = 64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,6 +78,8 @@ def _given_up(group: TargetGroup, runs: _Runs, loads: NDArray[np.int64], quota: 
     above = np.zeros(len(loads) + 1, np.bool_)  # NOBODY refers to the last entry
     np.greater(loads, quota, out=above[:-1])
     runs = runs.at(above[runs.rows].nonzero()[0])
+    if len(group.grid.ids) == 1 and len(runs.rows) <= FEW and int(runs.lengths.sum()) <= FEW:
+        return _few_given_up(runs, quota)
     topic = group.grid.topics_of(runs.starts) if len(group.grid.ids) > 1 else np.zeros(len(runs.rows), np.int64)
     order = stable_order(runs.rows)
     runs, topic = runs.at(order), topic[order]
@@ -97,6 +103,20 @@ def _given_up(group: TargetGroup, runs: _Runs, loads: NDArray[np.int64], quota: 
     else:
         keeps = quota[row]
     return _last_of_tables(_ranges(runs.starts, runs.lengths), group.grid.starts[topic], held, keeps)
+
+
+def _few_given_up(runs: _Runs, quota: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As `_given_up`, of one topic, one partition after the other: for few that takes less time than arrays."""
+    held: dict[int, list[int]] = {}
+    for start, length, row in zip(runs.starts.tolist(), runs.lengths.tolist(), runs.rows.tolist(), strict=True):
+        held.setdefault(row, []).extend(range(start, start + length))
+    freed: list[int] = []
+    for row in sorted(held):
+        numbers = held[row]
+        mask = table_size(len(numbers)) - 1
+        numbers.sort(key=lambda number, mask=mask: (number ^ number >> 16) & mask)  # type: ignore[misc]
+        freed += numbers[int(quota[row]) :]
+    return np.array(freed, np.int64)
 
 
 def _last_of_tables(
