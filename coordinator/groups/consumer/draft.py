@@ -12,6 +12,7 @@ from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer.traces import LEFT, events_of
 from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, RegexKey, TargetKey
 from coordinator.groups.effects import Write
+from coordinator.groups.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.topics import Topics
     from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord, CurrentRecord
     from coordinator.groups.effects import TraceEvent, Turn
-    from coordinator.groups.errors import Error
     from coordinator.groups.records import StoredChange
 
 
@@ -128,11 +128,9 @@ class ConsumerWrite(Write):
     def stored(self, turn: Turn) -> None:
         group, batch = self.draft.group, self.draft.batch
         group.batches.remove(batch)
-        if batch.is_undone:  # an earlier write failed, and this one did not: the log is right
-            for key, value in batch.changes:
-                group.apply(key, value)
-            if batch.conversion is not None:
-                batch.conversion.take_effect(turn)
+        if batch.is_undone:  # an earlier write failed; what was handed out then has put the log right
+            self._refuse(Error.COORDINATOR_NOT_AVAILABLE, turn)
+            return
         if batch.conversion is not None:
             batch.conversion.trace_ended(turn)
         for event in self.events:
@@ -146,19 +144,29 @@ class ConsumerWrite(Write):
             turn.reply(self.token, self.answer)
 
     def not_stored(self, error: Error, turn: Turn) -> None:
-        """Take the records back, and before them whatever was decided from them."""
-        group = self.draft.group
-        for later in reversed(group.batches[group.batches.index(self.draft.batch) :]):
-            if not later.is_undone:
-                undo(group, later)
-                if later.conversion is not None:
-                    later.conversion.revert(error, turn)
-        group.batches.remove(self.draft.batch)
+        """Take the records back, and before them whatever was decided from them.
+
+        That is on its way to the log, and may reach it: the records that it replaces are written behind it.
+        """
+        group, batch = self.draft.group, self.draft.batch
+        at = group.batches.index(batch)
+        undone = [later for later in group.batches[at:] if not later.is_undone]
+        for later in reversed(undone):
+            undo(group, later)
+            if later.conversion is not None:
+                later.conversion.revert(error, turn)
+        keys = dict.fromkeys(key for later in undone if later is not batch for key, _ in later.changes)
+        if keys:
+            turn.write(Write(tuple(cast("StoredChange", (key, group.stored(key))) for key in keys)))
+        group.batches.remove(batch)
         group.standing = None
         group.topics_due_ms = 0  # a change of the topics may be among what was taken back
         for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
             timeout_ms = session_timeout_ms(group.members[member_id], self.draft.settings)
             restart_session(group, member_id, timeout_ms, turn)
+        self._refuse(error, turn)
+
+    def _refuse(self, error: Error, turn: Turn) -> None:
         if self.token is not None:
             assert self.answer is not None, "a request has an answer"
             turn.reply(self.token, refusal_like(self.answer, error))

@@ -10,7 +10,7 @@ If the records cannot be stored, the former group is back as it was, but for par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from coordinator.groups.answers import JoinAnswer
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.group import ConsumerGroup
     from coordinator.groups.consumer.requests import ConsumerSettings
     from coordinator.groups.effects import Turn
-    from coordinator.groups.records import GroupRecord, StoredChange
+    from coordinator.groups.records import StoredChange
 
 
 class Conversions:
@@ -165,10 +165,6 @@ class Upgrade:
         self.conversions.consumer.pop(group.id, None)
         for member_id in list(former.sessions):
             cancel_timers(former, member_id, turn)
-        # What later requests have decided may still be stored.
-        later = {key: None for batch in former.batches for key, _ in batch.changes if batch.conversion is not self}
-        if later:
-            turn.write(Write(tuple(cast("StoredChange", change) for change in later.items())))
 
     def trace_ended(self, turn: Turn) -> None:
         if self._ended is not None:
@@ -183,20 +179,19 @@ class Downgrade:
 
     conversions: Conversions
     former: ConsumerGroup
-    group: Group  #: as it begins
+    group: Group
     rebalances: bool = True
     before: tuple[StoredChange, ...] = ()
     after: tuple[StoredChange, ...] = ()
     kept: frozenset[str] = frozenset()
     ends_group: bool = True
-    _record: GroupRecord = field(init=False)
-    _running: Group | None = None
+    _generation: int = 0
     _replaced: Group | None = None  #: what kept the offsets
 
     def __post_init__(self) -> None:
         assignments = {member.id: member.assignment for member in self.group.members.values()}
-        self._record = self.group.record(assignments, self.group.state_wall_ms)
-        self.after = ((GroupKey(self.group.id), self._record),)
+        self.after = ((GroupKey(self.group.id), self.group.record(assignments, self.group.state_wall_ms)),)
+        self._generation = self.group.generation
         self.kept = frozenset(self.group.members)
 
     def take_effect(self, turn: Turn) -> None:
@@ -204,15 +199,11 @@ class Downgrade:
         conversions.downgrading.add(group_id)
         conversions.consumer.pop(group_id, None)
         self._replaced = conversions.classic.get(group_id)
-        is_again = self._running is not None  # it was reverted: as a successor would load it
-        running = Group.from_record(group_id, self._record) if is_again else self.group
-        self._running = conversions.classic[group_id] = running
-        if is_again:
-            turn.write(Write(self.after))  # behind what took it back
-        for member in running.members.values():
-            restart_session(running, member, turn)
+        conversions.classic[group_id] = self.group
+        for member in self.group.members.values():
+            restart_session(self.group, member, turn)
         if self.rebalances:
-            rebalance.prepare(running, GroupTrigger.DOWNGRADED, turn)
+            rebalance.prepare(self.group, GroupTrigger.DOWNGRADED, turn)
 
     def revert(self, error: Error, turn: Turn) -> None:
         conversions, group_id = self.conversions, self.former.id
@@ -221,21 +212,18 @@ class Downgrade:
         conversions.classic.pop(group_id, None)
         if self._replaced is not None:
             conversions.classic[group_id] = self._replaced
-        ended = self._running
-        assert ended is not None, "it has taken effect"
-        for member in ended.members.values():
-            ended.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
-        rebalance.answer_parked_syncs(ended, error, turn)
-        _end(ended, turn)
+        for member in self.group.members.values():
+            self.group.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
+        rebalance.answer_parked_syncs(self.group, error, turn)
+        _end(self.group, turn)
         turn.write(Write(((GroupKey(group_id), None),)))  # what it has decided since may still be stored
 
     def trace_ended(self, turn: Turn) -> None: ...
 
     def landed(self, turn: Turn) -> None:
         self.conversions.downgrading.discard(self.former.id)
-        running = self._running
-        if running is not None and running.generation == self._record.generation:  # no rebalance has ended since
-            owners.name(running, turn)
+        if self.group.generation == self._generation:  # no rebalance has ended since
+            owners.name(self.group, turn)
 
 
 def _put_members(draft: Draft, group: Group) -> None:
