@@ -43,7 +43,7 @@ def counts_of(events: list[Event], begin: int, end: int) -> dict[str, int]:
         "zk_writes_failed": count("zk_op", lambda event: not is_read(event) and not event["ok"]),
         "zk_commits": writes,
         "group_requests": count("request_answered", lambda event: event["api"] in _GROUP_REQUESTS),
-        "heartbeats": count("request_answered", lambda event: event["api"] == "Heartbeat"),
+        "heartbeats": count("request_answered", lambda event: event["api"] in ("Heartbeat", "ConsumerGroupHeartbeat")),
         "fetches": count("request_answered", lambda event: event["api"] == "Fetch"),
         "commit_requests": count("request_answered", lambda event: event["api"] == "OffsetCommit") + writes,
         "misdirected": count("request_answered", lambda event: event["error"] == "NOT_COORDINATOR"),

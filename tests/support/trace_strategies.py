@@ -337,7 +337,8 @@ class _Play:
 
     def answer(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
-            api, error = ("Fetch", "Heartbeat", "JoinGroup")[a % 3], "NOT_COORDINATOR" if b == 1 else ""
+            api = ("Fetch", "Heartbeat", "ConsumerGroupHeartbeat", "JoinGroup")[a % 4]
+            error = "NOT_COORDINATOR" if b == 1 else ""
             fields = {"api": api, "version": 0, "correlation": a, "broker": 1, "error": error}
             self.emit(member.process, "request_answered", member=member.id, **fields)
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
 GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
+#: A member of the consumer design joins, reconciles and leaves by heartbeats alone.
+HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
 #: Kafka's name for the error.
 NOT_COORDINATOR = "NOT_COORDINATOR"
 
@@ -116,7 +118,7 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         "zk_reads_failed": whole.operations(reads=True, ok=False),
         "zk_writes_failed": whole.operations(reads=False, ok=False),
         "group_requests": whole.sum("request_answered", where=lambda count: count.name in GROUP_REQUESTS),
-        "heartbeats": whole.sum("request_answered", where=lambda count: count.name == "Heartbeat"),
+        "heartbeats": whole.sum("request_answered", where=lambda count: count.name in HEARTBEATS),
         "commit_requests": whole.sum("request_answered", where=lambda count: count.name == "OffsetCommit")
         + whole.operations(reads=False, commits=True),
         "fetches": whole.sum("request_answered", where=lambda count: count.name == "Fetch"),
