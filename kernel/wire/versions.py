@@ -51,9 +51,9 @@ class Api(IntEnum):
     IncrementalAlterConfigs = 44
     OffsetDelete = 47
     DescribeCluster = 60
-    #: KIP-848: of our broker only where the coordinator is told to mount them; `ConsumerGroupDescribe` is called, too.
     ConsumerGroupHeartbeat = 68
     ConsumerGroupDescribe = 69
+    ListConfigResources = 74
     DescribeTopicPartitions = 75
     #: Messages of the `server` design (docs/server-protocol.md). Kafka's keys are below 100.
     AwaitCommand = 20_001
@@ -100,6 +100,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.DescribeCluster: (0, 2),
         Api.ConsumerGroupHeartbeat: (0, 1),
         Api.ConsumerGroupDescribe: (0, 1),
+        Api.ListConfigResources: (0, 1),
         Api.DescribeTopicPartitions: (0, 0),
         Api.AwaitCommand: (0, 0),
         Api.CommitOwned: (0, 0),

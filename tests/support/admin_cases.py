@@ -109,6 +109,11 @@ def elected(label: str, kind: int, topics: Any) -> Ask:
     return (f"elect: {label}", "ElectLeaders", 2, body)
 
 
+def listed_resources(label: str, version: int, *kinds: int) -> Ask:
+    body: dict[str, Any] = {"resource_types": list(kinds)} if version else {}
+    return (f"list config resources: {label}", "ListConfigResources", version, body)
+
+
 def configs(*pairs: tuple[str, str | None]) -> list[dict[str, str | None]]:
     return [{"name": name, "value": value} for name, value in pairs]
 
@@ -349,6 +354,16 @@ GROUPS = (
     replaced("a group", GROUP, "@g", {HEARTBEAT: "8000"}),
     replaced("a group, wrong", GROUP, "@g", {HEARTBEAT: "1"}),
     described("the group, replaced", (GROUP, "@g", BOTH)),
+    listed_resources("groups", 1, GROUP),
+    listed_resources("groups, twice", 1, GROUP, GROUP),
+    listed_resources("client metrics", 1, 16),
+    listed_resources("brokers", 1, BROKER),
+    listed_resources("brokers and their loggers", 1, BROKER, 8),
+    listed_resources("an unknown type", 1, 99),
+    listed_resources("groups and an unknown type", 1, GROUP, 1),
+    listed_resources("version 0", 0),
+    replaced("the group, nothing", GROUP, "@g", {}),
+    listed_resources("groups, one without settings", 1, GROUP),
 )
 
 ASKED: tuple[Ask, ...] = (

@@ -1,4 +1,4 @@
-"""DescribeConfigs, IncrementalAlterConfigs, AlterConfigs: the settings of topics, brokers and groups.
+"""The requests about settings of topics, brokers and groups: describing, listing and altering them.
 
 Source: ConfigHelper, ControllerConfigurationValidator and ConfigurationControlManager of Kafka 4.1.1 (answers), and
 ZkAdminManager of 3.9.1 (where they are kept). The broker settings that can be altered are the defaults of a topic's
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.cluster.cluster_view import topic_name_problem
 from kernel.broker.cluster.config_store import ALL_BROKERS, broker_problem
+from kernel.broker.server.handlers import in_rows
 from kernel.broker.settings.effective_configs import (
     DYNAMIC_BROKER_SETTINGS,
     BrokerLayers,
@@ -39,17 +40,17 @@ from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
-    from kernel.broker.server.handlers import HandlerTable, RequestContext
+    from kernel.broker.server.handlers import HandlerTable, RequestContext, Response
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.settings.group_configs import Timeouts
 
 log = logging.getLogger(__name__)
 
-TOPIC, BROKER, GROUP = 2, 4, 32  #: ConfigResource.Type
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  #: ConfigResource.Type
 SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
 
 #: The most settings in one DescribeConfigs response, approximately: those of 1,500 topics.
@@ -78,6 +79,7 @@ class ConfigHandlers:
     def table(self) -> HandlerTable:
         return {
             Api.DescribeConfigs: self.describe,
+            Api.ListConfigResources: self.list_resources,
             Api.IncrementalAlterConfigs: self.alter,
             Api.AlterConfigs: self.replace,
         }
@@ -151,6 +153,28 @@ class ConfigHandlers:
                 )
             )
         return rows
+
+    # -- ListConfigResources -----------------------------------------------------------------------------------------
+
+    def list_resources(self, _context: RequestContext, body: Any) -> Response:
+        """Which resources may have settings (KIP-1142). Version 0 asks for client metrics, which nobody has here."""
+        names: Mapping[int, Iterable[object]] = {
+            GROUP: self._store.groups.names(),
+            CLIENT_METRICS: (),
+            BROKER_LOGGER: self._cluster.snapshot.brokers,
+            BROKER: self._cluster.snapshot.brokers,
+            TOPIC: self._cluster.snapshot.topics,
+        }
+        wanted = getattr(body, "resource_types", (CLIENT_METRICS,)) or tuple(names)
+        if not set(wanted) <= names.keys():
+            return {"error_code": ErrorCode.unsupported_version, "config_resources": ()}
+        rows = (
+            {"resource_name": str(name), "resource_type": kind}
+            for kind in names
+            if kind in wanted
+            for name in names[kind]
+        )
+        return in_rows({"error_code": ErrorCode.none}, "config_resources", rows)
 
     # -- altering ----------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,10 @@ class GroupConfigStore:
         """What a group has of its own, as this broker knows it."""
         return self._groups.get(group_id, _NONE)
 
+    def names(self) -> tuple[str, ...]:
+        """The groups that have any, as this broker knows them."""
+        return tuple(self._groups)
+
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
