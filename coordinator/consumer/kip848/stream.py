@@ -136,8 +136,10 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
     async def _wait_until_left(self) -> None:
         self._ending = True
         self._begin_due()
-        await super()._wait_until_left()
-        self._ending = False
+        try:
+            await super()._wait_until_left()
+        finally:
+            self._ending = False
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
@@ -146,9 +148,14 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         stamp = self.member.stamp
         return lambda: self.member.identity if self.member.stamp == stamp else None
 
+    async def _commit_due(self, effect: CommitPositions, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit unless the epoch has been given up meanwhile: others may own the partitions."""
+        if effect.stamp == self.member.stamp:
+            await self._auto_commit(effect.identity, positions, wait=effect.wait)
+
     def _commits_under(self, identity: Identity) -> bool:
-        current = self.member.identity
-        return current is not None and current.member_id == identity.member_id
+        """See `_commit_due`: a greater epoch will do."""
+        return self.member.identity is not None and self.member.member_id == identity.member_id
 
     def _retried(self, *, explicit: bool) -> frozenset[str]:
         """Repeat an auto-commit under a newer epoch; the application hears that its own was refused.
@@ -168,11 +175,11 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
                 self._spawn(self._heartbeat(effect), "heartbeat")
             case CommitPositions():
                 # Read now: records that this poll goes on to return are not processed yet.
-                positions = fetcher.positions(self.number)
+                commit = partial(self._commit_due, effect, fetcher.positions(self.number))
                 if effect.wait:
-                    self._queue(partial(self._auto_commit, effect.identity, positions, wait=True), is_callback=False)
+                    self._queue(commit, is_callback=False)
                 else:
-                    self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
+                    self._spawn(commit(), "auto-commit")
             case effects.RevokePartitions():
                 fetcher.pause(self.number, effect.partitions)
                 self._stopped = effect.partitions
@@ -242,7 +249,7 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
 
     async def _resolve(self) -> None:
         """Look up topics that were assigned by an unknown id, until there are none."""
-        config = self._context.config
+        config, failures = self._context.config, 0
         try:
             while (unknown := self._targets.unknown) and self.member.identity is not None:
                 with suppress(Unavailable, ProtocolError):
@@ -250,8 +257,11 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
                 known = self._targets.known()
                 if self._targets.unknown != unknown:
                     self.feed(events.TargetResolved(self.member.stamp, known))
+                    failures = 0
                 else:
-                    await asyncio.sleep(config.retry_backoff_ms / 1000)
+                    backoff_ms = config.retry_backoff_ms << min(failures, 10)
+                    await asyncio.sleep(min(backoff_ms, config.retry_backoff_max_ms) / 1000)
+                    failures += 1
         finally:
             self._resolving = None
 

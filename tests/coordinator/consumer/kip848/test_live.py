@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.consumer.errors import GroupRefused
+from coordinator.consumer.kip848.consumer import Kip848Consumer
+from coordinator.membership.effects import CommitPositions
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers import create_topics
@@ -159,6 +161,26 @@ def test_commit_of_an_expelled_member_is_refused_and_the_loss_waits_for_a_poll(c
             assert not member.listener.of("lost")
             member.resume()
             await until(lambda: member.listener.of("lost") == [EVERYTHING], 10, "the notification of the loss")
+
+    asyncio.run(test())
+
+
+def test_auto_commit_that_was_due_before_a_loss_is_not_made_after_it(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, BY_HAND) as (broker, (member,)):
+            await shared_out([member], EVERYTHING)
+            assert isinstance(member.consumer, Kip848Consumer)
+            (stream,) = member.consumer._streams
+            assert stream.member.identity is not None
+            due = CommitPositions(stream.member.stamp, stream.member.identity, wait=True)
+            await expel(broker, member.consumer.member_ids[0])
+            await until(lambda: member.listener.of("lost"), 10, "the loss")
+            await shared_out([member], EVERYTHING)
+            await stream._commit_due(due, {TopicPartition("t", 0): 1})
+            assert not member.tracer.of("commit_answered")
+            now = CommitPositions(stream.member.stamp, stream.member.identity, wait=True)
+            await stream._commit_due(now, {TopicPartition("t", 0): 1})
+            assert [event["outcome"] for event in member.tracer.of("commit_answered")] == ["accepted"]
 
     asyncio.run(test())
 
