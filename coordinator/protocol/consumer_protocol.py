@@ -54,7 +54,7 @@ def encode_subscription(subscription: MemberSubscription, *, version: int = NEWE
     parts += [_text(topic) for topic in subscription.topics]
     parts.append(_bytes(subscription.user_data))
     if version >= 1:
-        parts.append(_partitions(subscription.owned))
+        parts.append(_partitions(sorted(subscription.owned)))
     if version >= 2:
         parts.append(struct.pack(">i", _NO_GENERATION if subscription.generation is None else subscription.generation))
     if version >= 3:
@@ -109,6 +109,13 @@ def encode_assignment(
     partitions: Iterable[TopicPartition], *, user_data: bytes | None = None, version: int = NEWEST_VERSION
 ) -> bytes:
     """Encode one member's entry in the leader's SyncGroup."""
+    return encode_ordered_assignment(sorted(partitions), user_data=user_data, version=version)
+
+
+def encode_ordered_assignment(
+    partitions: Iterable[TopicPartition], *, user_data: bytes | None = None, version: int = NEWEST_VERSION
+) -> bytes:
+    """The same in the given order."""
     assert 0 <= version <= NEWEST_VERSION, version
     return struct.pack(">h", version) + _partitions(partitions) + _bytes(user_data)
 
@@ -136,7 +143,7 @@ def _bytes(data: bytes | None) -> bytes:
 
 def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
+    for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
     parts = [struct.pack(">i", len(by_topic))]
     for topic, numbers in by_topic.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from coordinator.groups.answers import SyncAnswer, heartbeat_answer
 from coordinator.groups.consumer.heartbeat import Refused
@@ -18,7 +19,9 @@ from coordinator.groups.consumer.timers import (
 from coordinator.groups.effects import TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import each, without
-from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, encode_assignment, readable_version
+from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, encode_ordered_assignment, readable_version
+from kernel.assignors.hash_order import table_size
+from kernel.assignors.target.group import uuid_spread
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -70,10 +73,14 @@ def heartbeat(draft: Draft, request: Heartbeat, turn: Turn) -> None:
 
 
 def assignment_of(assigned: Partitions, metadata: bytes, topics: Topics) -> bytes:
-    """For the member whose subscription is `metadata`, in the same version. Deleted topics are left out."""
-    named = ((topics.name_of(topic), number) for topic, number in each(assigned))
-    return encode_assignment(
-        (TopicPartition(topic, number) for topic, number in named if topic is not None),
+    """For the member whose subscription is `metadata`, in the same version. Deleted topics are left out; the others
+    come in the order of a HashMap of their ids, as from Kafka.
+    """
+    buckets = table_size(len(assigned))
+    ordered = sorted(assigned, key=lambda topic: (uuid_spread(UUID(bytes=topic)) & (buckets - 1), topic))
+    named = ((topics.name_of(topic), assigned[topic]) for topic in ordered)
+    return encode_ordered_assignment(
+        [TopicPartition(name, number) for name, numbers in named if name is not None for number in sorted(numbers)],
         version=readable_version(metadata),
     )
 
