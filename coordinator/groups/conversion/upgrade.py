@@ -24,7 +24,12 @@ from coordinator.groups.consumer_records import (
     TargetRecord,
 )
 from coordinator.groups.partitions import NONE, partitions
-from coordinator.protocol.consumer_protocol import decode_assignment, decode_rack, decode_subscription
+from coordinator.protocol.consumer_protocol import (
+    MalformedMetadata,
+    decode_assignment,
+    decode_rack,
+    decode_subscription,
+)
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
@@ -68,6 +73,13 @@ def _client(member: Member, protocol_name: str | None) -> ClientRecord:
 
 
 def _assigned(member: Member, topics: Topics) -> Partitions:
-    """Nothing for a member that has never synced; topics that do not exist are left out."""
-    found = ((topics.find(name), number) for name, number in decode_assignment(member.assignment).partitions)
+    """Nothing for a member that has never synced; topics that do not exist are left out.
+
+    Raises `MalformedMetadata` where the leader has written user data: what a custom strategy needs would be lost.
+    librdkafka's cooperative-sticky writes some from its second generation on, so that 4.1.1 refuses its groups.
+    """
+    assignment = decode_assignment(member.assignment)
+    if assignment.user_data:
+        raise MalformedMetadata(f"the assignment of {member.id!r} has user data of a custom strategy")
+    found = ((topics.find(name), number) for name, number in assignment.partitions)
     return partitions((topic.id, (number,)) for topic, number in found if topic is not None)

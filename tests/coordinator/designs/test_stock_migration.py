@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("strategy", [pytest.param("range", marks=pytest.mark.long), "cooperative-sticky"])
+# Not cooperative-sticky, for which its leader writes user data into assignments: a 4.1.1 refuses the upgrade.
+@pytest.mark.parametrize("strategy", ["range", pytest.param("roundrobin", marks=pytest.mark.long)])
 def test_librdkafka_members_migrate_one_by_one_and_back(chroot: str, tmp_path: Path, strategy: str) -> None:
     with broker_thread(chroot, tmp_path, settings=SETTINGS, mount=(mount,), topics={TOPIC: PARTITIONS}) as bootstrap:
         asyncio.run(migrate(bootstrap, strategy))

@@ -11,6 +11,8 @@ from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey,
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey, OffsetKey
 from coordinator.groups.requests import Protocol
+from coordinator.protocol.consumer_protocol import encode_assignment
+from kernel.values import TopicPartition
 from tests.support.consumer_groups import SETTINGS
 from tests.support.mixed_groups import GROUP, MixedPartition, subscription
 
@@ -90,6 +92,20 @@ def test_classic_group_larger_than_a_consumer_group_may_be_stays_classic() -> No
     at.leave(b)
     assert at.consumer("m").error is Error.GROUP_MAX_SIZE_REACHED  # one fits, two do not
     assert at.kind.startswith("classic")
+
+
+@pytest.mark.parametrize(("user_data", "refused"), [(b"custom", True), (b"", False), (None, False)])
+def test_group_whose_leader_writes_user_data_into_assignments_stays_classic(
+    user_data: bytes | None, refused: bool
+) -> None:
+    """As a 4.1.1 answers where librdkafka's cooperative-sticky leads, from the second generation on."""
+    at = MixedPartition()
+    (a,) = at.form("a", sync=False)
+    given = encode_assignment([TopicPartition("foo", number) for number in range(6)], user_data=user_data)
+    at.sync(a, assignments=((a, given),))
+    answer = at.consumer("m")
+    assert (answer.error is Error.GROUP_ID_NOT_FOUND) is refused
+    assert at.kind == ("classic Stable" if refused else "consumer Reconciling")
 
 
 def parked(at: MixedPartition) -> tuple[str, str, int]:
