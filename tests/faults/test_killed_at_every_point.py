@@ -28,7 +28,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.points import KILLED, POINTS
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, KillAtPoint, Steady
-from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from tests.support.one_run import performed, request_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ IN_CI = {
     (STATIC, "preparing", "member"),
     (COOPERATIVE, "resume", "broker"),
     (DELAYED, "claim", "server"),
+    (CONSUMER, "reconciling", "broker"),
 }
 #: Longer than the brokers' sessions, so that the new coordinator is there in time; and an 0.8 rebalance has tries left
 #: after the session of the member that was killed.
@@ -67,6 +68,8 @@ def scenario(point: str, target: str) -> Scenario:
 
 
 def settings_of(design: str) -> dict[str, str]:
+    if design == CONSUMER:
+        return {"group.consumer.session.timeout.ms": SETTINGS["session.timeout.ms"]}
     return {name: value for name, value in SETTINGS.items() if name != "session.timeout.ms" or design != ZOOKEEPER}
 
 

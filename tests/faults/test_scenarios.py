@@ -42,11 +42,11 @@ CELLS = [(each.scenario, each.design) for each in plan(expanded(list(CATALOGUE))
 #: runs every scenario in every design.
 IN_CI = {
     "herd": ("zookeeper", "eager"),
-    "split-brain": ("zookeeper", "eager"),
+    "split-brain": ("zookeeper", "eager", "consumer"),
     "split-brain-ensemble": ("eager",),
     "crash": ("zookeeper", "delayed"),
     "pause": ("zookeeper", "server", "eager"),
-    "join": ("cooperative",),
+    "join": ("cooperative", "consumer"),
     "leave": ("eager",),
     "mass-start": ("zookeeper",),
     "rolling-restart": ("static", "cooperative"),

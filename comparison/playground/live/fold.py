@@ -167,11 +167,14 @@ class GroupFold:
             return
         state, generation, reason = str(event["state"]), event["generation"], str(event["reason"])
         assert isinstance(generation, int)
-        if state == "PreparingRebalance":
+        if state in ("PreparingRebalance", "Assigning"):
             self._feed.add(int(at_ms), Fact("begins", (), reason))
         elif state == "Stable":
             members = counted(int(str(event["members"])), "member")
-            self._feed.say(int(at_ms), m.Severity.INFO, f"generation {generation} is in force, with {members}")
+            said = f"generation {generation} is in force, with {members}"
+            if self._coordinator.state in ("Assigning", "Reconciling"):
+                said = f"epoch {generation}: each of {members} has its target"
+            self._feed.say(int(at_ms), m.Severity.INFO, said)
         self._coordinator = replace(
             self._coordinator, state=state, since_ms=int(at_ms), reason=reason, generation=generation
         )

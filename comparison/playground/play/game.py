@@ -23,11 +23,13 @@ from comparison.scenarios.plan.played import GAME_S_MAX, MEMBERS_MAX, PARTITIONS
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import perform
 from coordinator.groups.classic.states import GroupState
+from coordinator.groups.consumer.states import ConsumerGroupState
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from enum import Enum
     from pathlib import Path
 
     from comparison.scenarios.plan.request import RunRequest
@@ -244,13 +246,19 @@ def _failure(outcome: RunOutcome) -> str:
     return "" if outcome.outcome == "complete" else outcome.error or f"the run was {outcome.outcome}"
 
 
+def _states(design: str) -> Iterable[Enum]:
+    if not DESIGNS[design].coordinator:
+        return ()
+    return ConsumerGroupState if DESIGNS[design].reconciles else GroupState
+
+
 def _first(request: RunRequest) -> m.Group:
     """A group that nothing is known of yet."""
     coordinated = DESIGNS[request.design].coordinator
     return m.Group(
         design=request.design,
         coordinated=coordinated,
-        states=tuple(state.value for state in GroupState) if coordinated else (),
+        states=tuple(state.value for state in _states(request.design)),
         coordinator=m.Coordinator() if coordinated else None,
         table=rebalance_table() if request.design == ZOOKEEPER else (),
         rate=request.parameters.rate,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from coordinator.groups.classic import states as classic
+from coordinator.groups.consumer.states import ConsumerGroupState as Epochs
 from coordinator.groups.server import states as server
 from kernel.designs import DESIGNS, SERVER
 
@@ -18,6 +20,24 @@ if TYPE_CHECKING:
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
 #: The name of the page itself is empty: it is what the address ends with.
 PAGE = "page.html"
+
+
+#: The moves of a KIP-848 group, as traced: its state follows from its epochs and members, so that no table has them.
+EPOCH_MOVES: Mapping[tuple[Epochs, Epochs], str] = MappingProxyType(
+    {
+        (Epochs.EMPTY, Epochs.ASSIGNING): "a member joins",
+        (Epochs.ASSIGNING, Epochs.RECONCILING): "a heartbeat computes the target",
+        (Epochs.ASSIGNING, Epochs.STABLE): "a heartbeat computes the target of a member that is alone",
+        (Epochs.ASSIGNING, Epochs.EMPTY): "the last member is gone",
+        (Epochs.RECONCILING, Epochs.STABLE): "every member has its target",
+        (Epochs.RECONCILING, Epochs.ASSIGNING): "the epoch rises again",
+        (Epochs.RECONCILING, Epochs.EMPTY): "the last member is gone",
+        (Epochs.STABLE, Epochs.ASSIGNING): "the epoch rises: who is a member, a subscription or a topic has changed",
+        (Epochs.STABLE, Epochs.RECONCILING): "a static member is away",
+        (Epochs.STABLE, Epochs.EMPTY): "the last member is gone",
+        (Epochs.EMPTY, Epochs.DEAD): "deleted",
+    }
+)
 
 
 class PageFile(NamedTuple):
@@ -40,11 +60,13 @@ def page_files() -> Mapping[str, PageFile]:
 
 def machines() -> Mapping[str, list[tuple[str, str, list[str]]]]:
     """The moves of each coordinated design's state machine, from its table: from, to, and the reasons for it."""
-    return {
-        name: _moves(server.TRANSITIONS if name == SERVER else classic.TRANSITIONS)
-        for name, design in DESIGNS.items()
-        if design.coordinator
-    }
+    return {name: _of_design(name) for name, design in DESIGNS.items() if design.coordinator}
+
+
+def _of_design(name: str) -> list[tuple[str, str, list[str]]]:
+    if DESIGNS[name].reconciles:
+        return [(from_.value, to.value, [reason]) for (from_, to), reason in EPOCH_MOVES.items()]
+    return _moves(server.TRANSITIONS if name == SERVER else classic.TRANSITIONS)
 
 
 def _moves(table: Mapping[Enum, Mapping[Enum, Enum]] | Mapping) -> list[tuple[str, str, list[str]]]:  # type: ignore[type-arg]  # of either machine

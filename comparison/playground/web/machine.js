@@ -5,12 +5,18 @@ import { clock, html, put, say, svg } from "./elements.js";
 const WIDTH = 480, HEIGHT = 178, BOX = { width: 150, height: 34 };
 const PLACES = {
   Empty: [80, 32], PreparingRebalance: [80, 104], CompletingRebalance: [395, 104], Stable: [240, 32], Dead: [395, 32],
+  Assigning: [80, 104], Reconciling: [395, 104],
 };
 // How a move is drawn; one that is not here is a straight line. All states can end in Dead: only some lines are drawn.
 const LINES = {
   "Empty PreparingRebalance": "M70 49V87", "PreparingRebalance Empty": "M100 87V49",
   "PreparingRebalance CompletingRebalance": "M155 97H320", "CompletingRebalance PreparingRebalance": "M320 113H155",
   "CompletingRebalance Stable": "M350 87L290 49", "Stable PreparingRebalance": "M190 49L130 87",
+  "Empty Assigning": "M70 49V87", "Assigning Empty": "M100 87V49",
+  "Assigning Reconciling": "M155 97H320", "Reconciling Assigning": "M320 113H155",
+  "Reconciling Stable": "M345 87L285 49", "Stable Reconciling": "M303 49L363 87",
+  "Assigning Stable": "M145 87L205 49", "Stable Assigning": "M185 49L125 87",
+  "Stable Empty": "M165 32H156", "Reconciling Empty": "M395 121V126H2V32H4",
 };
 const machines = fetch("machines.json").then((answer) => answer.json());
 

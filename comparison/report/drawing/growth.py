@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 720, 340
 LEFT, TOP, RIGHT, BOTTOM = 64, 20, 130, 44
-#: Okabe and Ito's colours; each line also has a marker of its own and its name at its end.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9")
+#: Okabe and Ito's colours, and a grey; each line also has a marker of its own and its name at its end.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A7A7A")
 _MARKERS = (
     "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0Z",
     "M-4,-4H4V4H-4Z",
@@ -28,6 +28,7 @@ _MARKERS = (
     "M0,-5.5L5.5,0L0,5.5L-5.5,0Z",
     "M-4,-1.5H-1.5V-4H1.5V-1.5H4V1.5H1.5V4H-1.5V1.5H-4Z",
     "M-5,-4H5L0,5Z",
+    "M-4.5,-3L-3,-4.5L0,-1.5L3,-4.5L4.5,-3L1.5,0L4.5,3L3,4.5L0,1.5L-3,4.5L-4.5,3L-1.5,0Z",
 )
 #: Names at the ends of lines are this far apart at least.
 _NAME_PX = 15.0

@@ -66,14 +66,17 @@ class GroupSteps:
 
         def others_rebalance() -> bool:
             self._members.check()
-            return any(process in present for process in view.rebalancing())
+            done = view.rebalanced()  # where nobody waits for the others, a rebalance takes milliseconds
+            return any(
+                process in view.rebalancing() or done.get(process, 0) > ended for process, ended in before.items()
+            )
 
         async def join() -> None:
             self._members.join(1)
             await until(others_rebalance, self._changes.takeover_s, "a member to rebalance for the one that joins")
             self._members.join(1)
 
-        present = set(view.rebalanced())
+        before = view.rebalanced()
         detail = {"target": self._members.process_at(self._members.next_places(1)[0])}
         await self._changes.make("join-behind", join, members=self._members.present + 2, detail=detail)
 

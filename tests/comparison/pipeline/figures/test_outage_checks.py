@@ -39,7 +39,7 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("owner znodes deleted", "ghost-owner", {"zookeeper"}),
         ("storm", "flapping-member", set(DESIGN_NAMES) - {"static"}),
         ("no storm", "flapping-member", {"static"}),
-        ("kept partitions never stop", "flapping-member", {"cooperative", "delayed", "consumer"}),
+        ("kept partitions never stop", "flapping-member", {"cooperative", "delayed"}),
         ("outlives the silence", "asymmetric-cut", {"zookeeper", "server"}),
         ("two members deliver", "asymmetric-cut", {"zookeeper", "consumer"}),
         ("replaced", "asymmetric-cut", HEARTBEATS),

@@ -196,6 +196,22 @@ def test_the_coordinator_shows_state_generation_leader_and_members() -> None:
     assert scene.told[-1] == "the coordinator no longer lists m1 (session)"
 
 
+def test_the_coordinator_of_epochs_says_when_each_member_has_its_target() -> None:
+    scene = two_members("consumer")
+    changes = {"group": "lab", "generation": 3, "members": 2}
+    for at_ms, state, reason in (
+        (100, "Assigning", "member joined"),
+        (100, "Reconciling", "target computed"),
+        (400, "Stable", "every member has its target"),
+    ):
+        scene.at(at_ms).event("group_changed", "broker-2", **changes, state=state, reason=reason)
+    scene.later()
+    assert scene.told == [
+        "the coordinator begins a rebalance: member joined",
+        "epoch 3: each of 2 members has its target",
+    ]
+
+
 def test_phases_are_lanes_of_their_member() -> None:
     scene = two_members("zookeeper").event("phase_entered", "m1", phase="join", attempt=1)
     scene.drain()
