@@ -78,3 +78,7 @@ def run(bench: Bench) -> None:
         ]
         title = f"{size:,} lean members of a group of the consumer protocol settle"
         print_rows(bench.console, bench.figures, "consumer-groups", title, (OURS, KAFKA), rows)
+    for size in dict.fromkeys(min(size, WARM_UP_SIZE) for size in sizes):
+        title = f"The first {size:,} after the start: the JVM is cold"
+        rows = [Row("CPU s", {"members": size}, "cpu_s", ".2f")]
+        print_rows(bench.console, bench.figures, "consumer-groups-first", title, (OURS, KAFKA), rows)
