@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Numbers = dict[TopicId, list[int]]
 
-#: Empty slots that are not worth a new table.
+#: Empty slots, or subscriptions that nobody has any more, that are not worth a new table.
 EMPTY_SLOTS_MAX = 1_000
 #: Partitions that are sorted, or moved, one by one: for few, that takes less time than arrays.
 FEW, ONE_BY_ONE_MAX = 200, 20
@@ -88,7 +88,8 @@ class TargetTable:
 
     @property
     def is_sparse(self) -> bool:
-        return len(self.ids) > 2 * len(self._slots) + EMPTY_SLOTS_MAX
+        """Whether most slots are empty, or most subscriptions have gone: time for a new table."""
+        return max(len(self.ids), len(self.kinds)) > 2 * len(self._slots) + EMPTY_SLOTS_MAX
 
     @property
     def order(self) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator.groups.consumer import target_table
 from coordinator.groups.consumer.member import Subscription
-from coordinator.groups.consumer.target_table import TargetTable, new_targets
+from coordinator.groups.consumer.target_table import EMPTY_SLOTS_MAX, TargetTable, new_targets
 from coordinator.groups.consumer.topics import Topic
 from coordinator.groups.partitions import Partitions, partitions
 from kernel.assignors.hash_order import texts_in_hash_order
@@ -92,6 +92,18 @@ def test_order_follows_hundreds_of_members() -> None:
             del names[name]
             table.forget(name, None)
         assert table.members == texts_in_hash_order(names)
+
+
+def test_table_says_when_it_keeps_more_of_the_past_than_of_the_present() -> None:
+    for changes in ("members", "subscriptions"):
+        table = TargetTable(KNOWN, {"a": SUBSCRIPTIONS[0]}, {})
+        for number in range(2 * EMPTY_SLOTS_MAX):
+            name = f"m{number}" if changes == "members" else "a"
+            table.subscribe(name, Subscription(frozenset({f"t{number}"}), ""), None)
+            if changes == "members":
+                table.forget(name, None)
+        assert table.is_sparse
+        assert not TargetTable(KNOWN, {"a": SUBSCRIPTIONS[0]}, {}).is_sparse
 
 
 def owner_of(data: st.DataObject, members: int) -> NDArray[np.int32]:
