@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from comparison.report.rebalance_context import TARGETING
 from comparison.report.steps import (
     NOTICE_NS,
     SESSIONS,
@@ -22,7 +23,7 @@ from comparison.report.steps import (
     same_kind,
     together,
 )
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, RECONCILING, SERVER, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,6 +147,9 @@ class _Exchange:
         api, broker = str(event["api"]), event["broker"]
         if event["error"] == "CANCELLED":
             return []
+        if api == TARGETING:
+            said = self._of_heartbeat(place, event)
+            return [self._line(event, seen.phase, *said, broker)] if said else []
         if api == "Heartbeat" or (api == "AwaitCommand" and seen.phase == ""):
             reason = str(event["error"]) or ("stop" if self._triggers(place) else "")
             return [self._line(event, "", "answer", f"{api}: {reason}", broker)] if reason else []
@@ -156,6 +160,21 @@ class _Exchange:
         asked = replace(self._line(event, seen.phase, "asks", api, broker), began_ns=self._asked_ns)
         self._asked_ns = event["ns"]
         return [asked, self._line(event, seen.phase, "answer", f"{api}: {self._answer(place, event)}", broker)]
+
+    def _of_heartbeat(self, place: int, event: Event) -> tuple[str, str] | None:
+        """Kind and text of a heartbeat that a target, or what a member has of it, goes with; None for others."""
+        if event["error"]:
+            return "answer", f"{TARGETING}: {event['error']}"
+        later = [each["kind"] for each in self._events[place + 1 :]]
+        if "rebalance_started" in later:
+            return "answer", f"{TARGETING}: a new target"
+        if later[:1] == ["member_started"]:
+            epoch = str(self._events[place + 1]["cause"]).partition(":")[2]
+            return "answer", f"{TARGETING}: member of epoch {epoch}"
+        if "rebalance_ended" in later:
+            return None
+        given = [each["all"] for each in self._events if each["kind"] == "partitions_assigned"]
+        return "asks", f"{TARGETING}: has {partitions_text(given[-1]) if given and given[-1] else 'nothing'}"
 
     def _answered_at_once(self, event: Event, seen: _Seen) -> list[Line]:
         """The lines without fetches of partitions that it still delivers."""
@@ -291,7 +310,8 @@ def coordination(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -
 
 def _prepared(history: GroupHistory, ns: int) -> int:
     """When the coordinator last began a round; a little earlier, because the reason is traced before it."""
-    begun = [e["ns"] for e in history.events if e["ns"] <= ns and _is_state(history, e, "PreparingRebalance")]
+    states = "PreparingRebalance", "Assigning"
+    begun = [e["ns"] for e in history.events if e["ns"] <= ns and any(_is_state(history, e, s) for s in states)]
     return begun[-1] - NOTICE_NS if begun else ns
 
 
@@ -313,7 +333,8 @@ def _read(history: GroupHistory, run: Sequence[Event]) -> list[Line]:
 def _state(history: GroupHistory, event: Event) -> tuple[str, str]:
     match event["kind"]:
         case "group_changed":
-            return f"generation {event['generation']} is {event['state']}: {event['reason']}", "state"
+            number = "epoch" if history.design in RECONCILING else "generation"
+            return f"{number} {event['generation']} is {event['state']}: {event['reason']}", "state"
         case "group_member_left":
             who = history.names().get(str(event["id"]), str(event["id"]))
             return f"{who} is gone ({event['reason']})", "state"

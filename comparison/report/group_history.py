@@ -1,54 +1,40 @@
 """What a group did, read from traces: its members and their rounds of rebalances.
 
 A *round* is a set of overlapping rebalances of different members: all that one change of the group causes, in several
-generations if the design needs them. It begins with what notified the members (a registration, a watch event, a
-response of the coordinator) and ends when the last member is done and its fetchers have started. Rounds count from 1
-in the order of time. Times are seconds since the first event.
+generations if the design needs them. Where members reconcile one by one, it is all that one epoch of the group causes.
+It begins with what notified the members (a registration, a watch event, a response of the coordinator) and ends when
+the last member is done and its fetchers have started. Rounds count from 1 in the order of time. Times are seconds since
+the first event.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kernel.designs import ZOOKEEPER
+from comparison.report.rebalance_context import COORDINATED, RECONCILED, WATCHED
+from kernel.designs import RECONCILING, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.suggestions import unknown
 from kernel.trace.reader import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from comparison.report.rebalance_context import RebalanceContext
     from kernel.trace.reader import Trace
 
 Event = dict[str, Any]
 
 #: Members' requests to a coordinator in a rebalance.
-GROUP_REQUESTS = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned"})
-#: Requests whose responses may notify a member of a rebalance.
-NOTIFYING = frozenset({"Heartbeat", "OffsetCommit", "AwaitCommand", "CommitOwned"})
-_FETCHING = frozenset({"ListOffsets", "Fetch"})
-#: Steps before a rebalance that lead to it, and the step after it.
-BEFORE = frozenset({"register", "subscribe", "delivery"})
-AFTER = "leader-finder"
+GROUP_REQUESTS = frozenset(
+    {"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned", "ConsumerGroupHeartbeat"}
+)
 #: A member with less time than this between two rebalances was not at rest.
 REST_NS = 1_000_000
-#: An earlier response than this did not trigger the member.
-_NOTIFIED_NS = 50_000_000
-#: A rebalance is followed after its end until the fetchers deliver, but not longer than this.
-FOLLOWED_NS = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RebalanceContext:
-    """Which of the events before and after a rebalance belong to it."""
-
-    #: From the events since the previous rebalance: those that led to this one.
-    leading: Callable[[Sequence[Event]], list[Event]]
-    #: From the events until the next rebalance, and those inside: those that followed, and how many were examined.
-    following: Callable[[Sequence[Event], Sequence[Event]], tuple[list[Event], int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +173,9 @@ def read_history(traces: Sequence[Trace]) -> GroupHistory:
 def history_of(events: tuple[Event, ...], design: str) -> GroupHistory:
     """The history of a run's events, which are in the order of time."""
     members = _members(events) if design == ZOOKEEPER else _streams(events)
-    context = _WATCHED if design == ZOOKEEPER else _COORDINATED
-    rounds = _rounds([rebalance for member in members for rebalance in _rebalances(member, context)])
+    context = WATCHED if design == ZOOKEEPER else RECONCILED if design in RECONCILING else COORDINATED
+    rebalances = [rebalance for member in members for rebalance in _rebalances(member, context)]
+    rounds = _of_epochs(rebalances, events) if design in RECONCILING else _rounds(rebalances)
     group = next((str(e["group"]) for e in events if e["kind"] == "member_started"), "")
     return GroupHistory(group=group, design=design, members=members, rounds=rounds, events=events)
 
@@ -272,64 +259,16 @@ def _rebalances(member: MemberHistory, context: RebalanceContext) -> list[Member
     return found
 
 
-def _leading(events: Sequence[Event]) -> list[Event]:
-    return [e for e in events if _leads(e)]
-
-
-def _leading_from_the_answer(events: Sequence[Event]) -> list[Event]:
-    """The response that notified the member, and what followed; without one, what it did to join."""
-    triggered = next((i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "rebalance_triggered"), 0)
-    if not triggered:
-        return _leading(events)
-    first = next((i for i in range(triggered - 1, -1, -1) if _notifies(events[i], events[triggered])), triggered)
-    return [e for i, e in enumerate(events) if i >= first and (i == first or _leads(e))]
-
-
-def _notifies(event: Event, triggered: Event) -> bool:
-    if event["kind"] != "request_answered" or event["api"] not in NOTIFYING:
-        return False
-    says_so = event["api"] == "AwaitCommand" or bool(event["error"])
-    return says_so and triggered["ns"] - event["ns"] < _NOTIFIED_NS
-
-
-def _leads(event: Event) -> bool:
-    if event["kind"] == "zk_op":
-        return event["step"] in BEFORE
-    return event["kind"] in ("zk_notified", "rebalance_triggered", "session_changed", "member_started")
-
-
-def _following_what_was_given(events: Sequence[Event], inside: Sequence[Event]) -> tuple[list[Event], int]:
-    """The fetchers' first requests, until a newly assigned partition is delivered."""
-    given = [e["partitions"] for e in inside if e["kind"] == "partitions_assigned"]
-    new = {(each["topic"], each["partition"]) for partitions in given for each in partitions}
-    followed: list[Event] = []
-    for place, event in enumerate(events if new else ()):
-        if event["ns"] > events[0]["ns"] + FOLLOWED_NS or event["kind"] in ("rebalance_triggered", "partitions_lost"):
-            return followed, place
-        if event["kind"] == "records_delivered" and (event["topic"], event["partition"]) in new:
-            return [*followed, event], place + 1
-        if event["kind"] == "position_reset" or (event["kind"] == "request_answered" and event["api"] in _FETCHING):
-            followed.append(event)
-    return followed, len(events) if new else 0
-
-
-def _following(events: Sequence[Event], _: Sequence[Event]) -> tuple[list[Event], int]:
-    """The first search for leaders and what followed; how many events were examined."""
-    followed: list[Event] = []
-    for place, event in enumerate(events):
-        late = event["ns"] > events[0]["ns"] + FOLLOWED_NS
-        if late or event["kind"] == "zk_notified" or (event["kind"] == "zk_op" and event["step"] in BEFORE):
-            return followed, place
-        if event["kind"] == "records_delivered":
-            return [*followed, event], place + 1
-        wanted = event["kind"] in ("position_reset", "position_started", "request_answered")
-        if wanted or (event["kind"] == "zk_op" and event["step"] == AFTER):
-            followed.append(event)
-    return followed, len(events)
-
-
-_WATCHED = RebalanceContext(_leading, _following)
-_COORDINATED = RebalanceContext(_leading_from_the_answer, _following_what_was_given)
+def _of_epochs(rebalances: Sequence[MemberRebalance], events: Iterable[Event]) -> tuple[Round, ...]:
+    """Rebalances by the group's epoch at their end; by overlap where no coordinator was traced."""
+    begun = [e["ns"] for e in events if e["kind"] == "group_changed" and e["state"] == "Assigning"]
+    if not begun:
+        return _rounds(rebalances)
+    by_epoch: defaultdict[int, list[MemberRebalance]] = defaultdict(list)
+    for each in sorted(rebalances, key=lambda each: (each.began_ns, each.member.name)):
+        by_epoch[bisect_right(begun, each.ended_ns)].append(each)
+    found = [tuple(by_epoch[epoch]) for epoch in sorted(by_epoch)]
+    return tuple(Round(number=number, rebalances=each) for number, each in enumerate(found, start=1))
 
 
 def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.report.exchanges import coordination, member_lines, without_details
-from comparison.report.group_history import AFTER
+from comparison.report.rebalance_context import AFTER
 from comparison.report.steps import Line, briefly, departures, merged
 
 if TYPE_CHECKING:

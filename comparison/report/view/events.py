@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Which of their rows are read of the kinds that others have by the thousand.
 _OPERATIONS = (pc.field("role") == "member") | pc.starts_with(pc.field("path"), "/consumers/")
 _REQUESTS = ~pc.field("api").isin(["Fetch", "Metadata", "ApiVersions", "ListOffsets", "Produce", "InitProducerId"])
-_REQUESTS &= ~pc.field("api").isin(["Heartbeat", "ConsumerGroupHeartbeat"]) | (pc.field("error") != "")
+_REQUESTS &= (pc.field("api") != "Heartbeat") | (pc.field("error") != "")
 #: The kinds that are read.
 KINDS_READ: Mapping[str, pc.Expression | None] = MappingProxyType(
     {
