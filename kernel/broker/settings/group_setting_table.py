@@ -77,7 +77,7 @@ _CONSUMER_GROUPS = (
         advice="Three heartbeats or more. Members do not choose it: here the broker does, for all groups.",
         see=(_HEARTBEATS, "group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
         source="KIP-848",
-        shown_by=f"{_START} {_SESSIONS}=50000",
+        shown_by=f"run crash --design consumer --set {_SESSIONS}=6000",
     ),
     _number(
         "group.consumer.min.session.timeout.ms",
@@ -110,7 +110,7 @@ _CONSUMER_GROUPS = (
         "rebalance takes two or three intervals. Each heartbeat costs the broker time.",
         see=(_SESSIONS, "group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
         source="KIP-848",
-        shown_by=f"{_START} {_HEARTBEATS}=10000",
+        shown_by=f"run join --design consumer --set {_HEARTBEATS}=300",
     ),
     _number(
         "group.consumer.min.heartbeat.interval.ms",
@@ -155,7 +155,7 @@ _CONSUMER_GROUPS = (
         "range gives each member the same numbers of every topic, for joins.",
         see=("group.server.assignment.strategy",),
         source="KIP-848",
-        shown_by=f"{_START} group.consumer.assignors=range,uniform",
+        shown_by="run rolling-restart --design consumer --set group.consumer.assignors=range,uniform",
     ),
     Setting(
         name="group.consumer.migration.policy",
