@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.added_bars import added_bars
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from comparison.report.drawing.figure import Figure
     from comparison.report.sections.raw_events import RawEvents
     from comparison.report.sections.sequences import Sequences
-    from comparison.report.view.model import RunView
+    from comparison.report.view.model import PartitionView, RunView
 
+#: Lanes of a run; a page with hundreds would be metres high.
+LANES_MAX = 64
 #: Bars that a whole page draws: so many make about two megabytes. A scenario's share is never less than MARKS_MIN.
 PAGE_MARKS, MARKS_MIN, MARKS_MAX = 24_000, 200, 4_000
 #: Phases in the order of a rebalance, for the legend.
@@ -48,7 +51,7 @@ class Lanes(NamedTuple):
 
 def lanes(scenario: str, views: Sequence[RunView], marks_max: int, additions: Sequence[Addition] = ()) -> Lanes | None:
     """The lanes of a scenario's runs, with charts, one of them of added partitions; None if nothing was traced."""
-    drawn = [view for view in views if view.partitions]
+    drawn = [thinned(view) for view in views if view.partitions]
     if not drawn:
         return None
     classes = styles(drawn)
@@ -77,6 +80,26 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int, additions: Se
         length_ms=axes[0].length_ms,
         from_ms=axes[0].from_ms,
     )
+
+
+def thinned(view: RunView) -> RunView:
+    """With LANES_MAX partitions at most: those to look at first, and some of the others, evenly."""
+    lanes = view.partitions
+    if len(lanes) <= LANES_MAX:
+        return view
+    worst = sorted(lanes, key=_to_look_at, reverse=True)[: LANES_MAX // 2]
+    others = [lane for lane in lanes if lane not in worst]
+    step = len(others) / (LANES_MAX - len(worst))
+    kept = {lane.name for lane in worst} | {others[int(n * step)].name for n in range(LANES_MAX - len(worst))}
+    left_out = {**view.left_out, "partitions": len(lanes) - len(kept)}
+    return replace(view, partitions=tuple(lane for lane in lanes if lane.name in kept), left_out=left_out)
+
+
+def _to_look_at(lane: PartitionView) -> tuple[int, int, float]:
+    """The more, the rather: overlaps, commits that were refused or moved the offset back, the longest gap."""
+    odd = sum(not each.is_accepted or each.moved_back_by > 0 for each in lane.commits)
+    gaps = [*lane.unnamed, *lane.unclaimed]
+    return len(lane.overlaps), odd, max((each.length_ms for each in gaps), default=0.0)
 
 
 def _class_of(place: str, views: Sequence[RunView], classes: Mapping[str, str]) -> str:
