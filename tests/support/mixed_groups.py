@@ -1,282 +1,511 @@
-"""A partition of `__consumer_offsets` under a manual clock, whose group has members of both protocols.
+"""One group of our members and original consumers, behind one proxy that sees every request to ZooKeeper.
 
-    at = MixedPartition()
-    at.form("a", "b")                              # a Stable classic group, with foo shared out
-    at.consumer("m")                               # the answer to a heartbeat with the epoch 0
-    at.join("a"), at.sync("a"), at.beat("a")       # classic requests, with the generation that the member knows
-    at.advance(5_000)                              # timers fire
-    at.fails(Error.NOT_COORDINATOR, lambda: ...)   # what is written meanwhile is refused
+    async with mixed_group(broker, "g", {"t": 4}) as group:      # topics of a real broker, created if missing
+        group.load()                                              # numbered records into every partition, all the time
+        ours = await group.join_ours("c1", {"t": 1})
+        theirs = await group.join_original(host, "c2", Pattern("white_list", "t|u"))
+        await group.settled()                                     # the owner nodes follow from the registered ids
+        await ours.leave(), await theirs.kill(), ...
+        await group.drained()                                     # everything has been delivered; the load has ended
+        group.verify()
 
-Member ids are those that the tests choose: classic members join with `must_return_with_id` off.
+`verify` checks all ownerships (a claim, and the records that the member then delivered from the partition): each begins
+at the committed offset that its member read and has no gaps, and together they cover the log. So only uncommitted
+records are delivered twice.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections import deque
+import asyncio
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from coordinator.groups.consumer.groups import ConsumerGroups
-from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
-from coordinator.groups.effects import Moment, SetTimer
-from coordinator.groups.machine import Machine
-from coordinator.groups.requests import Commit, Heartbeat, Join, Leave, Leaving, OffsetToCommit, Protocol, Sync
-from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment, encode_subscription
-from kernel.assignors.subscription import MemberSubscription
+from kernel.client.client import ClusterClient
+from kernel.client.producer import Producer
+from kernel.processes import start_child
+from kernel.serials import numbered_value
 from kernel.values import TopicPartition
-from tests.support.consumer_groups import SETTINGS, World, owned_by_name
-from tests.support.group_machine import ASSIGNMENT, LIMITS
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode
+from tests.support.originals import PROPERTIES
+from tests.support.zk_consumers import SETTINGS, Member, new_member, owners
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session, opened
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
-    from coordinator.groups.answers import Answer, JoinAnswer
-    from coordinator.groups.effects import Effects, TimerKey, Write
-    from coordinator.groups.errors import Error
-    from coordinator.groups.limits import Limits
+    from comparison.originals.brokers import RealBroker
+    from comparison.originals.hosts import OriginalHost, OriginalMember, Pattern
+    from kernel.zookeeper.session import ZooKeeperSession
+    from tests.support.zk_proxy import Op
 
-GROUP = "g"
-SIZES = {"foo": 6, "bar": 3, "t1": 4}
+    #: {topic: thread ids of the whole group}, {topic: partitions} -> {partition: thread id}
+    Rule = Callable[[Mapping[str, list[str]], Mapping[str, int]], dict[TopicPartition, str]]
 
-
-def subscription(*topics: str, owned: Mapping[str, Iterable[int]] | None = None, version: int = 1) -> bytes:
-    partitions = tuple(TopicPartition(topic, n) for topic, numbers in (owned or {}).items() for n in numbers)
-    return encode_subscription(MemberSubscription(topics=topics, owned=partitions), version=version)
-
-
-def assignment(**numbers: Iterable[int]) -> bytes:
-    return encode_assignment(TopicPartition(topic, n) for topic, ns in numbers.items() for n in ns)
+#: Longer than any pause of a busy machine; tests end sessions explicitly.
+SESSION_MS = 30_000
+COMMIT_MS = 500
 
 
-def assigned(data: bytes) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(decode_assignment(data).partitions):
-        found.setdefault(topic, []).append(number)
-    return found
+class Delivery(NamedTuple):
+    """One record that a member has delivered."""
+
+    partition: TopicPartition
+    offset: int
+    at: float  #: time.monotonic()
+
+
+class Party(Protocol):
+    """A member of either kind."""
+
+    consumer_id: str
+
+    def deliveries(self) -> list[Delivery]: ...
+    async def leave(self) -> None: ...
+    async def end(self) -> None:
+        """End what is left of it. Idempotent."""
+
+
+def by_range(threads: Mapping[str, list[str]], partitions: Mapping[str, int]) -> dict[TopicPartition, str]:
+    """Topic by topic: threads in string order; the first ones get one more partition."""
+    owned = {}
+    for topic, unordered in threads.items():
+        each, more = divmod(partitions.get(topic, 0), len(unordered))
+        turns = [thread for i, thread in enumerate(sorted(unordered)) for _ in range(each + (i < more))]
+        owned |= {TopicPartition(topic, number): thread for number, thread in enumerate(turns)}
+    return owned
+
+
+def delivered_by(events: list[dict[str, object]]) -> list[Delivery]:
+    """The deliveries in our `records_delivered` events."""
+    return [
+        Delivery(TopicPartition(str(e["topic"]), int(str(e["partition"]))), offset, int(str(e["ns"])) / 1e9)
+        for e in events
+        if e["kind"] == "records_delivered"
+        for offset in range(int(str(e["first"])), int(str(e["last"])) + 1)
+    ]
+
+
+def was_in_hand(offsets: list[int], last: int, begins_at: frozenset[int | None]) -> bool:
+    """Whether the first of these offsets belongs to the previous ownership, which ended with `last`.
+
+    An application may still process a record during the rebalance and finish after the next claim. It was not
+    committed, so it is delivered again.
+    """
+    if not offsets or offsets[0] != last + 1:
+        return False
+    starts = {0 if start is None else start for start in begins_at}
+    return offsets[0] not in starts or (len(offsets) > 1 and offsets[1] in starts and offsets[1] != offsets[0] + 1)
+
+
+class Ours:
+    """One of our members in this process, with a task that polls."""
+
+    def __init__(self, member: Member, consumer_id: str) -> None:
+        self.member = member
+        self.consumer_id = consumer_id
+        self._polling: asyncio.Task[None] | None = None
+
+    async def join(self, topics: Mapping[str, int] | TopicFilter, streams: int = 1) -> None:
+        consumer = self.member.consumer
+        await consumer.start()
+        if isinstance(topics, TopicFilter):
+            await consumer.subscribe_pattern(topics, streams, self.member)
+        else:
+            await consumer.subscribe(topics, self.member)
+        self._polling = asyncio.create_task(self._poll())
+
+    async def _poll(self) -> None:
+        while True:
+            await self.member.consumer.getmany(timeout_ms=100)
+
+    def deliveries(self) -> list[Delivery]:
+        return delivered_by(self.member.tracer.events)
+
+    async def commit(self) -> None:
+        await self.member.consumer.commit()
+
+    async def leave(self) -> None:
+        await self.end()
+
+    async def end(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._polling
+            self._polling = None
+        await self.member.consumer.close()
+
+
+class OursAsProcess:
+    """One of our members in a separate process, which can be killed."""
+
+    def __init__(self, config: Mapping[str, object], log: Path) -> None:
+        self.consumer_id = f"{config['group']}_{config['process']}"
+        self._events: list[dict[str, object]] = []
+        with log.open("ab") as errors:
+            self._child = start_child(
+                [sys.executable, "-m", "comparison.scenarios.processes.member_process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+        self._say(config)
+
+    def _say(self, line: Mapping[str, object]) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(line).encode() + b"\n")
+        self._child.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            self._events.append(json.loads(line))
+
+    def deliveries(self) -> list[Delivery]:
+        return delivered_by(list(self._events))
+
+    async def leave(self) -> None:
+        self._say({"command": "leave"})
+        assert await asyncio.to_thread(self._child.wait, 20) == 0
+        await self.end()
+
+    async def kill(self) -> None:
+        """SIGKILL: its nodes stay until its session expires."""
+        self._child.kill()
+        await self.end()
+
+    async def end(self) -> None:
+        if self._child.poll() is None:
+            self._child.kill()
+        await asyncio.to_thread(self._child.wait)
+        self._reader.join()
+        for pipe in (self._child.stdin, self._child.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+class Theirs:
+    """An original consumer."""
+
+    def __init__(self, original: OriginalMember) -> None:
+        self.original = original
+        self.consumer_id = original.consumer_id
+        self._left = False
+
+    def deliveries(self) -> list[Delivery]:
+        return [Delivery(TopicPartition(m.topic, m.partition), m.offset, m.at) for m in list(self.original.messages)]
+
+    async def commit(self) -> None:
+        await self.original.commit()
+
+    async def leave(self) -> None:
+        self._left = True
+        await self.original.leave()
+
+    async def kill(self) -> None:
+        """SIGKILL its host, which it must not share."""
+        self._left = True
+        await asyncio.to_thread(self.original.host.kill)
+
+    async def end(self) -> None:
+        if not self._left:
+            await self.leave()
 
 
 @dataclass
-class MixedPartition:
-    settings: ConsumerSettings = SETTINGS
-    limits: Limits = LIMITS
-    log: dict[Any, Any] = field(default_factory=dict)
-    batches: list[tuple[Any, ...]] = field(default_factory=list)  #: as written
-    answers: dict[int, Answer] = field(default_factory=dict)
-    timers: dict[TimerKey, int] = field(default_factory=dict)
-    events: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
-    epochs: dict[str, int] = field(default_factory=dict)  #: generations, as the members know them
-    instances: dict[str, str] = field(default_factory=dict)  #: of static members
-    now_ms: int = 0
-    held: deque[Write] | None = None
+class Ownership:
+    """What a member delivered from a partition between a claim and its next claim of it."""
 
-    def __post_init__(self) -> None:
-        groups = ConsumerGroups(lambda _: self.settings, World(dict(SIZES)).topics)
-        self.machine = Machine(self.limits, ASSIGNMENT, lambda topic: SIZES.get(topic, 0), groups)
-        self._tokens = itertools.count(1)
-        for change in self.log.items():
-            self.machine.apply(change)
-        for event in self.machine.wake():
-            self.perform(self.machine.step(event, self.now))
+    member: str
+    partition: TopicPartition
+    begins_at: frozenset[int | None]  #: the committed offset that it read; two values if a commit was in flight
+    offsets: list[int]
 
-    @property
-    def now(self) -> Moment:
-        return Moment(self.now_ms, 1_700_000_000_000 + self.now_ms)
+    def faults(self) -> list[str]:
+        who = f"{self.member}'s ownership of {self.partition}"
+        found = []
+        if self.offsets and self.offsets[0] not in {0 if start is None else start for start in self.begins_at}:
+            found.append(f"{who} begins at {self.offsets[0]}, but {set(self.begins_at)} was committed")
+        found += [f"{who} jumps from {a} to {b}" for a, b in pairwise(self.offsets) if b != a + 1]
+        return found
 
-    @property
-    def group(self) -> Any:
-        return self.machine.consumer.groups[GROUP]
 
-    @property
-    def classic(self) -> Any:
-        return self.machine.classic.groups[GROUP]
+@dataclass
+class MixedGroup:
+    """Created by `mixed_group`."""
 
-    @property
-    def kind(self) -> str:
-        """Whose group it is in ListGroups, and its state."""
-        (row,) = [row for row in self.machine.list() if row is not None]
-        return f"{row.type} {row.state.value}"
+    name: str
+    broker: RealBroker
+    session: ZooKeeperSession  #: bypasses the proxy
+    proxy: ZooKeeperProxy
+    folder: Path
+    topics: dict[str, int]
+    settings: dict[str, str] = field(default_factory=dict)  #: of every member, by Kafka's names
+    members: dict[str, Party] = field(default_factory=dict)  #: those that should be registered, by consumer id
+    everyone: list[Party] = field(default_factory=list)
+    produced: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
+    _loading: asyncio.Task[None] | None = None
+    _enough: bool = False
 
-    # -- requests ---------------------------------------------------------------------------------------------------
+    # -- members -----------------------------------------------------------------------------------------------------
 
-    def send(self, kind: type[Any], **told: Any) -> int:
-        token = next(self._tokens)
-        self.perform(self.machine.handle(kind(token=token, group_id=GROUP, **told), self.now))
-        return token
+    async def join_ours(
+        self, name: str, topics: Mapping[str, int] | TopicFilter, streams: int = 1, **settings: str
+    ) -> Ours:
+        """A member in this process that subscribes by name, or by a pattern with `streams` streams."""
+        given = {key.replace(".", "_"): value for key, value in self._given(settings).items()}
+        made = Ours(new_member(self.proxy.connect_string, name, group=self.name, **given), f"{self.name}_{name}")
+        self._enter(made)
+        await made.join(topics, streams)
+        return made
 
-    def ask(self, kind: type[Any], **told: Any) -> Any:
-        """The answer, None while the request is parked."""
-        return self.answers.get(self.send(kind, **told))
-
-    def consumer(
-        self, member: str, epoch: int = 0, owned: Mapping[str, Iterable[int]] | None = None, **told: Any
-    ) -> Any:
-        """ConsumerGroupHeartbeat."""
-        if epoch == 0:
-            told = {"rebalance_timeout_ms": 5_000, "topics": ("foo",), **told}
-            owned = owned or {}
-        return self.ask(
-            ConsumerHeartbeat,
-            member_id=member,
-            epoch=epoch,
-            client_id=told.pop("client_id", member),
-            client_host="/h",
-            fresh_id="fresh",
-            owned=owned_by_name(owned),
-            **told,
-        )
-
-    def send_join(
-        self,
-        member: str = "",
-        *topics: str,
-        owned: Mapping[str, Iterable[int]] | None = None,
-        protocols: tuple[Protocol, ...] | None = None,
-        **told: Any,
-    ) -> int:
-        """JoinGroup; the id of a new member is the last part of its name."""
-        metadata = subscription(*(topics or ("foo",)), owned=owned)
-        if (instance_id := told.get("instance_id")) is not None and member:
-            self.instances[member] = instance_id
-        defaults: dict[str, Any] = {
-            "member_id": member,
-            "client_id": "c",
-            "client_host": "/h",
-            "session_timeout_ms": 10_000,
-            "rebalance_timeout_ms": 4_000,
-            "protocol_type": "consumer",
-            "protocols": protocols or (Protocol("range", metadata),),
-            "fresh_id": f"fresh{next(self._tokens)}",
-            "must_return_with_id": False,
-            "instance_id": self.instances.get(member),
+    async def join_ours_as_process(self, name: str, topics: Mapping[str, int], **settings: str) -> OursAsProcess:
+        """A member in a separate process; it may still be joining when this returns."""
+        config = {
+            "process": name,
+            "design": "zookeeper",
+            "run": "run",
+            "scenario": "mixed",
+            "seed": 0,
+            "trace": str(self.folder / f"{name}.jsonl"),
+            "group": self.name,
+            "topics": dict(topics),
+            "zookeeper": self.proxy.connect_string,
+            "bootstrap": self.broker.bootstrap,
+            "settings": {**SETTINGS, **self._given(settings), "consumer.id": name},
         }
-        return self.send(Join, **defaults | told)
+        made = OursAsProcess(config, self.folder / f"{name}.log")
+        self._enter(made)
+        return made
 
-    def join(self, member: str = "", *topics: str, **told: Any) -> JoinAnswer:
-        answer: Any = self.answers.get(self.send_join(member, *topics, **told))
-        if answer is not None and answer.generation >= 0:
-            self.epochs[answer.member_id] = answer.generation
-            if told.get("instance_id") is not None:
-                self.instances[answer.member_id] = told["instance_id"]
-        return answer
-
-    def sync(self, member: str, **told: Any) -> Any:
-        defaults = {
-            "member_id": member,
-            "generation": self.epochs.get(member, 0),
-            "instance_id": self.instances.get(member),
-        }
-        return self.ask(Sync, **defaults | told)
-
-    def beat(self, member: str, **told: Any) -> Error:
-        defaults = {
-            "member_id": member,
-            "generation": self.epochs.get(member, 0),
-            "instance_id": self.instances.get(member),
-        }
-        error: Error = self.ask(Heartbeat, **defaults | told).error
-        return error
-
-    def leave(self, *members: str | Leaving) -> list[Error]:
-        named = tuple(Leaving(m) if isinstance(m, str) else m for m in members)
-        return [left.error for left in self.ask(Leave, members=named).members]
-
-    def commit(self, member: str, epoch: int, **told: Any) -> Error:
-        answer = self.ask(
-            Commit, member_id=member, generation=epoch, offsets=(OffsetToCommit("foo", 0, 7, -1, ""),), **told
+    async def join_original(
+        self, host: OriginalHost, name: str, topics: Mapping[str, int] | Pattern, **settings: str
+    ) -> Theirs:
+        made = Theirs(
+            host.member(
+                name,
+                zookeeper=self.proxy.connect_string,
+                group=self.name,
+                topics=topics,
+                properties={**PROPERTIES, **self._given(settings)},
+            )
         )
-        error: Error = answer.partitions[0].error
-        return error
+        self._enter(made)
+        await made.original.join()
+        return made
 
-    def form(self, *members: str, sync: bool = True, **told: Any) -> list[str]:
-        """A classic group of new members with foo shared out among them; their ids."""
-        tokens = [self.send_join(client_id=member, **told) for member in members]
-        self.advance(LIMITS.initial_rebalance_delay_ms * 3)
-        ids = []
-        for token in tokens:
-            answer: Any = self.answers[token]
-            ids.append(answer.member_id)
-            self.epochs[answer.member_id] = answer.generation
-        if sync:
-            share = len(ids) and 6 // len(ids)
-            parts = [(one, assignment(foo=range(i * share, (i + 1) * share))) for i, one in enumerate(ids)]
-            self.sync(ids[0], assignments=tuple(parts))
-            for follower in ids[1:]:
-                self.sync(follower)
-        return ids
+    def _given(self, settings: Mapping[str, str]) -> dict[str, str]:
+        own = {key.replace("_", "."): value for key, value in settings.items()}
+        timers = {"zookeeper.session.timeout.ms": str(SESSION_MS), "auto.commit.interval.ms": str(COMMIT_MS)}
+        return {**timers, **self.settings, **own}
 
-    # -- what the doing code does -----------------------------------------------------------------------------------
+    def _enter(self, party: Party) -> None:
+        self.members[party.consumer_id] = party
+        self.everyone.append(party)
 
-    def perform(self, effects: Effects) -> None:
-        for timer in effects.timers:
-            if isinstance(timer, SetTimer):
-                self.timers[timer.key] = timer.at_ms
-            else:
-                self.timers.pop(timer.key, None)
-        self.events += [(event.kind, event.fields) for event in effects.events]
-        for token, answer in effects.replies:
-            assert token not in self.answers, f"request {token} is answered twice"
-            self.answers[token] = answer
-        for write in effects.writes:
-            if self.held is None:
-                self.store(write)
-            else:
-                self.held.append(write)
+    async def leaves(self, party: Party) -> None:
+        del self.members[party.consumer_id]
+        await party.leave()
 
-    def store(self, write: Write) -> None:
-        self.batches.append(write.changes)
-        for key, value in write.changes:
-            self.log[key] = value
-            if value is None:
-                del self.log[key]
-        self.perform(self.machine.step(write.stored, self.now))
+    async def dies(self, party: Theirs | OursAsProcess) -> None:
+        del self.members[party.consumer_id]
+        await party.kill()
+        await self._end_session(party)
 
-    def hold(self) -> None:
-        self.held = deque()
+    async def _end_session(self, party: Party) -> None:
+        """End its session, as its timeout would."""
+        zookeeper = self.broker.zookeeper
+        assert zookeeper is not None
+        await asyncio.to_thread(end_session, zookeeper, self.proxy.credentials(party.consumer_id))
 
-    def settle(self, *errors: Error | None) -> None:
-        """Store what was held, or refuse it with the error in the same place; the last one is for all that were held.
+    # -- the group in ZooKeeper --------------------------------------------------------------------------------------
 
-        What is written meanwhile comes behind.
-        """
-        held = self.held
-        assert held is not None, "hold comes first"
-        for at in range(len(held)):
-            write, error = held.popleft(), errors[min(at, len(errors) - 1)] if errors else None
-            if error is None:
-                self.store(write)
-            else:
-                self.perform(self.machine.step(partial(write.not_stored, error), self.now))
-        self.held = None
-        for write in held:
-            self.store(write)
+    async def registrations(self) -> dict[str, dict[str, object]]:
+        """{consumer id: its payload} in ZooKeeper."""
+        found = {}
+        try:
+            names = await self.session.children(paths.member_ids(self.name))
+        except NoNode:
+            return {}
+        for name in names:
+            with contextlib.suppress(NoNode):
+                found[name] = json.loads((await self.session.get(paths.member_id(self.name, name)))[0])
+        return found
 
-    def fails(self, error: Error, request: Callable[[], Any]) -> int:
-        """What is written by this is refused; the token of the last request."""
-        self.hold()
-        request()
-        self.settle(error)
-        return max(self.answers)
+    async def threads(self) -> dict[str, list[str]]:
+        """{topic: thread ids} of the registered ids."""
+        every = await self.session.children(paths.BROKER_TOPICS)
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, payload in (await self.registrations()).items():
+            subscription = payload["subscription"]
+            assert isinstance(subscription, dict)
+            for topic, streams in subscription.items():
+                kind = payload["pattern"]
+                if kind == "static":
+                    meant = [topic]
+                else:
+                    meant = [t for t in every if bool(re.fullmatch(topic, t)) == (kind == "white_list")]
+                for each in meant:
+                    found[each] += [f"{name}-{i}" for i in range(streams)]
+        return found
 
-    def advance(self, ms: int) -> None:
-        """Let time pass; timers fire when they are due."""
-        end = self.now_ms + ms
-        while due := [(at, key.kind.value, key.member_id, key) for key, at in self.timers.items() if at <= end]:
-            at, _, _, key = heapq.nsmallest(1, due)[0]
-            self.now_ms = max(self.now_ms, at)
-            del self.timers[key]
-            self.perform(self.machine.timer_fired(key, self.now))
-        self.now_ms = end
+    async def settled(self, rule: Rule = by_range, *, timeout_s: float = 30) -> dict[TopicPartition, str]:
+        """Wait until exactly our members are registered and the owner nodes follow the rule."""
+        seen: dict[str, object] = {}
+        actual: dict[TopicPartition, str] = {}
 
-    def successor(self) -> MixedPartition:
-        """Another coordinator, with the log of this one."""
-        return MixedPartition(
-            self.settings,
-            self.limits,
-            log=dict(self.log),
-            epochs=dict(self.epochs),
-            instances=dict(self.instances),
-            now_ms=self.now_ms,
-        )
+        async def as_it_should_be() -> bool:
+            nonlocal actual
+            registered = sorted(await self.registrations())
+            expected = rule(await self.threads(), self.topics)
+            actual = await owners(self.session, self.name)
+            seen.update(registered=registered, expected=expected, owners=actual)
+            return registered == sorted(self.members) and actual == expected
+
+        await until(as_it_should_be, timeout_s, lambda: f"{sorted(self.members)} to settle; {seen}", every_s=0.05)
+        return actual
+
+    async def expire(self, party: Party) -> None:
+        """Expire its session, and let it return."""
+        path = paths.member_id(self.name, party.consumer_id)
+        (_, before) = await self.session.get(path)
+        self.proxy.refuse(True, party.consumer_id)
+        self.proxy.cut(party.consumer_id)
+        await self._end_session(party)
+
+        async def expired() -> bool:
+            found = await self.session.exists(path)
+            return found is None or found.ephemeral_owner != before.ephemeral_owner
+
+        await until(expired, 10, f"{path} to expire")
+        self.proxy.refuse(False, party.consumer_id)
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        self.topics[topic] = partitions
+        await asyncio.to_thread(self.broker.create_topic, topic, partitions)
+
+    def load(self, *, every_s: float = 0.02) -> None:
+        """From now on, send a record to each partition of each existing topic every `every_s`."""
+        self._loading = asyncio.create_task(self._load(every_s))
+
+    async def _load(self, every_s: float) -> None:
+        client = ClusterClient([("127.0.0.1", self.broker.port)], "load")
+        producer = Producer(client)
+        try:
+            while not self._enough:
+                every = [TopicPartition(t, p) for t, n in self.topics.items() for p in range(n)]
+                sent = [producer.enqueue(tp, numbered_value(self.produced[tp])) for tp in every]
+                for tp, offset in zip(every, await asyncio.gather(*sent), strict=True):
+                    assert offset == self.produced[tp]
+                    self.produced[tp] += 1
+                await asyncio.sleep(every_s)
+        finally:
+            await producer.close()
+            await client.close()
+
+    async def drained(self, *, timeout_s: float = 20) -> None:
+        """End the load, and wait until every record has been delivered at least once."""
+        await self.end_load()
+        await until(lambda: not self._missing(), timeout_s, lambda: f"delivery of {self._missing()}", every_s=0.05)
+
+    async def end_load(self) -> None:
+        self._enough = True
+        if self._loading is not None:
+            await self._loading
+            self._loading = None
+
+    def _missing(self) -> dict[TopicPartition, int]:
+        """{partition: number of its records that no member has delivered}."""
+        seen: dict[TopicPartition, set[int]] = defaultdict(set)
+        for party in self.everyone:
+            for delivery in party.deliveries():
+                seen[delivery.partition].add(delivery.offset)
+        return {tp: count - len(seen[tp]) for tp, count in self.produced.items() if count > len(seen[tp])}
+
+    # -- checks ------------------------------------------------------------------------------------------------------
+
+    def ownerships(self) -> list[Ownership]:
+        operations = self.proxy.operations()
+        deliveries = {party.consumer_id: party.deliveries() for party in self.everyone}
+        claims: dict[tuple[str, TopicPartition], list[Op]] = defaultdict(list)
+        for op in operations:
+            owned = paths.parse_owner(op.path)
+            if owned and owned.group == self.name and op.op == "create" and op.result == "ok":
+                claims[op.connection, TopicPartition(owned.topic, owned.partition)].append(op)
+        found = []
+        for (member, tp), made in claims.items():
+            ends = [op.at for op in made[1:]] + [float("inf")]
+            last: int | None = None  # of the member's deliveries from the partition
+            for claim, end in zip(made, ends, strict=True):
+                offsets = [d.offset for d in deliveries[member] if d.partition == tp and claim.at <= d.at < end]
+                begins_at = self._committed_for(claim, operations)
+                if last is not None and was_in_hand(offsets, last, begins_at):
+                    offsets = offsets[1:]
+                found.append(Ownership(member, tp, begins_at, offsets))
+                last = offsets[-1] if offsets else last
+        return found
+
+    def _committed_for(self, claim: Op, operations: list[Op]) -> frozenset[int | None]:
+        """The offsets that the claimer may have read from the partition's offset node before its claim."""
+        owned = paths.parse_owner(claim.path)
+        assert owned is not None
+        path = paths.offset(owned.group, owned.topic, owned.partition)
+        of_node = [op for op in operations if op.path == path]
+        read = [op for op in of_node if op.op == "getData" and op.connection == claim.connection and op.at <= claim.at][
+            -1
+        ]
+        assert read.answered_at is not None
+        done: int | None = None
+        under_way: set[int | None] = set()
+        for op in of_node:
+            if op.op in ("create", "setData") and op.result in ("ok", None) and op.data and op.at < read.answered_at:
+                if op.answered_at is not None and op.answered_at <= read.at:
+                    done = int(op.data)
+                else:
+                    under_way.add(int(op.data))
+        return frozenset({done, *under_way})
+
+    def verify(self) -> None:
+        """Check that no record is lost, and that every ownership begins at the committed offset and has no gaps."""
+        assert not self._missing()
+        assert self.produced
+        faults = [fault for ownership in self.ownerships() for fault in ownership.faults()]
+        assert not faults, "\n".join(faults)
+
+
+@asynccontextmanager
+async def mixed_group(
+    broker: RealBroker, name: str, topics: Mapping[str, int], folder: Path, **settings: str
+) -> AsyncIterator[MixedGroup]:
+    """An empty group; members, load and proxy end with it. `settings` apply to every member."""
+    assert broker.zookeeper is not None
+    with ZooKeeperProxy(broker.zookeeper) as proxy:
+        async with opened(broker.zookeeper) as session:
+            given = {key.replace("_", "."): value for key, value in settings.items()}
+            group = MixedGroup(name, broker, session, proxy, folder, {}, given)
+            for topic, partitions in topics.items():
+                await group.create_topic(topic, partitions)
+            try:
+                yield group
+            finally:
+                await group.end_load()
+                await asyncio.gather(*(party.end() for party in group.everyone))

@@ -13,7 +13,7 @@ from coordinator.groups.records import GroupKey
 from coordinator.groups.requests import Leaving, Protocol
 from tests.support.consumer_groups import SETTINGS
 from tests.support.group_machine import LIMITS
-from tests.support.mixed_groups import GROUP, MixedPartition, assigned, subscription
+from tests.support.mixed_protocols import GROUP, MixedPartition, assigned, subscription
 
 
 def mixed(at: MixedPartition, *members: str) -> None:

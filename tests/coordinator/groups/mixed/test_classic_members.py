@@ -12,7 +12,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Leaving, Protocol
 from tests.support.consumer_groups import SETTINGS, by_name
 from tests.support.group_machine import LIMITS
-from tests.support.mixed_groups import GROUP, MixedPartition, assigned, subscription
+from tests.support.mixed_protocols import GROUP, MixedPartition, assigned, subscription
 
 
 @pytest.fixture

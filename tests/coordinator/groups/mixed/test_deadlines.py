@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.effects import CONSUMER_TIMERS
 from coordinator.groups.errors import Error
 from tests.support.consumer_groups import SETTINGS
-from tests.support.mixed_groups import MixedPartition
+from tests.support.mixed_protocols import MixedPartition
 
 LONG = replace(SETTINGS, session_timeout_ms=100_000)
 

@@ -16,7 +16,7 @@ from coordinator.groups.requests import Heartbeat, Join, Leave, Leaving, Protoco
 from tests.support.consumer_groups import SETTINGS, owned_by_name, topic_name
 from tests.support.conversations import recording
 from tests.support.group_machine import LIMITS
-from tests.support.mixed_groups import GROUP, MixedPartition
+from tests.support.mixed_protocols import GROUP, MixedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
