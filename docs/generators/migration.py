@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.groups.errors import Error
 from tests.support.consumer_groups import by_name
-from tests.support.mixed_groups import MixedPartition, assigned
+from tests.support.mixed_protocols import MixedPartition, assigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
