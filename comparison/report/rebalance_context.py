@@ -97,12 +97,11 @@ def _leading_from_a_heartbeat(events: Sequence[Event]) -> list[Event]:
 
 
 def _following_until_said(events: Sequence[Event], inside: Sequence[Event]) -> tuple[list[Event], int]:
-    """What was given, and the next heartbeat: it says so."""
-    followed, examined = _following_what_was_given(events, inside)
-    for place, event in enumerate(events):
-        if event["kind"] == "request_answered" and event["api"] == TARGETING:
-            return sorted([*followed, event], key=lambda each: int(each["ns"])), max(examined, place + 1)
-    return followed, examined
+    """What was given, and the next heartbeat: it says so. What comes later may belong to the next rebalance."""
+    followed, _ = _following_what_was_given(events, inside)
+    said = next((each for each in events if each["kind"] == "request_answered" and each["api"] == TARGETING), None)
+    kept = [place for place, event in enumerate(events) if event is said or any(event is each for each in followed)]
+    return [events[place] for place in kept], kept[-1] + 1 if kept else 0
 
 
 WATCHED = RebalanceContext(_leading, _following)

@@ -8,6 +8,7 @@ from comparison.report.drawing.blocks import LETTER, PHASE, REBALANCES, USUAL_WI
 from comparison.report.drawing.panel import MOMENT_MS, disturbances
 from comparison.report.drawing.scale import percent
 from comparison.report.markup import Shape
+from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +64,8 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
     if not view.rounds:
         return
     numbered = any(each.generation is not None for each in view.rounds)
-    block.name("generation" if numbered else "rebalances", block.height + 11)
+    kind = "epoch" if view.design in RECONCILING else "generation"
+    block.name(kind if numbered else "rebalances", block.height + 11)
     row = Row(block.height + 1, _STEP - 4, "the group", REBALANCES)
     bars, free = Bars(scale), 0.0
     for each in view.rounds:
