@@ -17,7 +17,6 @@ from comparison.pipeline.result import (
     Wait,
     as_mapping,
 )
-from kernel.designs import DESIGN_NAMES
 
 
 def counted(what: str, measured: int | None, model: int | None) -> Counted:
@@ -198,8 +197,8 @@ def slowed(design: str) -> Run:
 def six_designs() -> dict[str, Any]:
     """A result with a rolling restart in all designs, and a slow member in all but one, as JSON."""
     runs = [
-        *(restarted(design) for design in DESIGN_NAMES),
-        *(slowed(design) for design in DESIGN_NAMES if design != "server"),
+        *(restarted(design) for design in RESTARTS),
+        *(slowed(design) for design in RESTARTS if design != "server"),
     ]
     left_out = NotApplicable(scenario="slow-member", design="server", reason="no member is slow")
     return as_mapping(compose(runs, [left_out]))

@@ -19,8 +19,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Counted, Overlap, VerdictOutcome, as_mapping
 from comparison.report.page import SCRIPTS, page
-from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, run, six_designs
+from tests.support.results import RESTARTS, change, counted, run, six_designs
 
 _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 
@@ -83,7 +82,7 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
 
 
 def test_designs_are_shown_side_by_side(read: _Reader) -> None:
-    assert ["scenario", *DESIGN_NAMES] in read.rows
+    assert ["scenario", *RESTARTS] in read.rows
     verdicts = ["+"] * 6
     assert ["rolling-restart", *verdicts] in read.rows
     verdicts[1] = "-"

@@ -15,8 +15,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Overlap, Run, as_mapping
 from comparison.report.terminal import render
-from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, run, six_designs
+from tests.support.results import RESTARTS, change, counted, run, six_designs
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 
@@ -125,7 +124,7 @@ def test_scenario_that_is_not_applicable_has_a_reason() -> None:
 def test_six_designs_fit_on_the_screen(width: int) -> None:
     text = rendered(six_designs(), width=width)
     assert max(map(len, text.splitlines())) <= width
-    (header,) = [line for line in text.splitlines() if line.split() == list(DESIGN_NAMES)]
+    (header,) = [line for line in text.splitlines() if line.split() == list(RESTARTS)]
     assert header
 
 
