@@ -248,7 +248,8 @@ CHANGES = (
                 EAGER: "the migration begins there; it is a run of the design in which it ends, cooperative",
                 STATIC: "it is eager with a name for each member; with cooperative-sticky it would be another design",
                 DELAYED: "a member cannot list its protocol with another one, so both kinds cannot share a group",
-                CONSUMER: "the coordinator assigns, so members need not agree on a strategy",
+                CONSUMER: "the coordinator assigns, so members need not agree on a strategy; "
+                "group-protocol-migration takes a classic group there and back",
             }
         ),
         references=("KIP-429",),
