@@ -39,7 +39,7 @@ from comparison.report.repeats import columns_of, repeat_summary, spread_of
 from comparison.report.throughput import SLOW, describe_waits, sparkline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -50,6 +50,8 @@ _RATIOS_MAX = 3
 _WORDS_MAX = 3
 #: With more designs, the labels must be narrow to fit into 80 columns.
 _WIDE_MAX = 5
+#: Columns of a screen of 80 that the designs' columns may take, before there is only one between two of them.
+_SPACED_MAX = 62
 #: Letters of the chart that fit into 80 columns.
 _SPARKS = 64
 
@@ -89,12 +91,18 @@ def _table(*, first_width: int | None = None) -> Table:
     return table
 
 
+def _are_spaced(designs: Iterable[str]) -> bool:
+    return sum(len(design) + 3 for design in designs) <= _SPACED_MAX
+
+
 def _figures(runs: Sequence[Mapping[str, Any]]) -> Table:
     """Metrics by design; with few designs, each one after the first has a column of ratios to the first."""
     rows = list(metric_rows(runs))
     ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _, _ in rows}
     with_ratios = len(runs) <= _RATIOS_MAX and any(any(each[1:]) for each in ratios.values())
     table = _table(first_width=20 if len(runs) <= _WIDE_MAX else 16)
+    if not _are_spaced(run["design"] for run in runs):
+        table.padding = 0
     for place, run in enumerate(runs):
         table.add_column(run["design"], justify="right", no_wrap=True)
         if place and with_ratios:
@@ -211,8 +219,9 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:
     """One line per scenario, the overall verdict, and the combinations skipped as not applicable."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False, padding=(0, 1, 0, 0))
     designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
+    padding = (0, int(_are_spaced(designs)), 0, 0)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False, padding=padding)
     why = inapplicable(result)
     in_words = len(designs) <= _WORDS_MAX
     table.add_column("scenario", no_wrap=True)

@@ -158,6 +158,7 @@ RESTARTS = {
     "static": (0, 0, 0, 13.0, 1_100.0),
     "cooperative": (15, 10, 23, 17.6, 2_600.0),
     "delayed": (15, 0, 0, 30.0, 4_200.0),
+    "consumer": (10, 10, 22, 11.3, 2_400.0),
 }
 
 
@@ -180,7 +181,7 @@ def slowed(design: str) -> Run:
     stands_still = design in ("server", "eager", "static")
     records = [20] * 20 + ([0] * 40 if stands_still else [15] * 40) + [20] * 20
     wait = {"generation": 3, "from_ms": 1_100.0, "waited_for": "m2", "gone": False, "waiting": 3}
-    waits = [Wait(**wait, longest_ms=5_000.0, total_ms=14_000.0)] if design != "zookeeper" else []
+    waits = [Wait(**wait, longest_ms=5_000.0, total_ms=14_000.0)] if design not in ("zookeeper", "consumer") else []
     stalled_s = 4.8 if stands_still else 0.0
     slow = change("slow", members=None, from_ms=0.0, healed_ms=7_000.0, target="m2", stalled_s=0.0)
     return run(
@@ -194,7 +195,7 @@ def slowed(design: str) -> Run:
     )
 
 
-def six_designs() -> dict[str, Any]:
+def every_design() -> dict[str, Any]:
     """A result with a rolling restart in all designs, and a slow member in all but one, as JSON."""
     runs = [
         *(restarted(design) for design in RESTARTS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import VerdictOutcome, as_mapping
 from comparison.report.chosen import only, together
-from tests.support.results import joins, run, six_designs
+from tests.support.results import every_design, joins, run
 
 
 def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
@@ -33,16 +33,16 @@ def test_growths_follow_their_runs() -> None:
     result = as_mapping(compose([run("crash", "eager"), joins("zookeeper"), joins("eager")]))
     chosen = only(result, lambda each: each["design"] == "eager")
     assert {(each["design"], *each["runs"]) for each in chosen["growths"]} == {("eager", 1)}
-    both = together([six_designs(), chosen])
-    assert {(each["design"], *each["runs"]) for each in both["growths"]} == {("eager", 12)}
+    both = together([every_design(), chosen])
+    assert {(each["design"], *each["runs"]) for each in both["growths"]} == {("eager", 14)}
 
 
 def test_several_results_are_one_in_their_order() -> None:
     one = as_mapping(compose([run("crash", "eager", seed=seed) for seed in (1, 2)]))
-    found = together([six_designs(), one])
-    assert len(found["runs"]) == 13
-    assert found["scenarios"][-1]["runs"] == [11, 12]
+    found = together([every_design(), one])
+    assert len(found["runs"]) == 15
+    assert found["scenarios"][-1]["runs"] == [13, 14]
     (repeated,) = found["repeated"]
-    assert repeated["runs"] == [11, 12]
+    assert repeated["runs"] == [13, 14]
     assert len(found["not_applicable"]) == 1
     assert together([one]) == one

@@ -19,7 +19,8 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Counted, Overlap, VerdictOutcome, as_mapping
 from comparison.report.page import SCRIPTS, page
-from tests.support.results import RESTARTS, change, counted, run, six_designs
+from kernel.designs import DESIGN_NAMES
+from tests.support.results import change, counted, every_design, run
 
 _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 
@@ -66,7 +67,7 @@ class _Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def read() -> _Reader:
-    return _Reader(page(six_designs()))
+    return _Reader(page(every_design()))
 
 
 def test_file_is_well_formed_and_loads_nothing(read: _Reader) -> None:
@@ -82,8 +83,8 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
 
 
 def test_designs_are_shown_side_by_side(read: _Reader) -> None:
-    assert ["scenario", *RESTARTS] in read.rows
-    verdicts = ["+"] * 6
+    assert ["scenario", *DESIGN_NAMES] in read.rows
+    verdicts = ["+"] * len(DESIGN_NAMES)
     assert ["rolling-restart", *verdicts] in read.rows
     verdicts[1] = "-"
     assert ["slow-member", *verdicts] in read.rows
@@ -161,12 +162,12 @@ def test_page_says_what_went_wrong() -> None:
 
 
 def test_style_fetches_nothing() -> None:
-    text = page(six_designs()).replace("http://www.w3.org/2000/svg", "")
+    text = page(every_design()).replace("http://www.w3.org/2000/svg", "")
     assert re.findall(r"url\([^#]|@import|https?://", text) == []
 
 
 def test_only_the_page_s_own_script_may_run() -> None:
-    text = page(six_designs())
+    text = page(every_design())
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', text)
@@ -177,18 +178,18 @@ def test_only_the_page_s_own_script_may_run() -> None:
 def test_every_file_of_the_script_is_on_the_page() -> None:
     folder = Path(comparison.report.page.__file__).parent / "script"
     assert sorted(SCRIPTS) == sorted(path.stem for path in folder.glob("*.js"))
-    text = page(six_designs())
+    text = page(every_design())
     assert all(path.read_text(encoding="utf-8") in text for path in folder.iterdir())
 
 
 def test_as_expected_stands_once_for_a_verdict_and_not_for_each_check() -> None:
-    text = _Reader(page(six_designs())).text
+    text = _Reader(page(every_design())).text
     assert text.count("+ as expected") == 2  # the title, and what the mark means
 
 
 def test_later_version_of_the_result_is_refused() -> None:
     with pytest.raises(ValueError, match="schema version 99"):
-        page({**six_designs(), "schema_version": 99})
+        page({**every_design(), "schema_version": 99})
 
 
 def test_page_needs_no_spark() -> None:

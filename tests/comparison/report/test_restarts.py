@@ -7,7 +7,8 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import as_mapping
 from comparison.report.restarts import costs, remarks, title
-from tests.support.results import change, restarted, run, six_designs
+from kernel.designs import DESIGN_NAMES
+from tests.support.results import change, every_design, restarted, run
 
 
 def shown(*runs: Any) -> list:
@@ -15,10 +16,10 @@ def shown(*runs: Any) -> list:
 
 
 def test_costs_are_the_sums_over_all_restarts() -> None:
-    found = {cost.design: cost.cells() for cost in costs(six_designs()["runs"])}
+    found = {cost.design: cost.cells() for cost in costs(every_design()["runs"])}
     assert found["eager"] == ["10", "108", "46", "13.90", "0", "1,800"]
     assert found["cooperative"] == ["15", "10", "23", "17.60", "0", "2,600"]
-    assert len(found) == 6
+    assert tuple(found) == DESIGN_NAMES
 
 
 def test_cost_unknown_for_one_restart_is_unknown_for_all() -> None:
@@ -38,7 +39,7 @@ def test_other_scenarios_have_no_restart_costs() -> None:
 
 
 def test_remarks_compare_common_claims_with_the_figures() -> None:
-    shown = remarks(costs(six_designs()["runs"]))
+    shown = remarks(costs(every_design()["runs"]))
     assert shown[0] == (
         "static: 0 stops instead of 108, 0 moves instead of 46, but no less unowned time: 13 partition-s, eager 13.90"
     )
@@ -51,7 +52,8 @@ def test_remarks_compare_common_claims_with_the_figures() -> None:
     assert shown[2].startswith(
         "delayed: 0 stops instead of 108, 0 moves instead of 46, at the price of more rebalances"
     )
-    assert shown[3].startswith("zookeeper: less unowned time")
+    assert shown[3].startswith("consumer: 10 stops instead of 108, 22 moves instead of 46, with no more rebalances")
+    assert shown[4].startswith("zookeeper: less unowned time")
 
 
 def test_remarks_contradict_a_claim_when_the_figures_do() -> None:

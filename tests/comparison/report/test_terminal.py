@@ -15,7 +15,8 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Overlap, Run, as_mapping
 from comparison.report.terminal import render
-from tests.support.results import RESTARTS, change, counted, run, six_designs
+from kernel.designs import DESIGN_NAMES
+from tests.support.results import change, counted, every_design, run
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 
@@ -95,7 +96,7 @@ def test_other_version_of_the_result_is_refused(version: int, advice: str) -> No
 
 
 def test_rolling_restart_shows_its_costs_side_by_side() -> None:
-    text = rendered(six_designs())
+    text = rendered(every_design())
     rows = [line.split() for line in text.splitlines()]
     assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in rows
     assert ["static", "0", "0", "0", "13", "0", "1,100"] in rows
@@ -109,22 +110,22 @@ def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() ->
 
 
 def test_slow_member_shows_who_waited_and_what_was_delivered() -> None:
-    text = rendered(six_designs())
+    text = rendered(every_design())
     assert "  eager        ▄▄▄▄▄▄▄▄▄▄____________________▄▄▄▄▄▄▄▄▄▄\n" in text
     assert "m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s" in " ".join(text.split())
 
 
 def test_scenario_that_is_not_applicable_has_a_reason() -> None:
-    text = " ".join(rendered(six_designs()).split())
+    text = " ".join(rendered(every_design()).split())
     assert "not applicable: slow-member in server: no member is slow" in text
     assert "protocol-migration" not in text
 
 
 @pytest.mark.parametrize("width", [80, 160])
-def test_six_designs_fit_on_the_screen(width: int) -> None:
-    text = rendered(six_designs(), width=width)
+def test_every_design_fit_on_the_screen(width: int) -> None:
+    text = rendered(every_design(), width=width)
     assert max(map(len, text.splitlines())) <= width
-    (header,) = [line for line in text.splitlines() if line.split() == list(RESTARTS)]
+    (header,) = [line for line in text.splitlines() if line.split() == list(DESIGN_NAMES)]
     assert header
 
 

@@ -7,7 +7,7 @@ import re
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Bystander, as_mapping
 from comparison.report.sections.bystanders import waited as shown
-from tests.support.results import herd, run, six_designs, waited
+from tests.support.results import every_design, herd, run, waited
 
 
 def panels(*bystanders: Bystander) -> list:
@@ -54,4 +54,4 @@ def test_operations_that_were_never_answered_have_a_table_and_no_picture() -> No
 
 
 def test_other_scenarios_have_no_bystander() -> None:
-    assert shown(six_designs()["runs"]) == []
+    assert shown(every_design()["runs"]) == []

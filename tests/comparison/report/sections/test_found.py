@@ -11,7 +11,7 @@ from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.view.model import Holding, Overlap
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.results import change, run, six_designs, slowed
+from tests.support.results import change, every_design, run, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
@@ -137,7 +137,7 @@ def test_herd_says_how_long_an_uninvolved_client_waited() -> None:
 
 def test_slow_member_and_rolling_restart_have_their_remarks() -> None:
     assert any(text.startswith("In eager: m2 is slow; 3 members waited 5.0 s") for text in found(slowed("eager")))
-    result = six_designs()
+    result = every_design()
     scenario = result["scenarios"][0]
     text = [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), {})]
     assert any(each.startswith("Static: 0 stops instead of 108") for each in text)

@@ -7,7 +7,7 @@ from comparison.report import restarts, strategies
 from comparison.report.figures import CHANGE_COLUMNS, ROWS
 from comparison.report.page import page
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
-from tests.support.results import six_designs
+from tests.support.results import every_design
 
 
 def test_every_row_has_an_entry_of_its_own() -> None:
@@ -23,6 +23,6 @@ def test_every_column_of_changes_and_restarts_is_explained() -> None:
 
 
 def test_columns_are_explained_where_they_are_pointed_at() -> None:
-    text = page(six_designs())
+    text = page(every_design())
     assert f'title="{of_changes()[COUNTED]}"' in text
     assert text.count("each change: rounds") == 1

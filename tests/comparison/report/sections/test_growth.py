@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import as_mapping
 from comparison.report.sections.growth import grown
-from tests.support.results import herd, joins, six_designs
+from tests.support.results import every_design, herd, joins
 
 
 def test_each_figure_has_a_line_a_design_with_the_model_dashed_over_it() -> None:
@@ -65,4 +65,4 @@ def test_design_that_was_counted_at_one_size_less_has_a_dash_there() -> None:
 
 
 def test_scenario_without_several_sizes_does_not_grow() -> None:
-    assert grown("rolling-restart", six_designs()) is None
+    assert grown("rolling-restart", every_design()) is None
