@@ -52,6 +52,7 @@ class Coordinator:
         self._strategy_runner = StrategyRunner(self._settings)
 
     def _open_partition(self, log: KeyValueLog, leader_epoch: int) -> LedPartition:
+        self._watcher.follow_topics()
         return LedPartition(
             Machine(
                 self._limits,

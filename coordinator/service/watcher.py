@@ -1,16 +1,14 @@
-"""What a coordinator of the server design watches: the ids of its groups in ZooKeeper, and changes of topics.
+"""What a coordinator watches: changes of topics, and for the server design the ids of its groups in ZooKeeper.
 
-Both start when a machine first asks to watch a group.
+The former starts with the first partition that the broker leads, the latter when a machine first asks to watch a group.
 """
 
 from __future__ import annotations
 
 import asyncio
-import operator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.groups.effects import WatchIds
 from coordinator.service.member_watches import MemberWatches
 
 if TYPE_CHECKING:
@@ -37,11 +35,15 @@ class Watcher:
         self._topics: asyncio.Task[None] | None = None
         self._stopped = False
 
+    def follow_topics(self) -> None:
+        """Notify of topics that change from now on."""
+        if self._topics is None and not self._stopped:
+            seen = self._cluster.snapshot
+            self._topics = asyncio.create_task(self._follow_topics(seen), name="coordinator-topics")
+            self._topics.add_done_callback(self._stop_all_on_internal_error)
+
     def watch(self, watch: WatchEffect, partition: LedPartition) -> None:
         """Start or end a watch for the machine of `partition`, which is notified by `LedPartition.notify`."""
-        if self._topics is None and isinstance(watch, WatchIds) and not self._stopped:
-            self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
-            self._topics.add_done_callback(self._stop_all_on_internal_error)
         self._watches.watch(
             watch, partition, lambda ids: partition.notify(partial(_seen, watch.group_id, ids)), partition.stop
         )
@@ -60,13 +62,18 @@ class Watcher:
             for partition in self._every_led():
                 partition.stop(bug)
 
-    async def _follow_topics(self) -> None:
+    async def _follow_topics(self, now: ClusterSnapshot) -> None:
         while True:
-            before = self._cluster.snapshot
-            sizes = _sizes(before)
-            await self._cluster.until(partial(operator.is_not, before), _WAIT_MS)
-            if _sizes(self._cluster.snapshot) != sizes:
-                for partition in self._every_led():
+            before = now
+            await self._cluster.until(partial(_has_other_topics, before), _WAIT_MS)
+            now = self._cluster.snapshot
+            # By id: a topic may have been deleted and created again meanwhile.
+            gone = frozenset(before.topic_names[topic_id] for topic_id in before.topic_names.keys() - now.topic_names)
+            have_changed = _sizes(before) != _sizes(now)
+            for partition in self._every_led():
+                if gone:
+                    partition.notify(partial(_topics_deleted, gone))
+                if have_changed:
                     partition.notify(_topics_changed)
 
 
@@ -74,8 +81,16 @@ def _seen(group_id: str, ids: Ids, machine: Machine, turn: Turn) -> None:
     machine.server.seen(group_id, ids, turn)
 
 
+def _topics_deleted(names: frozenset[str], machine: Machine, turn: Turn) -> None:
+    machine.offsets.delete_of_topics(names, turn, spared=machine.server.groups)
+
+
 def _topics_changed(machine: Machine, turn: Turn) -> None:
     machine.server.topics_changed(turn)
+
+
+def _has_other_topics(before: ClusterSnapshot, now: ClusterSnapshot) -> bool:
+    return now.topics is not before.topics
 
 
 def _sizes(snapshot: ClusterSnapshot) -> dict[str, int]:

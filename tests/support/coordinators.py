@@ -26,6 +26,8 @@ from kernel.wire.codec import decode_request, decode_response, encode_request, e
 from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coordinator.groups.consumer.requests import ConsumerSettings
     from kernel.broker.storage.errors import LogStopped, StorageError
     from kernel.clock import Clock
@@ -87,6 +89,7 @@ class FixedCluster:
         view = PartitionView(replicas=(NODE,), leader=NODE, leader_epoch=0, isr=(NODE,))
         self.node_id = NODE
         self._producer_ids = 0
+        self._changed = asyncio.Event()
         self.listener: LeadershipListener | None = None
         views = {
             name: TopicView(name, topic_ids.get(name) or uuid.uuid4(), (view,) * count)
@@ -112,7 +115,15 @@ class FixedCluster:
             topics[name] = TopicView(name, topic_id, before[GROUP_METADATA_TOPIC].partitions[:1] * partitions)
         names = {topic.topic_id: topic.name for topic in topics.values()}
         self.snapshot = dataclasses.replace(self.snapshot, topics=topics, topic_names=names)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
         return topics[name].topic_id if partitions else None
+
+    async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
+        """Without a timeout, which would be an event of its own under a virtual clock."""
+        while not condition(self.snapshot):
+            await self._changed.wait()
+        return True
 
     async def allocate_producer_id(self) -> int:
         self._producer_ids += 1

@@ -1,7 +1,8 @@
 """The committed and pending offsets of all groups of a partition, and how both end.
 
-Offsets end when their group is deleted, when an administrator deletes them, and when they expire (`expiry`); an Empty
-group without offsets ends too. Deleting a group also deletes offsets that are on their way to the log.
+Offsets end when their group or their topic is deleted, when an administrator deletes them, and when they expire
+(`expiry`); an Empty group without offsets ends too. Deleting a group or a topic also deletes offsets that are on their
+way to the log.
 """
 
 from __future__ import annotations
@@ -148,6 +149,22 @@ class CommittedOffsets:
         else:
             turn.reply(request.token, answer)
 
+    def delete_of_topics(self, topics: Collection[str], turn: Turn, *, spared: Collection[str] = ()) -> None:
+        """The topics were deleted; `spared` are groups that keep their offsets.
+
+        As Kafka does (OffsetMetadataManager.onPartitionsDeleted, 4.1.1): pending offsets go too, and a coordinator that
+        was not there at that moment does not make up for it.
+        """
+        keys: dict[AnyOffsetKey, None] = dict.fromkeys(
+            OffsetKey(group_id, *at) for group_id, held in self.by_group.items() for at in held if at[0] in topics
+        )
+        keys.update(dict.fromkeys(key for key in self.pending.every() if key.topic in topics))
+        for group_id in self._writing:
+            keys.update(dict.fromkeys(key for key in self._being_written(group_id) if key.topic in topics))
+        gone = tuple(_tombstone(key) for key in keys if key.group_id not in spared)
+        if gone:
+            turn.write(EndedOffsetsWrite(gone, self))
+
     def delete_group(self, request: DeleteGroup, turn: Turn) -> bool:
         """DeleteGroups of one group, which must be Empty, with all its offsets. False: refused."""
         group = self._groups.get(request.group_id)
@@ -192,7 +209,7 @@ class CommittedOffsets:
             group.move(GroupTrigger.EXPIRED, turn)
             turn.write(ExpiredGroupWrite((*changes, (GroupKey(group.id), None)), self, group.id))
         elif gone:
-            turn.write(ExpiredOffsetsWrite(changes, self))
+            turn.write(EndedOffsetsWrite(changes, self))
         return ends
 
     def expire_unsubscribed(self, group_id: str, subscribed: Collection[str], turn: Turn, *, is_used: bool) -> bool:
@@ -310,8 +327,10 @@ class DeleteGroupWrite(Write):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExpiredOffsetsWrite(Write):
-    """Offsets that have expired. If this write fails, the next search finds them again."""
+class EndedOffsetsWrite(Write):
+    """Offsets that have expired, or whose topics were deleted. If this write fails, they stay; the next search finds
+    the expired ones again.
+    """
 
     offsets: CommittedOffsets = field(repr=False)
 

@@ -17,7 +17,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.records import OffsetKey, OffsetRecord, PendingKey, ProducerKey, ProducerRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from coordinator.groups.records import Change, StoredChange
     from coordinator.groups.requests import Mark, Producer
@@ -99,8 +99,11 @@ class PendingOffsets:
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return bool(self._counts) and self._counts[OffsetKey(group_id, topic, partition)] > 0
 
+    def every(self) -> Iterator[PendingKey]:
+        return (key for of_producer in self._offsets.values() for key in of_producer)
+
     def of_group(self, group_id: str) -> list[PendingKey]:
-        return [key for of_producer in self._offsets.values() for key in of_producer if key.group_id == group_id]
+        return [key for key in self.every() if key.group_id == group_id]
 
     def is_open(self, producer: Producer) -> bool:
         """Whether this incarnation of the producer has pending offsets here."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coordinator.groups.effects import WatchIds
 from coordinator.groups.machine import Machine
 from coordinator.groups.offsets.committed_offsets import CommitWrite
 from coordinator.groups.placement import partition_of
@@ -306,7 +305,7 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
         partition: Any = Partition()
         monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
         watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # all that it uses of them
-        watcher.watch(WatchIds(SICK), partition)
+        watcher.follow_topics()
         await until(lambda: partition.met is not None, 5, "the partition to be stopped")
         assert isinstance(partition.met, AttributeError)
         await watcher.stop()
@@ -317,7 +316,8 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
         async def stop(self) -> None: ...
 
     class Services:
-        cluster = None  # no snapshot
+        class cluster:  # noqa: N801 - the name of an attribute
+            snapshot = None
 
     asyncio.run(body())
 

@@ -1,0 +1,107 @@
+"""Coordinators notice deleted topics, and remove their offsets from memory and log."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kernel.wire.versions import Api
+from tests.support.coordinators import LoneCoordinator, MemoryStorage
+from tests.support.manual_clock import ManualClock
+from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+SETTINGS = {"offsets.topic.num.partitions": "4"}
+GROUPS = ("g1", "g2", "g3")
+
+
+class Scene:
+    """Offset 5 of t-0 and of u-0, committed by three groups."""
+
+    def __init__(self, clock: ManualClock, storage: MemoryStorage) -> None:
+        self.coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1, "u": 1}, storage)
+
+    async def begin(self) -> None:
+        await self.coordinator.lead_all()
+        self.connection = await self.coordinator.connect("c")
+
+    async def commit(self) -> None:
+        topics = [{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 5}]} for name in ("t", "u")]
+        for group_id in GROUPS:
+            await self.connection.call(
+                Api.OffsetCommit, 7, group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
+            )
+
+    async def committed(self, topic: str) -> set[int]:
+        wanted = [{"name": topic, "partition_indexes": [0]}]
+        answers = [await self.connection.call(Api.OffsetFetch, 7, group_id=g, topics=wanted) for g in GROUPS]
+        return {answer.topics[0].partitions[0].committed_offset for answer in answers}
+
+    def change(self, topic: str, partitions: int) -> None:
+        self.coordinator.cluster.change_topic(topic, partitions)
+
+
+def play(body: Callable[[Scene], Awaitable[None]], storage: MemoryStorage | None = None) -> None:
+    clock = ManualClock()
+
+    async def whole() -> None:
+        scene = Scene(clock, storage or MemoryStorage())
+        await scene.begin()
+        try:
+            await body(scene)
+        finally:
+            await scene.coordinator.stop()
+
+    run_virtually(whole(), clock)
+
+
+def test_offsets_of_a_deleted_topic_end_in_every_group():
+    async def body(scene: Scene) -> None:
+        await scene.commit()
+        scene.change("t", 0)
+        await asyncio.sleep(0.1)
+        assert (await scene.committed("t"), await scene.committed("u")) == ({-1}, {5})
+        keys = [key for log in scene.coordinator.storage.logs.values() for key in log.pairs]
+        assert not any(b"\x01t\x00" in key for key in keys)
+
+    play(body)
+
+
+def test_topic_that_takes_the_name_before_anybody_looks_has_no_offsets():
+    async def body(scene: Scene) -> None:
+        await scene.commit()
+        scene.change("t", 0)
+        scene.change("t", 1)
+        await asyncio.sleep(0.1)
+        assert (await scene.committed("t"), await scene.committed("u")) == ({-1}, {5})
+
+    play(body)
+
+
+def test_topic_that_grows_keeps_its_offsets():
+    async def body(scene: Scene) -> None:
+        await scene.commit()
+        scene.change("t", 3)
+        await asyncio.sleep(0.1)
+        assert await scene.committed("t") == {5}
+
+    play(body)
+
+
+def test_coordinator_that_loads_later_keeps_offsets_of_a_deleted_topic_as_4_1_1_does():
+    storage = MemoryStorage()
+
+    async def former(scene: Scene) -> None:
+        await scene.commit()
+
+    async def later(scene: Scene) -> None:
+        await scene.coordinator.resign_all()
+        scene.change("t", 0)
+        await asyncio.sleep(0.1)
+        await scene.coordinator.lead_all(epoch=1)
+        assert await scene.committed("t") == {5}
+
+    play(former, storage)
+    play(later, storage)
