@@ -145,8 +145,6 @@ class GroupCalls:
         connection: BrokerConnection,
         identity: Identity,
         offsets: Mapping[TopicPartition, int],
-        *,
-        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
         """Commit; returns {partition: error}. Uses version 8 at most, since 9 has KIP-848's errors."""
         body = commit_body(self.group, self.instance_id, identity, offsets)
@@ -155,7 +153,7 @@ class GroupCalls:
             Api.OffsetCommit,
             body,
             version=version,
-            timeout_ms=self._bounded(timeout_ms),
+            timeout_ms=self.request_timeout_ms,
             group=self.group,
         )
         return commit_errors(answer, offsets)

@@ -6,6 +6,8 @@ offset back (seen in ten of ten pauses). Fencing checks identities, not ownershi
 
 A KIP-848 member keeps what it owns when its epoch grows. Its commits are sent under the epoch of the moment, unless it
 has given an epoch up meanwhile.
+
+A commit that is out of time leaves the connection open, as in Kafka's clients: only request.timeout.ms closes it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.membership.events import UNANSWERED
-from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.values import CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
@@ -97,8 +98,6 @@ class CommitCalls(Protocol):
         connection: BrokerConnection,
         identity: Identity,
         offsets: Mapping[TopicPartition, int],
-        *,
-        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]: ...
 
 
@@ -182,9 +181,11 @@ async def _send(
             await stream.wait_for_change(backoff_s)
             continue
         stamp = stream.member.stamp
-        left_ms = max(1, (request.give_up_ns - now) // NS_PER_MS)
         try:
-            errors = await context.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
+            async with asyncio.timeout((request.give_up_ns - now) / 1e9):
+                errors = await context.calls.commit(connection, identity, request.offsets)
+        except TimeoutError:  # only this commit has waited long enough: the connection stays, for a leave after it
+            return dict.fromkeys(request.offsets, UNANSWERED), identity
         except (Unavailable, ProtocolError):
             errors = dict.fromkeys(request.offsets, UNANSWERED)
         error = next((error for error in errors.values() if error), "")

@@ -87,13 +87,11 @@ class Kip848Calls:
         connection: BrokerConnection,
         identity: Identity,
         offsets: Mapping[TopicPartition, int],
-        *,
-        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
         """Commit; returns {partition: error}."""
         body = commit_body(self.group, self.instance_id, identity, offsets)
         answer = await connection.call(
-            Api.OffsetCommit, body, version=9, timeout_ms=self._bounded(timeout_ms), group=self.group
+            Api.OffsetCommit, body, version=9, timeout_ms=self.request_timeout_ms, group=self.group
         )
         return commit_errors(answer, offsets)
 

@@ -63,8 +63,6 @@ class ServerCalls:
         connection: BrokerConnection,
         identity: Identity,
         offsets: Mapping[TopicPartition, int],
-        *,
-        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
         """Commit; returns {partition: error}."""
         body = commit_body(
@@ -75,7 +73,8 @@ class ServerCalls:
                 offsets=tuple(OwnedOffset(tp.topic, tp.partition, offset) for tp, offset in sorted(offsets.items())),
             )
         )
-        limit_ms = self.request_timeout_ms if timeout_ms is None else min(timeout_ms, self.request_timeout_ms)
-        answer = read_commit_answer(await connection.call(Api.CommitOwned, body, timeout_ms=limit_ms, group=self.group))
+        answer = read_commit_answer(
+            await connection.call(Api.CommitOwned, body, timeout_ms=self.request_timeout_ms, group=self.group)
+        )
         errors = {TopicPartition(part.topic, part.partition): error_name(part.error) for part in answer.partitions}
         return {tp: errors.get(tp, ServerError.UNKNOWN_SERVER_ERROR.name) for tp in offsets}

@@ -11,6 +11,7 @@ import pytest
 
 from coordinator.consumer.commits import DROPPED, RETRIED, CommitRequest, commit
 from coordinator.membership.effects import Identity
+from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
 from tests.support.manual_clock import ManualClock
@@ -33,22 +34,25 @@ class Group:
     identities: list[Identity | None]
     sent: list[int] = field(default_factory=list)
     tracer: ListTracer = field(default_factory=lambda: ListTracer(process="m"))
+    reported: list[str] = field(default_factory=list)  #: errors that the member hears of
 
     async def commit(
-        self, _: object, identity: Identity, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+        self, _: object, identity: Identity, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, str]:
         self.sent.append(identity.generation)
+        if not self.answers:
+            await asyncio.Event().wait()
         if len(self.identities) > 1:
             self.identities.pop(0)
         return dict.fromkeys(offsets, self.answers.pop(0))
 
-    def ask(self, retried: frozenset[str]) -> CommitOutcome:
+    def ask(self, retried: frozenset[str], *, give_up_ms: int = 60_000) -> CommitOutcome:
         stream: Any = SimpleNamespace(
             number=0,
             committing=asyncio.Lock(),
             member=SimpleNamespace(stamp=0),
             connection=object(),
-            refused=lambda *_, **__: None,
+            refused=lambda _, error, **__: self.reported.append(error),
         )
         context: Any = SimpleNamespace(
             config=SimpleNamespace(group_id="g", retry_backoff_ms=0),
@@ -60,7 +64,7 @@ class Group:
             identity=lambda: self.identities[0],
             offsets={TP: 5},
             explicit=True,
-            give_up_ns=60_000 * NS_PER_MS,
+            give_up_ns=give_up_ms * NS_PER_MS,
             retried=retried,
         )
         return asyncio.run(commit(stream, request, context))
@@ -83,3 +87,10 @@ def test_commit_is_not_sent_once_there_is_no_identity_for_it(before: list[str], 
     group = Group(list(before), [*(Identity("m", 1) for _ in before), None])
     assert group.ask(RETRIED).refused == {TP: error}
     assert group.sent == [1 for _ in before]
+
+
+def test_commit_that_is_out_of_time_costs_the_member_neither_its_coordinator_nor_the_connection() -> None:
+    group = Group([], [Identity("m", 1)])
+    assert group.ask(RETRIED, give_up_ms=10).refused == {TP: UNANSWERED}
+    assert group.reported == []
+    assert [event["outcome"] for event in group.tracer.of("commit_answered")] == ["unknown"]

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from comparison.scenarios.testbed.link import Way
 from comparison.scenarios.testbed.proxy import TcpProxy
 from coordinator.consumer.errors import GroupRefused
 from coordinator.groups.placement import partition_of
+from coordinator.membership.consumer.member import STATIC_LEAVE_EPOCH
 from coordinator.service.mount import mount
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker, running_cluster
+from kernel.wire.versions import Api
+from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of
 from tests.support.reconciling import QUICK_GROUPS, laboratory, reconciling
@@ -26,6 +29,7 @@ from tests.support.tracers import ListTracer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kernel.broker.broker import Broker
     from tests.support.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
@@ -141,6 +145,40 @@ def test_static_member_returns_to_its_partitions_and_nobody_else_notices(
             assert removed(members[1]) == before
             assert again.consumer.member_ids != members[0].consumer.member_ids
             await again.close()
+
+    asyncio.run(test())
+
+
+async def has_left_for_a_while(broker: Broker) -> bool:
+    """Whether the only member of group g has, as far as the coordinator knows."""
+    async with client_of(broker) as client:
+        connection = await client.any_connection()
+        body = {"group_ids": ["g"], "include_authorized_operations": False}
+        answer = await connection.call(Api.ConsumerGroupDescribe, body)
+    return [member.member_epoch for member in answer.groups[0].members] == [STATIC_LEAVE_EPOCH]
+
+
+def test_static_member_whose_last_commit_is_not_answered_in_time_says_all_the_same_that_it_leaves(
+    chroot: str, tmp_path: Path, proxy: TcpProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or its successor is refused until the session has ended (UNRELEASED_INSTANCE_ID)."""
+    monkeypatch.setattr("coordinator.consumer.member_runner.LEAVE_TIMEOUT_MS", 200)
+    named = {"group.instance.id": "a"}
+
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (broker, _):
+            await proxy.start(broker.address.port)
+            first = await reconciling(bootstrap_of(broker), settings={**named, "client.id": "behind"}).begin({"t": 1})
+            await shared_out([first], EVERYTHING)
+            await until(lambda: len(first.tracer.of("position_started")) == 4, 30, "positions to commit")
+            proxy.cut(ways=frozenset({Way.TO_CLIENT}))
+            await first.close()
+            assert {event["outcome"] for event in first.tracer.of("commit_answered")} == {"unknown"}
+            await until(lambda: has_left_for_a_while(broker), 30, "the leave request")
+            second = await reconciling(bootstrap_of(broker), settings=named).begin({"t": 1})
+            await shared_out([second], EVERYTHING)
+            await second.close()
+            await proxy.stop()
 
     asyncio.run(test())
 
