@@ -78,14 +78,16 @@ class ReplyQueue:
     def _pieces(self) -> Iterator[None]:
         while self._queue:
             token, answer = self._queue.popleft()
-            later, translate = self._waiting.pop(token)
+            later: DeferredResponse[Any] | None = None
             try:
+                later, translate = self._waiting.pop(token)
                 if isinstance(answer, JoinAnswer) and answer.members:
                     yield from entries_ahead(translate, answer)
                 later.complete(translate(answer))
             except Exception:  # the caller reports it; the rest of the queue goes on
                 self._turns.run_in_turns(self._pieces(), "answers of a group")
-                later.fail()
+                if later is not None:  # else nobody waits for this answer
+                    later.fail()
                 raise
             yield
         self._is_giving = False
