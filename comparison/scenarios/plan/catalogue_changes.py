@@ -40,6 +40,17 @@ _PATIENT: Mapping[str, str] = MappingProxyType(
     }
 )
 
+
+def _run_of_consumer(former: str) -> Mapping[str, str]:
+    return MappingProxyType(
+        {
+            design: f"it is a run of consumer, in which members of {former} change over and back"
+            for design in DESIGN_NAMES
+            if design != CONSUMER
+        }
+    )
+
+
 _CHANGEOVER = Scenario(
     name="group-protocol-migration",
     symptom="I set group.protocol=consumer and restart my consumers one by one: what happens on the way, and back?",
@@ -65,13 +76,7 @@ _CHANGEOVER = Scenario(
     settings=MappingProxyType({"session.timeout.ms": "10000", CONSUMER_SESSION: "10000"}),
     budget_s=35,
     members_min=2,
-    not_applicable=MappingProxyType(
-        {
-            design: "it is a run of consumer, in which members of eager change over and back"
-            for design in DESIGN_NAMES
-            if design != CONSUMER
-        }
-    ),
+    not_applicable=_run_of_consumer(EAGER),
     references=("KIP-848", "Kafka 4.1 documentation, consumer rebalance protocol, upgrade and downgrade"),
 )
 
@@ -275,5 +280,6 @@ CHANGES = (
             RestartEach(design=COOPERATIVE),
             Steady(),
         ),
+        not_applicable=_run_of_consumer(COOPERATIVE),
     ),
 )

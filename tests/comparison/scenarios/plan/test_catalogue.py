@@ -301,3 +301,12 @@ def test_a_setting_cannot_change_what_defines_a_design() -> None:
 def test_an_invalid_setting_is_refused(settings: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         configuration("eager", Parameters(settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("name", "former"),
+    [("group-protocol-migration", "eager"), ("group-protocol-migration-cooperative", "cooperative")],
+)
+def test_who_asks_for_a_migration_in_another_design_is_told_whose_members_change_over(name: str, former: str) -> None:
+    for why in CATALOGUE[name].not_applicable.values():
+        assert f"members of {former} change over" in why
