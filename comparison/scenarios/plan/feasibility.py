@@ -136,6 +136,18 @@ def _automatic_commits(case: Case) -> Iterator[str]:
             )
 
 
+def _assignor(case: Case) -> Iterator[str]:
+    """The coordinator refuses a member that prefers an assignor that it does not have."""
+    preferred = case.made.member.get("group.remote.assignor")
+    if preferred and DESIGNS[case.design].reconciles:
+        offered = BrokerConfig.from_settings(case.made.broker)[0].words("group.consumer.assignors")
+        if preferred not in offered:
+            yield (
+                f"group.remote.assignor={preferred}: the brokers have only {' and '.join(offered)} "
+                "(group.consumer.assignors). Use what they have, or leave it out"
+            )
+
+
 def _parts_start(case: Case) -> Iterator[str]:
     """Contradicting settings are refused here, not by the process that would be started with them."""
     request = ConsumerRequest(
@@ -237,6 +249,7 @@ def _nothing_to_heal(step: Heal) -> str:
 
 RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _parts_start,
+    _assignor,
     _replicas,
     _every_member_owns,
     _load,

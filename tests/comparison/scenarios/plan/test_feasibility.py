@@ -49,6 +49,19 @@ def test_an_impossible_run_is_refused_with_the_remedy(scenario: str, given: dict
         plan([scenario], PAIR, given)
 
 
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"group.remote.assignor": "broker-range"}, "group.remote.assignor=broker-range: the brokers have only uniform"),
+        ({"group.remote.assignor": "range", "group.consumer.assignors": "uniform"}, "brokers have only uniform "),
+    ],
+)
+def test_an_assignor_that_the_brokers_do_not_have_is_refused(settings: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        plan(["join"], ("consumer",), {"settings": settings})
+    assert plan(["join"], ("consumer",), {"settings": {"group.remote.assignor": "range"}})
+
+
 @pytest.mark.parametrize("preset", ["equal-timers", "kafka-defaults"])
 def test_every_scenario_is_feasible_with_its_defaults(preset: str) -> None:
     assert len(plan(list(CATALOGUE), DESIGN_NAMES, {"preset": preset})) > len(CATALOGUE)
