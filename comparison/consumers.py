@@ -14,7 +14,7 @@ from comparison.member_settings import MEMBER_SETTINGS
 from coordinator.consumer.consumer import CoordinatorConsumer
 from coordinator.consumer.kip848.consumer import Kip848Consumer
 from coordinator.consumer.kip848.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
-from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
+from coordinator.consumer.kip848.settings import Kip848ConsumerConfig, refuse
 from coordinator.consumer.server.consumer import ServerConsumer
 from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.consumer.server.settings import ServerConsumerConfig
@@ -62,6 +62,8 @@ class ConsumerFactory:
     config: Callable[[ConsumerRequest], tuple[object, list[str]]]
     settings: Mapping[str, Setting]
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
+    #: Raises `ConfigurationError` for settings of other designs that Kafka's consumer of this one refuses.
+    refuse: Callable[[Mapping[str, str]], None] = lambda _: None
     #: Settings that make the design what it is: `-c` does not change them.
     made_by: frozenset[str] = frozenset()
     #: The settings, of its members or of the brokers, for how long a silent member stays in the group, and how often
@@ -211,6 +213,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             config=_kip848_config,
             settings=MEMBER_SETTINGS[CONSUMER],
             known_elsewhere=KNOWN_BEYOND_KIP848,
+            refuse=refuse,
             session_setting="group.consumer.session.timeout.ms",
             heartbeat_setting="group.consumer.heartbeat.interval.ms",
         ),

@@ -215,7 +215,9 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
 ) -> None:
     """Join a consumer group; print its rebalances, assignments and records."""
     wanted = Wanted.of(design, topics, white, black, streams)
-    settings, warnings = for_part(CONSUMERS[design].settings, split_pairs(pairs))
+    given = split_pairs(pairs)
+    CONSUMERS[design].refuse(given)
+    settings, warnings = for_part(CONSUMERS[design].settings, given)
     for warning in (*warnings, *without_effect(design, settings)):
         click.echo(f"warning: {warning}", err=True)
     request = ConsumerRequest(

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def refuse(given: Mapping[str, str]) -> None:
+    """Raise `ConfigurationError` for a setting that Kafka's consumer refuses with this protocol."""
+    for name, instead in REFUSED.items():
+        if name in given:
+            raise ConfigurationError(f"{name} cannot be set with {PROTOCOL}=consumer. {instead}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kip848ConsumerConfig:
     """The parsed settings; names are Kafka's with underscores."""
@@ -49,9 +56,7 @@ class Kip848ConsumerConfig:
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[Kip848ConsumerConfig, list[str]]:
         """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
-        for name, instead in REFUSED.items():
-            if name in given:
-                raise ConfigurationError(f"{name} cannot be set with {PROTOCOL}=consumer. {instead}")
+        refuse(given)
         values, warnings = resolve(KIP848_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE)
         for name in ("bootstrap.servers", "group.id"):
             if not values[name]:

@@ -124,6 +124,10 @@ def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str
             ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "here"],
             "--bootstrap-server 'here': 'here' is not HOST:PORT",
         ),
+        (
+            ["consume", "--design", "consumer", "--group", "g", "--topic", "t", "--set", "session.timeout.ms=5000"],
+            "session.timeout.ms cannot be set with group.protocol=consumer. Set the group's",
+        ),
         (["consume", "--design", "zookeeper", "--group", "g"], "topics are to be chosen in one way. Give --topic"),
         (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--whitelist", "t"], "in one way"),
         (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--streams", "2"], "Use --topic t:2"),

@@ -52,7 +52,10 @@ def test_an_impossible_run_is_refused_with_the_remedy(scenario: str, given: dict
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"group.remote.assignor": "broker-range"}, "group.remote.assignor=broker-range: the brokers have only uniform"),
+        (
+            {"group.remote.assignor": "broker-range"},
+            "group.remote.assignor=broker-range: the brokers have only uniform",
+        ),
         ({"group.remote.assignor": "range", "group.consumer.assignors": "uniform"}, "brokers have only uniform "),
     ],
 )
