@@ -246,7 +246,7 @@ class Machine:
         elif self.conversions.is_settling(group_id):
             join.refuse(request, Error.COORDINATOR_NOT_AVAILABLE, turn)  # the client tries again
         else:
-            retired = self.conversions.retire(group_id, turn) if request.member_id == UNKNOWN_MEMBER else ()
+            retired = self.conversions.retire(group_id, turn) if request.member_id == UNKNOWN_MEMBER else None
             self.classic.join(request, turn, retired)
 
     def _leave(self, request: Leave, turn: Turn) -> None:

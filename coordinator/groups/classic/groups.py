@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic import join, liveness, owners, rebalance
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from coordinator.groups.effects import TimerKey, Turn
     from coordinator.groups.records import GroupRecord, StoredChange
     from coordinator.groups.requests import Join
+
+
+class Retired(Protocol):
+    """A group of another type that gives way (`groups.conversion.conversions`)."""
+
+    def write(self, group: Group, record: StoredChange) -> Write:
+        """The record of the classic group that takes its place, with its tombstones."""
+        ...
 
 
 class ClassicGroups:
@@ -59,10 +67,10 @@ class ClassicGroups:
             rebalance.cancel_timers(group, turn)
             group.move(GroupTrigger.UNLOADED, turn)
 
-    def join(self, request: Join, turn: Turn, retired: tuple[StoredChange, ...] = ()) -> None:
+    def join(self, request: Join, turn: Turn, retired: Retired | None = None) -> None:
         """JoinGroup with a session timeout in range; a member without an id creates the group.
 
-        `retired` are the tombstones of a group of another type that gives way to it.
+        `retired` is a group of another type that gives way to it.
         """
         group = self.groups.get(request.group_id)
         if group is None:
@@ -71,7 +79,8 @@ class ClassicGroups:
                 return
             group = self.groups[request.group_id] = Group(request.group_id)
             # Stored at once, so that the group exists for a successor as well.
-            turn.write(Write((*retired, (GroupKey(group.id), group.record({}, turn.now.wall_ms)))))
+            created = (GroupKey(group.id), group.record({}, turn.now.wall_ms))
+            turn.write(Write((created,)) if retired is None else retired.write(group, created))
         join.join(group, request, turn)
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:

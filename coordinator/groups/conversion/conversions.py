@@ -110,13 +110,13 @@ class Conversions:
         group = self.consumer.get(group_id)
         return group is not None and not group.members and bool(group.batches)
 
-    def retire(self, group_id: str, turn: Turn) -> tuple[StoredChange, ...]:
-        """Take an Empty group of the `consumer` design out of the way of a classic one: its tombstones."""
+    def retire(self, group_id: str, turn: Turn) -> Retirement | None:
+        """Take an Empty group of the `consumer` design, if there is one, out of the way of a classic one."""
         group = self.consumer.get(group_id)
         if group is None or not group.epoch or group.members:
-            return ()
-        self.classic.pop(group_id, None)  # what kept its offsets
-        return self._retired(group, turn)
+            return None
+        offsets = self.classic.pop(group_id, None)
+        return Retirement(self, group, offsets, self._retired(group, turn))
 
     def _retired(self, group: ConsumerGroup, turn: Turn) -> tuple[StoredChange, ...]:
         del self.consumer[group.id]
@@ -212,9 +212,7 @@ class Downgrade:
         conversions.classic.pop(group_id, None)
         if self._replaced is not None:
             conversions.classic[group_id] = self._replaced
-        for member in self.group.members.values():
-            self.group.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
-        rebalance.answer_parked_syncs(self.group, error, turn)
+        _refuse_parked(self.group, error, turn)
         _end(self.group, turn)
         turn.write(Write(((GroupKey(group_id), None),)))  # what it has decided since may still be stored
 
@@ -224,6 +222,47 @@ class Downgrade:
         self.conversions.downgrading.discard(self.former.id)
         if self.group.generation == self._generation:  # no rebalance has ended since
             owners.name(self.group, turn)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Retirement:
+    """An Empty group of the `consumer` design that gives way to a classic one."""
+
+    conversions: Conversions
+    former: ConsumerGroup
+    keeper: Group | None  #: what kept the offsets
+    tombstones: tuple[StoredChange, ...]
+
+    def write(self, group: Group, record: StoredChange) -> Write:
+        """Store the classic group in its place."""
+        return RetirementWrite((*self.tombstones, record), self, group)
+
+    def revert(self, group: Group, error: Error, turn: Turn) -> None:
+        """The former group is back, as the log has it, unless its successor has been converted since."""
+        conversions, group_id = self.conversions, group.id
+        if conversions.classic.get(group_id) is not group:
+            return
+        conversions.consumer[group_id] = self.former
+        if group.state is GroupState.DEAD:  # whoever deletes it has yet to hear of the write
+            return
+        del conversions.classic[group_id]
+        if self.keeper is not None:
+            conversions.classic[group_id] = self.keeper
+        self.former.standing = None
+        _refuse_parked(group, error, turn)
+        _end(group, turn)
+        turn.write(Write(((GroupKey(group_id), None),)))  # what it has decided since may still be stored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RetirementWrite(Write):
+    """A classic group that takes the place of one of the `consumer` design. Nobody waits for it, as in Kafka."""
+
+    retirement: Retirement
+    group: Group
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        self.retirement.revert(self.group, error, turn)
 
 
 def _put_members(draft: Draft, group: Group) -> None:
@@ -246,6 +285,12 @@ def _bytes(group: ConsumerGroup, leaving: Collection[str]) -> int:
         for member in group.members.values()
         if member.classic is not None and member.id not in leaving
     )
+
+
+def _refuse_parked(group: Group, error: Error, turn: Turn) -> None:
+    for member in group.members.values():
+        group.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
+    rebalance.answer_parked_syncs(group, error, turn)
 
 
 def _end(group: Group, turn: Turn) -> None:
