@@ -55,7 +55,7 @@ class TurnsByHand(Turns):
                 next(work)
             except StopIteration:
                 self.works.remove(work)
-            except ArithmeticError:
+            except (ArithmeticError, KeyError):
                 self.works.remove(work)
                 self.failures += 1
 
@@ -108,6 +108,23 @@ def test_every_answer_is_sent_once_in_order(order, failing, rounds):
         assert given_out == expected
         assert lost == [token for token in order if token in failing]
         assert turns.failures == len(failing)
+
+    asyncio.run(test())
+
+
+def test_answer_that_nobody_waits_for_does_not_stop_those_after_it():
+    async def test() -> None:
+        turns = TurnsByHand()
+        reply_queue = ReplyQueue(turns)
+        given_out: list[Any] = []
+        reply_queue.expect(2, lambda answer: answer.assignment).on_complete(given_out.append)
+        reply_queue.put([reply(1), reply(2)])
+        turns.run()
+        reply_queue.expect(3, lambda answer: answer.assignment).on_complete(given_out.append)
+        reply_queue.put([reply(3)])
+        turns.run()
+        assert (given_out, turns.failures) == ([b"2", b"3"], 1)
+        await reply_queue.emptied()
 
     asyncio.run(test())
 
