@@ -47,6 +47,11 @@ def heartbeats(member: Running) -> Counter[str]:
     return Counter(str(event["error"]) for event in answers if event["api"] == "ConsumerGroupHeartbeat")
 
 
+async def positioned(member: Running) -> None:
+    """Wait until it knows where its partitions begin, which it asks the coordinator."""
+    await until(lambda: len(member.tracer.of("position_started")) == len(EVERYTHING), 30, "its positions")
+
+
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> TcpProxy:
     """Between the coordinator and the members whose client.id begins with `behind`; start it."""
@@ -97,6 +102,7 @@ def test_link_that_is_back_within_the_session_costs_nothing(chroot: str, tmp_pat
             await proxy.start(broker.address.port)
             member = await reconciling(bootstrap_of(broker), settings=BEHIND).begin({"t": 1})
             await shared_out([member], EVERYTHING)
+            await positioned(member)
             proxy.cut()
             await producer.send("t", 5)
             await until(lambda: len(member.records) == 20, 30, "records without the coordinator")
@@ -170,7 +176,7 @@ def test_static_member_whose_last_commit_is_not_answered_in_time_says_all_the_sa
             await proxy.start(broker.address.port)
             first = await reconciling(bootstrap_of(broker), settings={**named, "client.id": "behind"}).begin({"t": 1})
             await shared_out([first], EVERYTHING)
-            await until(lambda: len(first.tracer.of("position_started")) == 4, 30, "positions to commit")
+            await positioned(first)
             proxy.cut(ways=frozenset({Way.TO_CLIENT}))
             await first.close()
             assert {event["outcome"] for event in first.tracer.of("commit_answered")} == {"unknown"}
