@@ -173,10 +173,11 @@ class Resubscribe:
 class KillAtPoint:
     """Let one more member join, and kill a process (SIGKILL) when that rebalance has come to a named point.
 
-    `point` is one of `comparison.scenarios.plan.points`, which a member passes (the one that decides, where one does)
-    or the coordinating broker. Whoever passes it stops itself (SIGSTOP) right there, so the kill is no race. `target`
-    is `member` (the one that passes the point), `broker` (the one that coordinates; it is not restarted) or `server`
-    (the only ZooKeeper server; it is started again).
+    `point` is one of `comparison.scenarios.plan.points`, which a member passes (the one that decides, where one does;
+    the first that gives something up, where members reconcile one by one) or the coordinating broker. Whoever passes it
+    stops itself (SIGSTOP) right there, so the kill is no race. `target` is `member` (the one that passes the point),
+    `broker` (the one that coordinates; it is not restarted) or `server` (the only ZooKeeper server; it is started
+    again).
     """
 
     point: str

@@ -37,14 +37,28 @@ class ChildConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halt:
-    """Where a process stops itself: after an event of a kind, whose field has a value."""
+    """Where a process stops itself: after an event of a kind, whose field has a value.
+
+    Of the processes that have the same `first`, the path of a file that the first of them creates, only that one stops.
+    """
 
     kind: str
     field: str
     value: str
+    first: str = ""
 
     def matches(self, kind: str, fields: Mapping[str, object]) -> bool:
         return kind == self.kind and fields.get(self.field) == self.value
+
+    def is_ours(self) -> bool:
+        """Whether this process shall stop, and not another one that was here before."""
+        if not self.first:
+            return True
+        try:
+            Path(self.first).touch(exist_ok=False)
+        except (FileExistsError, FileNotFoundError):  # the folder goes when the step is over
+            return False
+        return True
 
 
 class ChildTrace(TraceWriter):
@@ -80,8 +94,9 @@ class ChildTrace(TraceWriter):
         except OSError:
             os._exit(UNTRACED)
         if self._halt is not None and self._halt.matches(kind, fields):
-            self._halt = None
-            os.kill(os.getpid(), signal.SIGSTOP)
+            halt, self._halt = self._halt, None
+            if halt.is_ours():
+                os.kill(os.getpid(), signal.SIGSTOP)
 
     def halt_at(self, halt: Halt) -> None:
         """Stop this process (SIGSTOP) when it has traced such an event, once."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.run.process_faults import START_S
+from kernel.designs import DESIGNS
 from kernel.trace.events import Role
 from kernel.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.scenarios.plan.points import Point
     from comparison.scenarios.plan.vocabulary import KillAtPoint
     from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.run.changes import Changes
@@ -43,20 +48,17 @@ class KillSteps:
         name = decider if decider and not self._members.is_gone(decider) else self._members.choose_owner()
         broker = await self._testbed.coordinating_now()
         assert broker.child is not None
-        halted = broker.child if point.role is Role.BROKER else self._members.child(name)
+        members = self._members.present + (step.target != "member")
+        passing = [broker.child if point.role is Role.BROKER else self._members.child(name)]
+        if point.role is Role.MEMBER and DESIGNS[self._testbed.request.design].reconciles:
+            # Only a member that has to give something up passes any point, and who that is, is not known yet.
+            passing = [self._members.child(owner) for owner in self._members.view.owning_processes()]
+        changes.tracer.emit("change_started", change="kill", round=1, members=members, detail={"point": point.name})
+        halted = await self._halted(point, passing)
+        if point.role is Role.MEMBER:
+            name = halted.name
         target = {"member": name, "broker": broker.life, "server": "zookeeper-1"}[step.target]
         detail = {"point": point.name, "target": target}
-        members = self._members.present + (step.target != "member")
-        changes.tracer.emit("change_started", change="kill", round=1, members=members, detail=detail)
-        halted.send({"command": "halt_at", "kind": point.kind, "field": point.field, "value": point.value})
-        self._members.join(1)
-
-        def stopped() -> bool:
-            if halted.returncode is not None:
-                raise halted.failure(f"it was to stop at {point.name}")
-            return is_stopped(halted.pid)
-
-        await until(stopped, changes.takeover_s, f"{halted.name} to stop itself at {point.name}")
         changes.tracer.emit("fault_started", fault="kill", target=target, detail=detail)
         if step.target == "member":
             await self._members.kill(name)
@@ -70,6 +72,26 @@ class KillSteps:
         await self._members.until_settled(changes.takeover_s)
         changes.tracer.emit("change_settled", change="kill", round=1, members=members)
         await changes.quiet()
+
+    async def _halted(self, point: Point, passing: Sequence[ChildProcess]) -> ChildProcess:
+        """The first of these processes that comes to the point when a member joins; it has stopped itself there."""
+        halted: list[ChildProcess] = []
+
+        def stopped() -> bool:
+            for child in passing:
+                if child.returncode is not None:
+                    raise child.failure(f"it was to stop at {point.name}")
+            halted[:] = [child for child in passing if is_stopped(child.pid)]
+            return bool(halted)
+
+        with tempfile.TemporaryDirectory() as folder:
+            halt = {"kind": point.kind, "field": point.field, "value": point.value, "first": f"{folder}/first"}
+            for child in passing:
+                child.send({"command": "halt_at", **halt})
+            self._members.join(1)
+            names = " or ".join(child.name for child in passing)
+            await until(stopped, self._changes.takeover_s, f"{names} to stop itself at {point.name}")
+        return halted[0]
 
     async def _kill_server(self, halted: ChildProcess) -> None:
         """The only server dies, the stopped process goes on, and the server is started again with its data."""
