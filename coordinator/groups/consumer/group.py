@@ -132,6 +132,29 @@ class ConsumerGroup:
             in_order.insert(0, asking.assignor)
         return max(in_order, key=votes.__getitem__, default=known[0])
 
+    def committed(self) -> ConsumerGroup:
+        """The group as far as it is durable: itself, or a copy without the records that are on their way to the log."""
+        if not self.batches:
+            return self
+        copy = ConsumerGroup(
+            self.id,
+            self.epoch,
+            self.metadata_hash,
+            self.target_epoch,
+            dict(self.members),
+            dict(self.instances),
+            dict(self.targets),
+            dict(self.owners),
+            dict(self.regexes),
+        )
+        copy.subscriptions, copy.regex_uses = dict(self.subscriptions), dict(self.regex_uses)
+        copy.votes = dict(self.votes)
+        for batch in reversed(self.batches):
+            if not batch.is_undone:
+                for key, value in reversed(batch.before):
+                    copy.apply(key, value)
+        return copy
+
     # -- hard state -------------------------------------------------------------------------------------------------
 
     def apply(self, key: ConsumerKey, value: ConsumerRecord | None) -> None:

@@ -158,7 +158,11 @@ class ConsumerGroups:
             yield ListedGroup(group.id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER_GROUP_TYPE) if is_wanted else None
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
-        return described(self.find(group_id), self.settings_of(group_id), self.topics)
+        """As far as it is durable: nothing is shown that may still be taken back."""
+        group = self.groups.get(group_id)
+        durable = None if group is None else group.committed()
+        is_shown = durable is not None and durable.epoch > 0
+        return described(durable if is_shown else None, self.settings_of(group_id), self.topics)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
