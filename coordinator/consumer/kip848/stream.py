@@ -312,7 +312,9 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         try:
             while self._unpositioned:
                 found = await committed(self, lambda: self._unpositioned, self._context, self._committed)
-                self._unpositioned -= found.keys() if found else frozenset()
+                self._unpositioned -= frozenset(
+                    found or ()
+                )  # less `keys()` it would be a set, which others could change
                 self._context.fetcher.begin(self.number, self.member.member_id, found or {})
         finally:
             self._positioning = None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from coordinator.consumer.errors import GroupRefused
+from coordinator.consumer.kip848.calls import Kip848Calls
 from coordinator.consumer.kip848.consumer import Kip848Consumer
 from coordinator.membership.effects import CommitPositions
 from kernel.values import TopicPartition
@@ -19,9 +22,12 @@ from tests.support.reconciling import expel, laboratory, reconciling
 from tests.support.topics import topics_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from tests.support.consuming import Running
+    from coordinator.membership.effects import Identity
+    from kernel.client.connection import BrokerConnection
+    from tests.support.consuming import Owned, Running
 
 EVERYTHING = partitions_of("t", 4)
 BY_HAND = {"enable.auto.commit": "false"}
@@ -367,3 +373,50 @@ def test_unknown_assignor_is_fatal_and_says_what_to_set(chroot: str, tmp_path: P
             await member.close()
 
     asyncio.run(test())
+
+
+def test_partitions_that_come_while_positions_are_looked_up_get_theirs_next(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second lookup waits until a third batch of partitions has come."""
+    asked: list[int] = []
+    going_on, fetched = asyncio.Event(), Kip848Calls.committed
+
+    async def held(
+        self: Kip848Calls,
+        connection: BrokerConnection,
+        identity: Identity | None,
+        partitions: Iterable[TopicPartition],
+        *,
+        timeout_ms: int | None = None,
+    ) -> tuple[str, dict[TopicPartition, int]]:
+        wanted = tuple(partitions)
+        offsets = await fetched(self, connection, identity, wanted, timeout_ms=timeout_ms)
+        if self.group == "stays":
+            asked.append(len(wanted))
+            if len(asked) == 2:
+                await going_on.wait()
+        return offsets
+
+    def has_asked(times: int) -> bool:
+        return len(asked) == times
+
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (broker, _), AsyncExitStack() as stack:
+            await create_topics(broker, {"more": 2, "yet-more": 2})
+            stays = reconciling(bootstrap_of(broker), "stays")
+            stack.push_async_callback(stays.close)
+            wanted: Owned = frozenset()
+            for lookups, topic, partitions in ((1, "t", 4), (2, "more", 2), (2, "yet-more", 2)):
+                wanted |= partitions_of(topic, partitions)
+                topics = dict.fromkeys({tp.topic for tp in wanted}, 1)
+                await (stays.begin(topics) if topic == "t" else stays.resubscribe(topics))
+                await shared_out([stays], wanted)
+                await until(partial(has_asked, lookups), 60, lambda: f"lookups: {asked}")
+            going_on.set()
+            await until(partial(has_asked, 3), 60, lambda: f"lookups: {asked}, {stays.failure}")
+            await shared_out([stays], wanted)
+
+    monkeypatch.setattr(Kip848Calls, "committed", held)
+    asyncio.run(test())
+    assert asked == [4, 2, 2]
