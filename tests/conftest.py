@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from tests.support.experiments import Laboratory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,3 +76,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests, because a process has only one."""
     with spark_session("local[2]", work_dir=tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
+    """Where tests run whole scenarios."""
+    with closing(Laboratory(spark)) as shared:
+        yield shared

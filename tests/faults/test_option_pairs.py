@@ -21,15 +21,13 @@ from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
-from tests.support.experiments import unexpected
 from tests.support.pairs import covering_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
+    from tests.support.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
 
@@ -122,8 +120,8 @@ def test_incompatible_options_are_refused_with_a_remedy(row: dict[str, Any]) -> 
     [pytest.param(row, marks=[] if row in AT_EVERY_CHANGE else pytest.mark.long, id=named(row)) for row in FEASIBLE],
 )
 def test_compatible_options_end_with_every_verdict_as_expected(
-    row: dict[str, Any], zookeeper: EmbeddedZooKeeper, spark: SparkSession, tmp_path: Path
+    row: dict[str, Any], zookeeper: EmbeddedZooKeeper, laboratory: Laboratory, tmp_path: Path
 ) -> None:
     address = zookeeper.connect_string if row["zookeeper"] == "running" else "embedded"
-    found = unexpected(spark, tmp_path, row["scenario"], row["design"], seed=SEED, zookeeper=address, **given(row))
+    found = laboratory.unexpected(tmp_path, row["scenario"], row["design"], seed=SEED, zookeeper=address, **given(row))
     assert not {check: reason for check, reason in found.items() if reason != NOT_SHOWN.get(check)}

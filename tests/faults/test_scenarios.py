@@ -22,14 +22,12 @@ from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.run.experiments import expanded, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.trace.reader import read_trace
-from tests.support.experiments import unexpected
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
+    from tests.support.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
 
@@ -126,9 +124,9 @@ def test_every_scenario_and_every_design_is_among_what_ci_runs() -> None:
     [pytest.param(*cell, marks=marks_of(cell), id=" ".join(cell)) for cell in CELLS],
 )
 def test_scenario_ends_with_every_verdict_as_expected(
-    scenario: str, design: str, seed: int, spark: SparkSession, tmp_path: Path
+    scenario: str, design: str, seed: int, laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    found = unexpected(spark, tmp_path, scenario, design, seed=seed, **OTHERWISE.get(scenario, {}))
+    found = laboratory.unexpected(tmp_path, scenario, design, seed=seed, **OTHERWISE.get(scenario, {}))
     assert not found, f"seed {seed}"
 
 
@@ -136,11 +134,11 @@ def test_scenario_ends_with_every_verdict_as_expected(
     "scenario", ["pause", pytest.param("crash", marks=pytest.mark.long), pytest.param("join", marks=pytest.mark.long)]
 )
 def test_run_on_an_external_zookeeper_is_judged_by_an_observer(
-    scenario: str, zookeeper: EmbeddedZooKeeper, spark: SparkSession, tmp_path: Path
+    scenario: str, zookeeper: EmbeddedZooKeeper, laboratory: Laboratory, tmp_path: Path
 ) -> None:
     """Its transaction log cannot be read; the offsets that it shows are merged with those that members know of."""
     address = zookeeper.connect_string
-    assert not unexpected(spark, tmp_path, scenario, "zookeeper", seed=SEED, zookeeper=address), f"seed {SEED}"
+    assert not laboratory.unexpected(tmp_path, scenario, "zookeeper", seed=SEED, zookeeper=address), f"seed {SEED}"
 
 
 @pytest.mark.long
@@ -148,10 +146,10 @@ def test_run_on_an_external_zookeeper_is_judged_by_an_observer(
     ("settings", "outcomes"), [({}, "conflict"), ({"fix.sync.before.reads": "true"}, "ok")], ids=["default", "sync"]
 )
 def test_member_at_the_lagging_server_fails_its_first_attempt_unless_it_syncs(
-    settings: dict[str, str], outcomes: str, spark: SparkSession, tmp_path: Path
+    settings: dict[str, str], outcomes: str, laboratory: Laboratory, tmp_path: Path
 ) -> None:
     """Attempts of other members may fail in both: what they claim is not always released yet."""
-    assert not unexpected(spark, tmp_path, "stale-view", "zookeeper", seed=SEED, settings=settings), f"seed {SEED}"
+    assert not laboratory.unexpected(tmp_path, "stale-view", "zookeeper", seed=SEED, settings=settings), f"seed {SEED}"
     behind = f"m{CATALOGUE['stale-view'].defaults.members + 1}"
     path = tmp_path / "latest" / "stale-view" / "zookeeper" / "trace" / f"{behind}.jsonl"
     ended = [event["outcome"] for event in read_trace(path).events if event["kind"] == "attempt_ended"]
@@ -165,18 +163,18 @@ def test_member_at_the_lagging_server_fails_its_first_attempt_unless_it_syncs(
     ids=["rebalance-failed", "ghost-owner"],
 )
 def test_other_settings_take_the_fault_away(
-    scenario: str, settings: dict[str, str], spark: SparkSession, tmp_path: Path
+    scenario: str, settings: dict[str, str], laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    assert not unexpected(spark, tmp_path, scenario, "zookeeper", seed=SEED, settings=settings), f"seed {SEED}"
+    assert not laboratory.unexpected(tmp_path, scenario, "zookeeper", seed=SEED, settings=settings), f"seed {SEED}"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 @pytest.mark.parametrize(("scenario", "design"), RACING, ids=[" ".join(run) for run in RACING])
 def test_races_end_with_every_verdict_as_expected_under_any_seed(
-    scenario: str, design: str, seed: int, spark: SparkSession, tmp_path: Path
+    scenario: str, design: str, seed: int, laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    assert not unexpected(spark, tmp_path, scenario, design, seed=seed), f"seed {seed}"
+    assert not laboratory.unexpected(tmp_path, scenario, design, seed=seed), f"seed {seed}"
 
 
 @pytest.mark.long
@@ -190,8 +188,8 @@ def test_races_end_with_every_verdict_as_expected_under_any_seed(
     ids=lambda value: " ".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else value,
 )
 def test_other_parameters_than_the_defaults_end_with_nothing_unexpected(
-    scenario: str, design: str, parameters: dict[str, object], spark: SparkSession, tmp_path: Path
+    scenario: str, design: str, parameters: dict[str, object], laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    found = unexpected(spark, tmp_path, scenario, design, seed=SEED, **parameters)
+    found = laboratory.unexpected(tmp_path, scenario, design, seed=SEED, **parameters)
     # What the model does not cover is unknown, which is no fault.
     assert not {check: text for check, text in found.items() if text.startswith("not as expected")}, f"seed {SEED}"

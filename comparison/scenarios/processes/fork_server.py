@@ -28,6 +28,7 @@ import msgspec
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
 from kernel.lean_imports import leave_out_hypothesis
+from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,18 @@ PRELOADED = (
     "comparison.scenarios.processes.member_process",
     "comparison.scenarios.processes.broker_process",
     "comparison.scenarios.processes.bystander_process",
+)
+#: What members and brokers send each other in every run.
+PREPARED = (
+    Api.Produce,
+    Api.Fetch,
+    Api.ListOffsets,
+    Api.Metadata,
+    Api.OffsetCommit,
+    Api.OffsetFetch,
+    Api.FindCoordinator,
+    Api.ApiVersions,
+    Api.CreateTopics,
 )
 _MESSAGE_MAX = 4096
 _START_S = 60.0
@@ -232,6 +245,7 @@ def main() -> None:
     set_parent_death_signal(int(sys.argv[2]))
     for module in PRELOADED:
         importlib.import_module(module)
+    importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
     gc.freeze()
     _serve(channel)
 

@@ -231,29 +231,34 @@ class Experiments:
 
     def perform(self, planned: Sequence[Planned]) -> Finished:
         """Perform one run after the other, until all are done or an interrupt."""
-        runs = [{"scenario": each.scenario, "design": each.design, "seed": each.parameters.seed} for each in planned]
-        left = [asdict(each) for each in self._without]
-        write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
-        interrupted = asyncio.run(self._perform(planned))
-        return Finished(
-            bundle=self.bundle,
-            run_dirs=tuple(self._run_dirs),
-            outcomes=tuple(self._outcomes),
-            interrupted=interrupted,
-        )
+        return asyncio.run(self._with_a_fork_server(planned))
 
-    async def _perform(self, planned: Sequence[Planned]) -> bool:
+    async def _with_a_fork_server(self, planned: Sequence[Planned]) -> Finished:
         interrupted = asyncio.Event()
         interrupt_on_signals(interrupted, self._progress)
         fork_server = await ForkServer.open()
         try:
-            for each in planned:
-                if interrupted.is_set():
-                    break
-                await self._run(each, fork_server, interrupted)
+            return await self.perform_with(planned, fork_server, interrupted)
         finally:
             await fork_server.stop()
-        return interrupted.is_set()
+
+    async def perform_with(
+        self, planned: Sequence[Planned], fork_server: ForkServer, interrupted: asyncio.Event
+    ) -> Finished:
+        """As `perform`, with a fork server that other plans use as well, until `interrupted` is set."""
+        runs = [{"scenario": each.scenario, "design": each.design, "seed": each.parameters.seed} for each in planned]
+        left = [asdict(each) for each in self._without]
+        write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
+        for each in planned:
+            if interrupted.is_set():
+                break
+            await self._run(each, fork_server, interrupted)
+        return Finished(
+            bundle=self.bundle,
+            run_dirs=tuple(self._run_dirs),
+            outcomes=tuple(self._outcomes),
+            interrupted=interrupted.is_set(),
+        )
 
     async def _run(self, each: Planned, fork_server: ForkServer, interrupted: asyncio.Event) -> None:
         request = RunRequest(

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.experiments import unexpected
-
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from tests.support.experiments import Laboratory
 
 pytestmark = pytest.mark.docker
 
@@ -28,7 +26,7 @@ SEED = 20120517
     ],
 )
 def test_run_on_containers_ends_with_every_verdict_as_expected(
-    scenario: str, design: str, zookeeper: str, local_image: str, spark: SparkSession, tmp_path: Path
+    scenario: str, design: str, zookeeper: str, local_image: str, laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    found = unexpected(spark, tmp_path, scenario, design, seed=SEED, zookeeper=zookeeper, time_limit_s=240)
+    found = laboratory.unexpected(tmp_path, scenario, design, seed=SEED, zookeeper=zookeeper, time_limit_s=240)
     assert not found, f"seed {SEED}"
