@@ -33,10 +33,11 @@ compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: 
 test: classes  ## run the tests except whole scenarios (some 20 minutes)
 	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
 
-classes: setup  ## archive Spark's classes in the user's cache, so that analyses start sooner (once, half a minute)
+classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, so that both start sooner (once, half a minute)
+	@$(BIN)/python -m kernel.zookeeper.training
 	@$(BIN)/python -m comparison.pipeline.training
 
-test-faults: setup  ## run every scenario in every design as a test of its verdicts (half an hour; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
+test-faults: classes  ## run every scenario in every design as a test of its verdicts (half an hour; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest -m "faults and not long$(if $(SMOKE), and not catalogue)" -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)

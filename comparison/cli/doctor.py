@@ -66,7 +66,7 @@ def check_zookeeper() -> Finding:
 def check_spark() -> Finding:
     # Only here: loading Spark takes longer than most commands.
     from comparison.pipeline.session import spark_session
-    from comparison.pipeline.spark.class_cache import loading_options
+    from comparison.pipeline.spark.class_cache import options_of_archive
 
     begun = time.monotonic()
     try:
@@ -74,7 +74,7 @@ def check_spark() -> Finding:
             rows = spark.range(3).count()
     except RebalanceLabError as error:
         return Finding("spark", str(error), "see the message; Spark needs the Java above and about 1 GB of memory")
-    archived = ", Spark's classes archived" if loading_options() else ""
+    archived = ", Spark's classes archived" if options_of_archive() else ""
     return Finding("spark", f"counted {rows} rows in {time.monotonic() - begun:.1f} s, start included{archived}")
 
 

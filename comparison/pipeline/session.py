@@ -22,7 +22,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from comparison.pipeline.spark.class_cache import loading_options, recording_options
+from comparison.pipeline.spark.class_cache import options_of_archive
 from comparison.pipeline.spark.jvm import STOP_TIMEOUT_S, DriverJvm, Gateway, launch
 from comparison.pipeline.spark.master import MasterKind, check_reachable, parse_master
 from comparison.pipeline.spark.messages import in_short, with_remedy
@@ -30,6 +30,7 @@ from comparison.pipeline.spark.options import SparkOptions, checked_memory
 from comparison.pipeline.spark.scratch import scratch_folder
 from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, settings_of, shuffle_partitions
 from comparison.pipeline.spark.shipping import packed_code
+from kernel.class_archives import recording_options
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
 from kernel.waiting import WaitTimeout, wait_until
 
@@ -83,7 +84,7 @@ def starting_session(
 ) -> Iterator[StartingSession]:
     """As `spark_session`, but the session starts in the background until `session()` is called.
 
-    `record` is where the JVM writes an archive of the classes that it has loaded (`spark/class_cache.py`).
+    `record` is where the JVM writes an archive of the classes that it has loaded (`kernel.class_archives`).
     """
     if SparkContext._active_spark_context is not None:
         raise RuntimeError("a Spark session is already running; a command can have only one")
@@ -92,7 +93,7 @@ def starting_session(
     with scratch_folder(work_dir) as (scratch, held):
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held)
-        starting = StartingSession(start, loading_options() if record is None else recording_options(record))
+        starting = StartingSession(start, options_of_archive() if record is None else recording_options(record))
         try:
             with _interrupts_prevail():
                 yield starting

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.session import starting_session
-from comparison.pipeline.spark.class_cache import OLDEST_JAVA, archive_of, part_of, publish
+from comparison.pipeline.spark.class_cache import archive_of
 from comparison.pipeline.synthetic import write_synthetic
-from kernel.errors import EnvironmentFault, RebalanceLabError
+from kernel.class_archives import OLDEST_JAVA, make_once
+from kernel.errors import RebalanceLabError
 from kernel.jre import find_java
 
 _EVENTS = 2_000
@@ -26,24 +26,17 @@ _EVENTS = 2_000
 def train() -> str:
     """Make the archive if there is none; what was done, as a line for the user."""
     java = find_java()
-    if java.version < OLDEST_JAVA:
-        return f"Spark's classes are not archived: that needs Java {OLDEST_JAVA}, and {java.source} is {java.version}"
     archive = archive_of(java)
-    if archive.is_file():
-        return f"Spark's classes are archived in {archive}"
-    part, began_s = part_of(archive), time.monotonic()
-    _say("archiving Spark's classes, once: about half a minute")
-    try:
-        with tempfile.TemporaryDirectory(prefix="rebalance-lab-training-") as folder:
-            write_synthetic(Path(folder) / "run", events_min=_EVENTS)
-            with starting_session("local[2]", record=part) as starting:
-                analyze(starting.session(), [Path(folder)])
-        if not part.is_file():
-            raise EnvironmentFault("the JVM wrote no archive")
-        publish(part, archive)
-    finally:
-        part.unlink(missing_ok=True)
-    return f"archived Spark's classes in {time.monotonic() - began_s:.0f} s: {archive}"
+    if java.version >= OLDEST_JAVA and not archive.is_file():
+        _say("archiving Spark's classes, once: about half a minute")
+    return make_once("Spark", java, archive, _analyze_something)
+
+
+def _analyze_something(part: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="rebalance-lab-training-") as folder:
+        write_synthetic(Path(folder) / "run", events_min=_EVENTS)
+        with starting_session("local[2]", record=part) as starting:
+            analyze(starting.session(), [Path(folder)])
 
 
 def main() -> None:

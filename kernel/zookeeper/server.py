@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel.class_archives import archive_path, loading_options, recording_options
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.jre import find_java
 from kernel.ports import LOOPBACK
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import subprocess
     import threading
     from collections.abc import Mapping, Sequence
+
+    from kernel.jre import JavaRuntime
 
 #: The server and the jars it needs to start, found by leaving out one at a time. A class path of `jars/*` would more
 #: than double the start time.
@@ -46,6 +49,7 @@ _JVM_OPTIONS = (
     "-Dzookeeper.jmx.log4j.disable=true",
 )
 
+_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 #: log4j's configuration: standard output, which is redirected to the server's log file.
 LOGGING = """\
 status = error
@@ -65,6 +69,7 @@ class ServerConfig:
     number: int  #: its id in an ensemble; 1 for a single server
     client_port: int
     lines: Mapping[str, object] = field(default_factory=dict)
+    archive_to: Path | None = None  #: where the JVM shall write an archive of its classes when it ends
 
 
 class PortInUse(EnvironmentFault):
@@ -122,7 +127,12 @@ class ServerProcess:
             self._write_configuration()
             with self.log_path.open("ab") as log:
                 self._child = start_child(
-                    [str(java.path), *self._options(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"],
+                    [
+                        str(java.path),
+                        *self._options(java),
+                        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                        "zoo.cfg",
+                    ],
                     cwd=self.directory,
                     stdout=log,
                     stderr=log,
@@ -180,10 +190,10 @@ class ServerProcess:
         if self.running:
             self._running().terminate()
 
-    def stop(self) -> None:
-        """SIGTERM, then SIGKILL if needed. Idempotent; wakes a paused server."""
+    def stop(self, *, grace_s: float = 5.0) -> None:
+        """SIGTERM, then SIGKILL after `grace_s` if needed. Idempotent; wakes a paused server."""
         if self._child is not None:
-            stop_child(self._child)
+            stop_child(self._child, grace_s=grace_s)
 
     def restart(self, *, timeout_s: float = 20.0) -> None:
         """Restart the server with the same ports and data, and wait until it serves."""
@@ -237,14 +247,22 @@ class ServerProcess:
         (self.data_dir / "myid").write_text(f"{self.number}\n", encoding="ascii")
         (self.directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
 
-    def _options(self) -> list[str]:
+    def _options(self, java: JavaRuntime) -> list[str]:
+        archive_to = self.config.archive_to
         return [
             *_JVM_OPTIONS,
+            *(loading_options(java, archive_of(java)) if archive_to is None else recording_options(archive_to)),
             "-Dlog4j2.configurationFile=log4j2.properties",
             "-Djava.io.tmpdir=tmp",  # where snappy unpacks a library
             "-cp",
             os.pathsep.join(str(jar) for jar in jars(*SERVER_JARS, *LOGGING_JARS)),
         ]
+
+
+def archive_of(java: JavaRuntime) -> Path:
+    """Where the archive of the server's classes is or would be for this Java: 27 MB (`kernel.zookeeper.training`)."""
+    found = jars(*SERVER_JARS, *LOGGING_JARS)
+    return archive_path("zookeeper", found[0].stem.removeprefix("zookeeper-"), java, [str(jar) for jar in found])
 
 
 def jars(*names: str) -> list[Path]:
