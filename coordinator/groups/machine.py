@@ -335,16 +335,16 @@ class Machine:
 
     def knows(self, group_id: str) -> bool:
         """As a group that DescribeGroups describes."""
-        if self.consumer.find(group_id) is not None:
+        if self.consumer.durable(group_id) is not None:
             return False
         return group_id in self.classic.groups or group_id in self.server.groups
 
     def describe(self, group_id: str) -> GroupDescription:
-        if self.consumer.find(group_id) is not None:
+        if self.consumer.durable(group_id) is not None:
             return describe(None)  # ConsumerGroupDescribe is for those
         group = self.server.groups.get(group_id)
         if group is None or self._has_classic_members(group_id):
-            return describe(self.classic.groups.get(group_id))
+            return describe(self.conversions.upgrading.get(group_id) or self.classic.groups.get(group_id))
         return _description(group)
 
     def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> Iterator[ListedGroup | None]:
@@ -359,8 +359,8 @@ class Machine:
         if GROUP_TYPE not in kinds:
             return
         served = {group.id: group for group in self.server.groups.values() if not self._has_classic_members(group.id)}
-        for row in listed(self.classic.groups.values(), states):
-            hidden = row is None or row.group_id in served or self.consumer.find(row.group_id) is not None
+        for row in listed((self.classic.groups | self.conversions.upgrading).values(), states):
+            hidden = row is None or row.group_id in served or self.consumer.durable(row.group_id) is not None
             yield None if hidden else row
         wanted = {state.lower() for state in states}
         for group in served.values():

@@ -109,9 +109,6 @@ CONSUMER_REASONS: Mapping[str, str] = MappingProxyType(
         "an exception in one of our assignors is an internal error, which stops the partition": (
             "testPartitionAssignorExceptionOnRegularHeartbeat"
         ),
-        "descriptions show what has been decided, a moment before it is durable": (
-            "testConsumerGroupDescribeBeforeAndAfterCommittingOffset"
-        ),
         "tests an index that our targets do not need": "testUpdateInvertedAssignment",
     }
 )

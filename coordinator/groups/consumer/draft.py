@@ -15,7 +15,7 @@ from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from coordinator.groups.answers import Answer
     from coordinator.groups.consumer.conversion import Conversion
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 class Conversions(Protocol):
     """Between groups of this design and classic ones (`groups.conversion.conversions`)."""
+
+    @property
+    def downgrading(self) -> Mapping[str, ConsumerGroup]:
+        """Groups that end when the records of their classic form are durable."""
 
     def upgrade(self, draft: Draft, turn: Turn) -> None: ...
 

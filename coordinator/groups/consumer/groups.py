@@ -152,17 +152,24 @@ class ConsumerGroups:
 
     def listed(self, states: Collection[str]) -> Iterator[ListedGroup | None]:
         """Rows of ListGroups, in one of these states (lower case; empty: any); None stands for a group in another."""
-        for group in tuple(self.groups.values()):
-            state = group.state
-            is_wanted = group.epoch and (not states or state.value.lower() in states)
-            yield ListedGroup(group.id, CONSUMER_PROTOCOL_TYPE, state, CONSUMER_GROUP_TYPE) if is_wanted else None
+        ending = () if self.conversions is None else self.conversions.downgrading
+        for group_id in (*self.groups, *ending):
+            group = self.durable(group_id)
+            if group is None or (states and group.state.value.lower() not in states):
+                yield None
+            else:
+                yield ListedGroup(group_id, CONSUMER_PROTOCOL_TYPE, group.state, CONSUMER_GROUP_TYPE)
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
-        """As far as it is durable: nothing is shown that may still be taken back."""
+        return described(self.durable(group_id), self.settings_of(group_id), self.topics)
+
+    def durable(self, group_id: str) -> ConsumerGroup | None:
+        """A group as the log has it. Lists and descriptions show nothing else, as in Kafka: it may be taken back."""
         group = self.groups.get(group_id)
+        if group is None and self.conversions is not None:
+            group = self.conversions.downgrading.get(group_id)
         durable = None if group is None else group.committed()
-        is_shown = durable is not None and durable.epoch > 0
-        return described(durable if is_shown else None, self.settings_of(group_id), self.topics)
+        return durable if durable is not None and durable.epoch else None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -47,7 +47,9 @@ class Conversions:
     def __init__(self, classic: dict[str, Group], consumer: dict[str, ConsumerGroup]) -> None:
         self.classic = classic
         self.consumer = consumer
-        self.downgrading: set[str] = set()  #: groups whose records are on their way to the log
+        # Former groups, while the records of their conversion are on their way to the log.
+        self.upgrading: dict[str, Group] = {}
+        self.downgrading: dict[str, ConsumerGroup] = {}
 
     # -- classic to consumer ----------------------------------------------------------------------------------------
 
@@ -151,6 +153,7 @@ class Upgrade:
     def take_effect(self, turn: Turn) -> None:
         ended, self.former = self.former, replace(self.former)
         self._ended = ended
+        self.conversions.upgrading[ended.id] = self.former
         _end(ended, turn)
         self.conversions.classic[ended.id] = Group(ended.id)  # for the offsets
         for member in self.draft.group.members.values():
@@ -159,6 +162,7 @@ class Upgrade:
 
     def revert(self, error: Error, turn: Turn) -> None:
         group = self.former
+        self.conversions.upgrading.pop(group.id, None)
         self.conversions.classic[group.id] = group
         rebalance.resume_timers(group, turn)
         former = self.draft.group
@@ -170,7 +174,8 @@ class Upgrade:
         if self._ended is not None:
             owners.clear(self._ended, self._ended.generation, "became a consumer group", turn)
 
-    def landed(self, turn: Turn) -> None: ...
+    def landed(self, turn: Turn) -> None:
+        self.conversions.upgrading.pop(self.former.id, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -196,7 +201,7 @@ class Downgrade:
 
     def take_effect(self, turn: Turn) -> None:
         conversions, group_id = self.conversions, self.former.id
-        conversions.downgrading.add(group_id)
+        conversions.downgrading[group_id] = self.former
         conversions.consumer.pop(group_id, None)
         self._replaced = conversions.classic.get(group_id)
         conversions.classic[group_id] = self.group
@@ -207,7 +212,7 @@ class Downgrade:
 
     def revert(self, error: Error, turn: Turn) -> None:
         conversions, group_id = self.conversions, self.former.id
-        conversions.downgrading.discard(group_id)
+        conversions.downgrading.pop(group_id, None)
         conversions.consumer[group_id] = self.former
         conversions.classic.pop(group_id, None)
         if self._replaced is not None:
@@ -219,7 +224,7 @@ class Downgrade:
     def trace_ended(self, turn: Turn) -> None: ...
 
     def landed(self, turn: Turn) -> None:
-        self.conversions.downgrading.discard(self.former.id)
+        self.conversions.downgrading.pop(self.former.id, None)
         if self.group.generation == self._generation:  # no rebalance has ended since
             owners.name(self.group, turn)
 
