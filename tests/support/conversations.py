@@ -68,7 +68,7 @@ class Connection(Protocol):
 
 
 Connect = Callable[[str], Awaitable[Connection]]
-ChangeTopic = Callable[[str, int], uuid.UUID | None]  #: the topic's new number of partitions; returns its id
+ChangeTopic = Callable[[str, int], Awaitable[uuid.UUID | None]]  #: the topic's new number of partitions; returns its id
 
 
 @dataclass(frozen=True)
@@ -237,12 +237,12 @@ class Player:
             case "read":
                 return await self._read(step)
             case "topic":
-                self._change_topic(step)
+                await self._change_topic(step)
         return None
 
-    def _change_topic(self, step: Step) -> None:
+    async def _change_topic(self, step: Step) -> None:
         assert self.change_topic is not None, "this conversation needs a cluster whose topics change"
-        topic_id = self.change_topic(self.symbols.resolved(step["topic"]), step["partitions"])
+        topic_id = await self.change_topic(self.symbols.resolved(step["topic"]), step["partitions"])
         if topic_id is not None and "bind" in step:
             self.symbols.topic_ids = {**self.symbols.topic_ids, step["bind"]: topic_id}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from tests.support.conversations import player, recording
 from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    import uuid
 
 RECORDINGS = {
     name: recording(name)
@@ -39,9 +42,12 @@ def test_conversation_of_consumer_members_is_answered_as_4_1_1_answered_it(name:
         coordinator = LoneCoordinator(clock, settings, recorded.topics, topic_ids=recorded.topic_ids)
         await coordinator.lead_all()
         topic_ids = {topic: view.topic_id for topic, view in coordinator.cluster.snapshot.topics.items()}
+
+        async def change_topic(topic: str, partitions: int) -> uuid.UUID | None:
+            return coordinator.cluster.change_topic(topic, partitions)
+
         try:
-            cluster = coordinator.cluster
-            return await player(recorded, conversation, coordinator.connect, topic_ids, cluster.change_topic).play()
+            return await player(recorded, conversation, coordinator.connect, topic_ids, change_topic).play()
         finally:
             await coordinator.stop()
 
