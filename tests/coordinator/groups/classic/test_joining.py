@@ -280,6 +280,25 @@ def test_generation_grows_by_one_with_each_rebalance():
         machine.sync("a")
 
 
+def test_members_keep_their_ids_in_a_rebalance_and_get_new_ones_when_they_restart():
+    machine = stable("a", "b")
+    before = dict(machine.ids)
+    machine.join("b", protocols=CHANGED)
+    rejoined = machine.join("a")
+    assert {member.member_id for member in rejoined.answer.members} == set(before.values())
+    machine.join("a", new=True)
+    assert machine.ids["a"] not in before.values()
+    assert machine.ids["b"] == before["b"]
+
+
+def test_group_that_all_members_leave_during_a_rebalance_is_empty_and_not_dead():
+    machine = stable("a", "b")
+    machine.join("b", protocols=CHANGED)
+    assert machine.state == "PreparingRebalance"
+    machine.leave("a", "b")
+    assert (machine.state, machine.successor().state) == ("Empty", "Empty")
+
+
 @pytest.mark.kafka("testLeaderRejoinBeforeFinalRebalanceTimeoutWithLongSessionTimeout")
 def test_leader_that_rejoins_in_time_stays_leader():
     machine = stable("a", "b", session_timeout_ms=60_000)
