@@ -29,9 +29,9 @@ A setting has Kafka's name. `-c NAME=VALUE` (or `--set`) of `run` and `compare`,
 part that has it, members and brokers; of `consume`, that member; of `broker`, that broker. If only some of the chosen
 designs have a setting, a warning says so. If none has it, or Kafka has no such setting, that is an error.
 
-    rebalance-lab settings                       all of them, by the part that has them
-    rebalance-lab settings session.timeout.ms    one in full
-    rebalance-lab settings --design static       what matters to one design
+    rebalance-lab settings                       # all of them, by the part that has them
+    rebalance-lab settings session.timeout.ms    # one in full
+    rebalance-lab settings --design static       # what matters to one design
 
 A run takes its timers from a preset, because with each design's own defaults it would compare timers, not designs.
 `equal-timers` gives all designs the same; `--preset kafka-defaults` gives each those of a Kafka release: `zookeeper`

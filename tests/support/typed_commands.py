@@ -9,11 +9,15 @@ import click
 
 from comparison.cli.main import cli
 
+_BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
 
 def parsed(command: str) -> click.Context:
     """The context of the command that this line of a page calls. Raises what click raises for a bad one."""
     name, *arguments = shlex.split(command, comments=True)
     assert name == "rebalance-lab"
+    if ">" in arguments:  # the shell's
+        arguments = arguments[: arguments.index(">")]
     context, found = click.Context(cli), cli
     while isinstance(found, click.Group) and arguments and not arguments[0].startswith("-"):
         name, resolved, arguments = found.resolve_command(context, arguments)
@@ -25,6 +29,13 @@ def parsed(command: str) -> click.Context:
 
 def commands(page: str) -> list[str]:
     """The lines in a page's blocks that call us, those that go on behind a backslash as one."""
-    blocks = re.findall(r"^```\w*\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    lines = "".join(_BLOCK.findall(page)).replace("\\\n", " ").splitlines()
     return [line for line in lines if line.startswith("rebalance-lab ")]
+
+
+def commands_in_text(page: str) -> list[str]:
+    """The commands in backquotes and in indented lines of a page's text, each whole if it goes on in the next line."""
+    text = _BLOCK.sub("", page)
+    quoted = re.findall(r"`(rebalance-lab [^`]+)`", text)
+    indented = re.findall(r"^    (rebalance-lab .+)$", text, re.MULTILINE)
+    return [" ".join(command.split()) for command in (*quoted, *indented)]

@@ -174,7 +174,7 @@ FAULTS = (
         # ours make as many attempts as the originals do; if all registered at once, there would be no herd.
         steps=(Form(change="mass-start", spread_ms=200), Steady()),
         defaults=Parameters(members=8),
-        references=("kafka-node issue 341",),
+        references=("SOHU-Co/kafka-node issue 341",),
     ),
 )
 

@@ -146,7 +146,7 @@ MEMBERSHIP = (
         steps=(Form(), Steady(), Inject("unsubscribe", "owner"), Settle(), Hold(1000), Heal("unsubscribe")),
         members_min=2,
         budget_s=14,
-        references=("KIP-345", "KAFKA-20985", "librdkafka pull request 3375"),
+        references=("KIP-345", "KAFKA-20985", "confluentinc/librdkafka PR 3375"),
     ),
     Scenario(
         name="strategies",

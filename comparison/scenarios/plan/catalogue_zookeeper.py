@@ -62,7 +62,7 @@ OUTAGES = (
         settings=_HASTY,
         budget_s=14,
         members_min=2,
-        references=("KAFKA-4228", "kafka-java-bridge issue 5", "hermes PR 450"),
+        references=("KAFKA-4228", "LivePersonInc/kafka-java-bridge issue 5", "allegro/hermes PR 450"),
     ),
     Scenario(
         name="zk-leader-kill",
@@ -132,7 +132,7 @@ OUTAGES = (
         budget_s=12,
         members_min=2,
         not_applicable=_NO_ZOOKEEPER_SESSION,
-        references=("KAFKA-1387", "kafka-node issue 341"),
+        references=("KAFKA-1387", "SOHU-Co/kafka-node issue 341"),
     ),
     Scenario(
         name="ghost-owner",
@@ -141,7 +141,7 @@ OUTAGES = (
             "zookeeper: the session of a member with a slow link ends in the middle of a release; the rest of its "
             "deletes is sent again in the new session, by path, without a check, and hits znodes that others created",
             "zookeeper: a claim that meets a conflict is rolled back, as in Kafka 0.8.2; clients that forgot to "
-            "(kafka-node PR 981) owned partitions in ZooKeeper that they never read",
+            "(SOHU-Co/kafka-node PR 981) owned partitions in ZooKeeper that they never read",
             "zookeeper: those members believe that they still own the partitions and go on; nothing creates the "
             "znodes again before the next change of the group: 'partitions without an owner at the end'",
             "zookeeper with -c fix.checked.release=true: the repeated deletes are refused, every partition has its "
@@ -166,7 +166,7 @@ OUTAGES = (
         budget_s=22,
         members_min=2,
         not_applicable=_NO_OWNER_ZNODES,
-        references=("KAFKA-262", "kafka-node PR 981", "pykafka PR 308"),
+        references=("KAFKA-262", "SOHU-Co/kafka-node PR 981", "Parsely/pykafka PR 308"),
     ),
     Scenario(
         name="flapping-member",
@@ -184,7 +184,7 @@ OUTAGES = (
         steps=(Form(), Steady(), Inject("flap", "m2", {"times": 4, "every_ms": 700}), Settle()),
         budget_s=18,
         members_min=2,
-        references=("KIP-345", "kaffe issue 92"),
+        references=("KIP-345", "spreedly/kaffe issue 92"),
     ),
     Scenario(
         name="asymmetric-cut",
