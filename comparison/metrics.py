@@ -70,7 +70,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "refused": Metric("", "commits that the authority refused"),
         "started_behind": Metric("", "deliveries that started behind an accepted commit"),
         "fenced": Metric(
-            "", "of these, because of an old generation or an unknown member; not of a member whose epoch just rose"
+            "", "commits refused for an old generation or an unknown member; not of a member whose epoch just rose"
         ),
         "final_read": Metric("", "partitions whose committed offset was read at the end"),
         "final_behind": Metric("", "of these, behind the last accepted commit"),
