@@ -170,6 +170,22 @@ def test_offsets_kept_with_the_results_survive_a_kill(servers: Servers, tmp_path
     assert found == [(partition, offset) for partition in (0, 1) for offset in (0, 1, 2)]
 
 
+def test_batch_is_saved_before_partitions_go_and_not_by_a_process_that_is_killed(
+    servers: Servers, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "batches.db")) as stored:
+        with servers.running("batches.py", tmp_path) as program:
+            program.lines(RECORDS)
+            program.kill()
+        assert stored.execute("SELECT * FROM processed").fetchall() == []
+        with servers.running("batches.py", tmp_path) as program:
+            assert all(line.startswith("processed orders-") for line in program.lines(RECORDS))
+            assert program.interrupt() == f"saved {RECORDS}\n"
+        found = stored.execute("SELECT partition, record_offset FROM processed ORDER BY 1, 2").fetchall()
+        assert found == [(partition, offset) for partition in (0, 1) for offset in (0, 1, 2)]
+        assert stored.execute("SELECT next_offset FROM offsets").fetchall() == [(3,), (3,)]
+
+
 def test_group_uses_the_strategy_of_an_installed_package(servers: Servers, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "writing-an-assignor.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
