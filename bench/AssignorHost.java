@@ -35,10 +35,12 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
+import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -60,8 +62,8 @@ import org.apache.kafka.image.TopicsImage;
  * Timed separately: "decode" is ConsumerProtocol.deserializeSubscription of every member into a HashMap, "assign" is
  * assign() alone, "encode" is ConsumerProtocol.serializeAssignment for every member. CPU time is that of this thread
  * and of the serial collector's thread (without /proc, the collections' wall-clock time). Cluster metadata are made
- * before. The KIP-848 assignor reads and writes no bytes: its specification is made before, and its result is turned
- * into bytes after.
+ * before. The KIP-848 assignors read and write no bytes: their specification is made before, and their result is
+ * turned into bytes after.
  */
 public final class AssignorHost {
     private static PrintStream out;
@@ -136,7 +138,8 @@ public final class AssignorHost {
         int done = 0;
         boolean again = true;
         while (again) {
-            run = "uniform".equals(fields[0]) ? new ServerRun() : (Run) new ClientRun(fields[0]);
+            boolean isServers = "uniform".equals(fields[0]) || "range".equals(fields[0]);
+            run = isServers ? new ServerRun(fields[0]) : (Run) new ClientRun(fields[0]);
             byte[][] answers = run.perform();
             String same = "true";
             if (first == null) {
@@ -327,12 +330,21 @@ public final class AssignorHost {
         }
     }
 
-    /** KIP-848's assignor: `owned` of a subscription is used as the member's target assignment. */
+    /** KIP-848's assignors: `owned` of a subscription is used as the member's target assignment. */
     private final class ServerRun extends Run {
         private GroupSpecImpl group;
         private Sizes described;
         private GroupAssignment answer;
         private final Map names = new HashMap();
+        private final ConsumerGroupPartitionAssignor assignor;
+
+        ServerRun(String name) {
+            if (name.equals("range")) {
+                assignor = new RangeAssignor();
+            } else {
+                assignor = new UniformAssignor();
+            }
+        }
 
         void prepare() {
             Map ids = new HashMap();
@@ -385,7 +397,7 @@ public final class AssignorHost {
         }
 
         void assign() {
-            answer = new UniformAssignor().assign(group, described);
+            answer = assignor.assign(group, described);
         }
 
         byte[][] encode() {

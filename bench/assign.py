@@ -5,12 +5,12 @@ Every subject continues from its own answers: `leave` and `join` start from its 
 Three forms of ours are measured:
 
     core   integer arrays in and out: previous owners, subscriptions, new owners
-    target the same for the coordinator's `uniform` (KIP-848)
+    target the same for the coordinator's `uniform` and `range` (KIP-848)
     wire   subscription bytes of all members in, assignment bytes of all members out: a leader's whole work
 
 Of Kafka's client assignors, assign() is measured alone, on existing objects (it includes the eager assignor's decoding
 of user data), and together with ConsumerProtocol.deserializeSubscription and serializeAssignment of all members. The
-KIP-848 assignor and kafka-python's are called on their own objects. Every answer is checked; see `assign_checks`.
+KIP-848 assignors and kafka-python's are called on their own objects. Every answer is checked; see `assign_checks`.
 """
 
 from __future__ import annotations
@@ -83,18 +83,22 @@ WIRE_EXACT = Subject(
     kinds=UNEQUAL,
 )
 TARGET = Subject("ours, uniform", OURS, "uniform", "target")
+TARGET_RANGE = Subject("ours, range", OURS, "range", "target", is_fair=False)
 KAFKA_STICKY = Subject("Kafka sticky", KAFKA, "sticky", in_user_data=True)
 KAFKA_COOPERATIVE = Subject("Kafka cooperative", KAFKA, "cooperative-sticky", withholds=True)
 KAFKA_UNIFORM = Subject("KIP-848 uniform", KAFKA, "uniform")
+KAFKA_RANGE = Subject("KIP-848 range", KAFKA, "range", is_fair=False)
 SUBJECTS = (
     CORE,
     TARGET,
+    TARGET_RANGE,
     WIRE,
     WIRE_COOPERATIVE,
     WIRE_EXACT,
     KAFKA_STICKY,
     KAFKA_COOPERATIVE,
     KAFKA_UNIFORM,
+    KAFKA_RANGE,
     Subject("kafka-python range", KAFKA_PYTHON, "range", is_fair=False),
     Subject("kafka-python roundrobin", KAFKA_PYTHON, "roundrobin", is_fair=False),
     Subject("kafka-python sticky", KAFKA_PYTHON, "sticky", in_user_data=True, sizes=("smoke", "10k")),
@@ -211,7 +215,7 @@ class AssignorBench:
         counted = call.runs[1:] if len(call.runs) > 2 else call.runs
         figure.memory_mb = max(run.get("memory_mb", 0.0) for run in call.runs)
         figure.seconds[subject.form] = [run["assign"] for run in counted]
-        if "decode" in call.runs[0] and subject != KAFKA_UNIFORM:
+        if "decode" in call.runs[0] and subject not in (KAFKA_UNIFORM, KAFKA_RANGE):
             parts = ("decode", "assign", "encode")
             figure.seconds["wire"] = [[sum(run[p][clock] for p in parts) for clock in (0, 1)] for run in counted]
         assert answer is not None
@@ -297,6 +301,7 @@ class AssignorBench:
         np.savez(arrays, owner=place[before], subscribed=case.subscribed[present])
         request = {
             "subject": subject.form,
+            "strategy": subject.strategy,
             "equal": case.is_equal,
             "arrays": str(arrays),
             "answer": str(answer),
@@ -321,7 +326,7 @@ class AssignorBench:
             takers = [np.flatnonzero(case.subscribed[:-1, topic]) for topic in range(case.shape.topics)]
             fresh = np.concatenate([drawn.choice(those, each) for those in takers]).astype(np.int32)
             for step in STEPS:
-                for subject in (KAFKA_STICKY, KAFKA_COOPERATIVE, KAFKA_UNIFORM):
+                for subject in (KAFKA_STICKY, KAFKA_COOPERATIVE, KAFKA_UNIFORM, KAFKA_RANGE):
                     group = self._folder / f"warm-{kind}-{step}-{subject.strategy}"
                     case.write(group, step, case.before(step, fresh), in_user_data=subject.in_user_data)
                     lines.append(
@@ -364,7 +369,7 @@ def check(figure: Figure) -> None:
 def check_same_sets(figures: Sequence[Figure]) -> None:
     """Check that our answers equal Kafka's, member by member, where they promise to. Raises `CheckFailed`.
 
-    They promise it for equal subscriptions, and for different ones in Kafka's order.
+    They promise it for equal subscriptions, for different ones in Kafka's order, and always for `range`.
     """
     by_key = {(f.subject, f.step): f for f in figures}
     for ours, theirs in (
@@ -372,13 +377,14 @@ def check_same_sets(figures: Sequence[Figure]) -> None:
         (WIRE, KAFKA_STICKY),
         (WIRE_EXACT, KAFKA_STICKY),
         (WIRE_COOPERATIVE, KAFKA_COOPERATIVE),
+        (TARGET_RANGE, KAFKA_RANGE),
     ):
         for step in STEPS:
             mine, other = by_key.get((ours, step)), by_key.get((theirs, step))
             if mine is None or other is None or mine.findings is None or other.findings is None:
                 continue
             differing = int((mine.findings.owner != other.findings.owner).sum())
-            if differing and (mine.case.is_equal or ours == WIRE_EXACT):
+            if differing and (mine.case.is_equal or ours in (WIRE_EXACT, TARGET_RANGE)):
                 raise CheckFailed(
                     f"{ours.name} and {theirs.name}, {mine.case.size} {mine.case.kind} {step}: "
                     f"{differing} partitions go to others"

@@ -103,7 +103,7 @@ def core(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], No
 
 
 def target(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """The coordinator's `uniform`; topics keep their order, since drawn ids would only permute them."""
+    """The coordinator's assignors; topics keep their order, since drawn ids would only permute them."""
     from kernel.assignors.hash_order import texts_in_hash_order
     from kernel.assignors.target.group import TargetGroup, TopicGrid
     from kernel.assignors.target.registry import TARGET_ASSIGNORS
@@ -118,7 +118,8 @@ def target(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], 
     group = TargetGroup(tuple(members), (None,) * len(members), grid, subscribed, in_hash_order[given["owner"]])
     assert [topic.int for topic in grid.ids] == list(range(1, len(grid.ids) + 1)), "topics are not in the given order"
     back = np.append(order, NOBODY).astype(np.int32)
-    return lambda: TARGET_ASSIGNORS["uniform"](group), lambda owner: np.save(request["answer"], back[owner])
+    assign = TARGET_ASSIGNORS[request["strategy"]]
+    return lambda: assign(group), lambda owner: np.save(request["answer"], back[owner])
 
 
 def kafka_python(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:

@@ -14,9 +14,11 @@ from bench.assign import (
     CORE,
     KAFKA,
     KAFKA_COOPERATIVE,
+    KAFKA_RANGE,
     KAFKA_STICKY,
     KAFKA_UNIFORM,
     TARGET,
+    TARGET_RANGE,
     WIRE,
     WIRE_COOPERATIVE,
     WIRE_EXACT,
@@ -48,8 +50,12 @@ RATIOS = (
     (WIRE_COOPERATIVE, "wire", KAFKA_COOPERATIVE, "wire"),
     (WIRE_EXACT, "wire", KAFKA_STICKY, "wire"),
     (TARGET, "target", KAFKA_UNIFORM, "assign"),
+    (TARGET_RANGE, "target", KAFKA_RANGE, "assign"),
     (WIRE, "wire", KAFKA_UNIFORM, "assign"),
 )
+
+#: The coordinator's `uniform` takes at most as long as Kafka's.
+TARGET_MOST = 1.0
 
 COMMAND_LINE: tuple[Callable[[Any], Any], ...] = (
     click.option("--full", is_flag=True, help="Assignors: allow 150 s per call instead of 20 (takes over two hours)."),
@@ -303,38 +309,41 @@ def _targets(figures: Sequence[Figure], options: Options) -> Table:
         table.add_column(name)
     found = {(f.case.kind, f.subject, f.step): f for f in figures if f.case.size == "1M"}
     for kind in dict.fromkeys(f.case.kind for f in figures if f.case.size == "1M"):
-        for name, target, value in _goals(kind, found, options):
+        for name, target, value in goals(kind, found, options):
             verdict = "not measured" if value is None else "met" if value <= target else "[red]missed[/]"
             table.add_row(f"{kind}: {name}", f"<= {target:g}", "-" if value is None else f"{value:.3g}", verdict)
     return table
 
 
-def _goals(
+def goals(
     kind: str, found: dict[tuple[str, Subject, str], Figure], options: Options
 ) -> list[tuple[str, float, float | None]]:
     def slowest(subject: Subject, form: str) -> float | None:
         runs = [_of_clock(found[kind, subject, s], form, options) for s in STEPS if (kind, subject, s) in found]
         return max((statistics.median(each) for each in runs if each), default=None)
 
-    def beside(step: str) -> float | None:
-        mine, other = found.get((kind, WIRE, step)), found.get((kind, KAFKA_STICKY, step))
+    def beside(step: str, subject: Subject = WIRE, peer: Subject = KAFKA_STICKY) -> float | None:
+        mine, other = found.get((kind, subject, step)), found.get((kind, peer, step))
         if mine is None or other is None:
             return None
-        ours, theirs = _of_clock(mine, "wire", options), _of_clock(other, "assign", options)
+        ours, theirs = _of_clock(mine, subject.form, options), _of_clock(other, "assign", options)
         return statistics.median(ours) / statistics.median(theirs) if ours and theirs else None
 
     def moves() -> float | None:
         checked = [found[kind, WIRE, s] for s in (LEAVE, JOIN) if (kind, WIRE, s) in found]
         return max((f.moves_ratio for f in checked if f.findings is not None), default=None)
 
+    target = [("uniform to Kafka's, " + step, TARGET_MOST, beside(step, TARGET, KAFKA_UNIFORM)) for step in STEPS]
     if kind == UNIFORM:
         return [
             ("core, s", 0.3, slowest(CORE, "core")),
             ("wire to Kafka sticky's assign(), leave", 0.5, beside(LEAVE)),
             ("wire to Kafka sticky's assign(), join", 0.5, beside(JOIN)),
+            *target,
         ]
     return [
         ("core, s", 0.5, slowest(CORE, "core")),
         ("wire, s", 2.0, slowest(WIRE, "wire")),
         ("changed hands, to the bound", assign.MOVES_MOST, moves()),
+        *target,
     ]
