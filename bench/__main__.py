@@ -30,7 +30,6 @@ from bench import (  # noqa: E402
     heartbeats,
     herd_report,
     pipeline,
-    rolling,
     rolling_report,
 )
 from bench.bench import Bench  # noqa: E402
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
 
 HERD = herd_report.Plan(sizes=(5, 10, 20, 50), runs=5, brokers=(1,))
 HERD_SMOKE = herd_report.Plan(sizes=(3,), runs=1, brokers=(1,))
-
-
-def measure_rolling(bench: Bench) -> None:
-    plan = rolling_report.SMOKE if bench.smoke else rolling.Plan()
-    rolling_report.run(bench.folder / "rolling", plan, bench.runs or 1, bench.console)
 
 
 def measure_herd(bench: Bench) -> None:
@@ -63,7 +57,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "consumer-heartbeats": consumer_heartbeats.run,
     "consumer-groups": consumer_groups.run,
     "consumer-bystanders": bystanders.run_consumers,
-    "rolling": measure_rolling,
+    "rolling": rolling_report.run,
     "herd": measure_herd,
     "assignors": assign_report.run,
     "pipeline": pipeline.run,

@@ -1,12 +1,13 @@
 """A rolling restart of five members with twelve partitions: what it costs in each design, counted exactly.
 
-The counts are those of librdkafka's members on Kafka 4.1.1. `make bench ARGS="--only rolling"` prints them with the
-times, which are not tested.
+The counts are those of librdkafka's members on Kafka 4.1.1, where the designs of KIP-848 run as well. `make bench
+ARGS="--only rolling"` prints them with the times, which are not tested.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import uuid
 from typing import TYPE_CHECKING
@@ -14,31 +15,69 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench import lab
-from bench.rolling import DESIGNS, KINDS, ROLLING, Counts, Plan, courses
+from bench.rolling import Broker, courses
+from bench.rolling_designs import CLASSIC, DESIGNS, JOIN, LEAVE, RECONCILING, ROLLING, Counts, Plan
+from bench.rolling_members import KINDS
 from kernel.assignors.registry import assignor
 from kernel.assignors.sticky_data import encode_cooperative
 from kernel.assignors.subscription import MemberSubscription
+from tests.support.originals import real_broker
+from tests.support.target_groups import answer, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from bench.rolling import Course
+    from bench.rolling_designs import Design, Known
     from kernel.values import TopicPartition
 
 MEMBERS, PARTITIONS = 5, 12
-COOPERATIVE = next(design for design in DESIGNS if design.label == "cooperative-sticky")
+BY_LABEL = {design.label: design for design in DESIGNS}
+COOPERATIVE, UNIFORM, RANGE = (BY_LABEL[name] for name in ("cooperative-sticky", "KIP-848 uniform", "KIP-848 range"))
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("designs", [CLASSIC, RECONCILING], ids=["classic", "KIP-848"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_change_costs_as_much_as_in_kafka(tmp_path: Path, kind: str) -> None:
-    with lab.our_broker(tmp_path / "broker", {}) as server:
-        made = asyncio.run(courses(kind, DESIGNS, Plan(), server.port, tmp_path / "broker" / "broker-1.jsonl"))
-    assert [course.costs.keys() for course in made] == [design.known.keys() for design in DESIGNS]
+def test_every_change_costs_as_much_as_in_kafka(tmp_path: Path, kind: str, designs: tuple[Design, ...]) -> None:
+    with lab.our_broker(tmp_path / "broker", Plan().broker_settings) as server:
+        broker = Broker("ours", server.port, tmp_path / "broker" / "broker-1.jsonl")
+        made = asyncio.run(courses(kind, designs, Plan(), broker))
+    assert [course.design for course in made] == list(designs)
+    check_costs(kind, made)
+
+
+@pytest.mark.long
+@pytest.mark.originals
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_change_in_kip_848_costs_as_much_on_a_real_broker(tmp_path: Path, kind: str) -> None:
+    with real_broker("4.1.1", tmp_path / "broker", settings=Plan().broker_settings) as broker:
+        made = asyncio.run(courses(kind, RECONCILING, Plan(), Broker("Kafka 4.1.1", broker.port)))
+    assert [course.design for course in made] == list(RECONCILING)
+    check_costs(kind, made)
+
+
+def check_costs(kind: str, made: list[Course]) -> None:
     for course in made:
+        assert course.formed == course.design.forming, course.design.label
+        assert course.costs.keys() == course.design.known.keys(), course.design.label
         for change, cost in course.costs.items():
             assert course.design.expects(kind, change, cost.counts), (course.design.label, change, cost)
             assert cost.doubly_owned_s == 0, (course.design.label, change)
+
+
+def test_known_cost_allows_its_own_counts_and_no_others() -> None:
+    rolling, joined = UNIFORM.known[ROLLING], UNIFORM.known[JOIN]
+    assert joined.allows(Counts(1, 2, 2))
+    assert not any(joined.allows(counts) for counts in (Counts(2, 2, 2), Counts(1, 1, 2), Counts(1, 2, 3)))
+    assert all(rolling.allows(Counts(10, 10, moved)) for moved in range(20, 26))
+    assert not any(
+        rolling.allows(counts)
+        for counts in (Counts(9, 10, 22), Counts(10, 11, 22), Counts(10, 10, 19), Counts(10, 10, 26))
+    )
+    assert COOPERATIVE.expects("ours", ROLLING, Counts(15, 10, 21))
+    assert not COOPERATIVE.expects("librdkafka", ROLLING, Counts(15, 10, 21))
 
 
 class CooperativeGroup:
@@ -102,4 +141,123 @@ def test_moves_of_a_cooperative_rolling_restart_depend_on_random_ids_and_nothing
         assert group.stopped - before.stopped == COOPERATIVE.known[ROLLING].stopped
         seen.add(group.moved - before.moved)
     assert COOPERATIVE.known[ROLLING].moved in seen
-    assert seen <= set(COOPERATIVE.moved_by_chance)
+    assert seen == set(COOPERATIVE.of_ours[ROLLING].moved)
+
+
+class ReconciledGroup:
+    """What an assignor of KIP-848 alone gives: each change has one epoch, and members own what its target says."""
+
+    def __init__(self, strategy: str, chance: random.Random) -> None:
+        self._strategy, self._chance = strategy, chance
+        self._topic_id = self._drawn().hex
+        self._ids: dict[str, str] = {}
+        self._owned: dict[str, set[tuple[str, int]]] = {}
+        self._last: dict[tuple[str, int], str] = {}
+        self.epochs = self.stopped = self.moved = 0
+
+    def start(self, name: str) -> None:
+        self._ids[name], self._owned[name] = str(self._drawn()), set()
+        self._reconcile()
+
+    def stop(self, name: str) -> None:
+        del self._ids[name], self._owned[name]
+        self._reconcile()
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.epochs, self.stopped, self.moved)
+
+    def _drawn(self) -> uuid.UUID:
+        return uuid.UUID(int=self._chance.getrandbits(128), version=4)
+
+    def _reconcile(self) -> None:
+        self.epochs += 1
+        members = [[member, ["t"], None, runs(self._owned[name]), None] for name, member in self._ids.items()]
+        step = {"partitions": {"t": PARTITIONS}, "topic_ids": {"t": self._topic_id}, "members": members}
+        target = answer(step, self._strategy)
+        for name, member in self._ids.items():
+            self.stopped += len(self._owned[name] - target[member])
+            for partition in target[member] - self._owned[name]:
+                self.moved += self._last.get(partition, name) != name
+                self._last[partition] = name
+            self._owned[name] = target[member]
+
+
+def drawn_costs(strategy: str, seed: int) -> dict[str, Counts]:
+    """The costs of all changes in a group whose ids are drawn from the seed."""
+    group = ReconciledGroup(strategy, random.Random(seed))
+    names = [f"m{n}" for n in range(MEMBERS)]
+    for name in names:
+        group.start(name)
+    before = [group.counts]
+    for name in names:
+        group.stop(name)
+        group.start(name)
+    before.append(group.counts)
+    group.start("m99")
+    before.append(group.counts)
+    group.stop("m99")
+    before.append(group.counts)
+    return {
+        change: Counts(after.generations - at.generations, after.stopped - at.stopped, after.moved - at.moved)
+        for change, (at, after) in zip((ROLLING, JOIN, LEAVE), itertools.pairwise(before), strict=True)
+    }
+
+
+def test_moves_of_a_uniform_rolling_restart_depend_on_random_ids_and_nothing_else_does() -> None:
+    costs = [drawn_costs("uniform", seed) for seed in range(400)]
+    assert {cost[JOIN] for cost in costs} == {Counts(1, 2, 2)}
+    assert {cost[LEAVE] for cost in costs} == {Counts(1, 0, 2)}
+    assert {(cost[ROLLING].generations, cost[ROLLING].stopped) for cost in costs} == {(10, 10)}
+    assert {cost[ROLLING].moved for cost in costs} == {20, 21, 22, 23, 24, 25}
+    assert all(UNIFORM.known[change].allows(counts) for cost in costs for change, counts in cost.items())
+
+
+def test_everything_but_the_epochs_of_range_depends_on_random_ids() -> None:
+    """Ranges of the known costs are as wide as chance, and no wider; those of restarts are seldom reached."""
+    costs = [drawn_costs("range", seed) for seed in range(200)]
+    for change in (ROLLING, JOIN, LEAVE):
+        assert all(RANGE.known[change].allows(cost[change]) for cost in costs)
+    for change in (JOIN, LEAVE):
+        assert least_and_most(RANGE.known[change]) == (
+            (min(cost[change].stopped for cost in costs), max(cost[change].stopped for cost in costs)),
+            (min(cost[change].moved for cost in costs), max(cost[change].moved for cost in costs)),
+        )
+
+
+def least_and_most(known: Known) -> tuple[tuple[int, int], tuple[int, int]]:
+    assert isinstance(known.stopped, range)
+    assert isinstance(known.moved, range)
+    return (known.stopped[0], known.stopped[-1]), (known.moved[0], known.moved[-1])
+
+
+def test_range_costs_at_most_the_known_counts_whatever_the_ids_are() -> None:
+    """All orders of five ids, and all places of the new id of each restarted member."""
+    costs: dict[tuple[int, ...], set[tuple[int, int]]]
+    costs = {order: {(0, 0)} for order in itertools.permutations(range(MEMBERS))}
+    for name in range(MEMBERS):
+        after: dict[tuple[int, ...], set[tuple[int, int]]] = {}
+        for order, sums in costs.items():
+            others = tuple(member for member in order if member != name)
+            for place in range(MEMBERS):
+                again = (*others[:place], name, *others[place:])
+                stopped, moved = restart_cost(dealt(order), dealt(others), dealt(again), name)
+                after.setdefault(again, set()).update((one + stopped, other + moved) for one, other in sums)
+        costs = after
+    every = {each for sums in costs.values() for each in sums}
+    (_, most_stopped), (_, most_moved) = least_and_most(RANGE.known[ROLLING])
+    assert max(stopped for stopped, _ in every) == most_stopped
+    assert max(moved for _, moved in every) == most_moved
+
+
+def dealt(order: tuple[int, ...]) -> list[int]:
+    """The owner of each partition: RangeAssignor's for one topic and members in this order."""
+    least, extras = divmod(PARTITIONS, len(order))
+    return [member for at, member in enumerate(order) for _ in range(least + (at < extras))]
+
+
+def restart_cost(before: list[int], without: list[int], after: list[int], name: int) -> tuple[int, int]:
+    """Stopped and moved in a leave and a join of this member."""
+    left = sum(old not in (new, name) for old, new in zip(before, without, strict=True))
+    joined = sum(old != new for old, new in zip(without, after, strict=True))
+    return left + joined, joined + sum(old != new for old, new in zip(before, without, strict=True))
