@@ -111,6 +111,17 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, float]  #: of that, in milliseconds; see comparison.pipeline.figures.additions
 
 
+class FirstAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """How the first attempt of the member that a change is about went.
+
+    Where members sync before they read, `detect` and `join` are the phases that begin with it.
+    """
+
+    outcome: str  #: ok, conflict, unavailable or error
+    detect_ms: float | None  #: None: the phase never ended
+    join_ms: float | None
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One change of the group, or one fault: what it cost, and how long until every partition had one owner."""
 
@@ -143,6 +154,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     attempts_failed: int
     target_attempts: int = 0  #: of these, of the member that the runner says the change is about
     target_conflicts: int = 0  #: of those, failed on claims of others
+    target_first: FirstAttempt | None = None  #: the first of those; None: there was none
+    syncs: int = 0  #: requests of members that let their ZooKeeper server catch up
     notifications: int
     zk_reads: int  #: with failed ones, as in the model, and without commits
     zk_writes: int

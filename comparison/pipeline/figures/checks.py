@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.model import RESTART
 from comparison.pipeline.result import VerdictOutcome
@@ -13,7 +13,7 @@ from comparison.pipeline.silver.windows import FORMING
 from kernel.designs import COORDINATED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.result import Change, Counted, Run, Term
 
@@ -71,6 +71,11 @@ def _killed(run: Run) -> int:
         if each["fault"] in ("kill", "flap", "slow-start") and _MEMBER.fullmatch(each["target"])
     )
     return max(by_steps, run.judged_as in CRASHES)
+
+
+def injected_fault(run: Run, fault: str) -> Mapping[str, Any]:
+    """The first such fault that the scenario's steps inject, with its parameters; empty if there is none."""
+    return next((each for each in run.parameters.get("injected", []) if each.get("fault") == fault), {})
 
 
 def settles(run: Run) -> CheckResult:

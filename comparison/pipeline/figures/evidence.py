@@ -58,6 +58,7 @@ EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
         c.counts_equal_the_model: "a change whose counts have a formula",
         c.counters_equal_the_trace: "the counters of the run's own ZooKeeper servers",
         s.lagging_member_conflicts: "an attempt of the member at the server that lags",
+        s.lagging_member_knows_the_group: "a sync of that member that waits for half the lag or more",
         s.nobody_takes_over: "a cut that outlasts a session, and an owner before it",
         g.never_owned_by_two: _OWNER,
         g.kept_goes_on: "a partition kept through a rebalance",

@@ -12,6 +12,7 @@ from comparison.pipeline.figures.checks import (
     NOT_EXPECTED,
     UNKNOWN,
     counted_noun,
+    injected_fault,
     two_deliver_during_a_cut,
 )
 
@@ -257,7 +258,7 @@ def no_storm(run: Run) -> CheckResult:
 def _flapping(run: Run) -> tuple[Change, int, str] | str:
     """The storm, how often the member was killed, and what it cost: rebalances a minute, and useful time."""
     change = _change(run, FLAP)
-    times = _injected(run, FLAP).get("times")
+    times = injected_fault(run, FLAP).get("times")
     if change is None or times is None:
         return "no member was killed and started again several times"
     lasted_ms = max(change.healed_ms or 0.0, change.converge_ms or 0.0)
@@ -327,7 +328,7 @@ def replaces_a_silent_member(run: Run) -> CheckResult:
 def outlasts_a_slow_link(run: Run) -> CheckResult:
     """The member stays in the group until the round trip comes near its session timeout, or longer."""
     change, session_ms = _change(run, GROWING), _timer_ms(run, "session_ms")
-    injected = _injected(run, GROWING)
+    injected = injected_fault(run, GROWING)
     if change is None or change.healed_ms is None or session_ms is None or not injected:
         return UNKNOWN, "the trace does not show the slow link from start to heal"
     session = f"the session is {session_ms / 1000:g} s"
@@ -351,12 +352,6 @@ def _round_trip_ms(injected: Mapping[str, Any], at_ms: float) -> float:
 
 def _change(run: Run, name: str) -> Change | None:
     return next((change for change in run.changes if change.change == name), None)
-
-
-def _injected(run: Run, fault: str) -> Mapping[str, Any]:
-    """The first such fault that the scenario's steps inject, with its parameters; empty if there is none."""
-    injected = run.parameters.get("injected", [])
-    return next((each for each in injected if each.get("fault") == fault), {})
 
 
 def _timer_ms(run: Run, name: str) -> float | None:

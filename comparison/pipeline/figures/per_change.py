@@ -10,15 +10,16 @@ from comparison.pipeline.figures.predictions import CONFLICT, ObservedChange, co
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered
-from comparison.pipeline.result import Change, Delivery
+from comparison.pipeline.result import Change, Delivery, FirstAttempt
+from comparison.pipeline.silver.counts import SYNC
 from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
 from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.figures.window_counts import WindowCounts
-    from comparison.pipeline.measured import ChangeWindow, Coverage, Measured, PartitionOwners, RunSpan
+    from comparison.pipeline.measured import AttemptEnded, ChangeWindow, Coverage, Measured, PartitionOwners, RunSpan
 
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
@@ -96,8 +97,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         stalled_s=_stalled_s(measured, window),
         attempts=counts.sum("attempt_ended"),
         attempts_failed=counts.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
-        target_attempts=len(tried := _attempts(measured, window, target)),
-        target_conflicts=tried.count(CONFLICT),
+        **_tried(measured, window, target),
+        syncs=counts.sum("zk_op", where=lambda count: count.name == SYNC),
         notifications=counts.sum("zk_notified"),
         zk_reads=counts.operations(reads=True),
         zk_writes=counts.operations(reads=False, commits=False),
@@ -164,10 +165,33 @@ def _target(measured: Measured, window: ChangeWindow) -> str:
     return ""
 
 
-def _attempts(measured: Measured, window: ChangeWindow, process: str) -> list[str]:
-    """How the attempts of a process ended."""
+def _attempts(measured: Measured, window: ChangeWindow, process: str) -> list[AttemptEnded]:
+    """The attempts of a process that ended in the window, in order."""
     inside = (each for each in measured.attempts if window.from_ns <= each.t_ns < window.until_ns)
-    return [each.outcome for each in inside if each.process == process]
+    return sorted((each for each in inside if each.process == process), key=lambda each: each.t_ns)
+
+
+def _tried(measured: Measured, window: ChangeWindow, target: str) -> Mapping[str, Any]:
+    """The figures of the attempts of the member that a change is about."""
+    tried = _attempts(measured, window, target)
+    return {
+        "target_attempts": len(tried),
+        "target_conflicts": sum(each.outcome == CONFLICT for each in tried),
+        "target_first": _first_attempt(measured, window, tried),
+    }
+
+
+def _first_attempt(measured: Measured, window: ChangeWindow, tried: Sequence[AttemptEnded]) -> FirstAttempt | None:
+    """The first of them, with the phases that it had since the window began."""
+    if not tried:
+        return None
+    first = tried[0]
+    lasted = {
+        phase.phase: _ms(phase.until_ns - phase.from_ns)
+        for phase in reversed(measured.phases)
+        if phase.process == first.process and window.from_ns <= phase.from_ns and phase.until_ns <= first.t_ns
+    }
+    return FirstAttempt(outcome=first.outcome, detect_ms=lasted.get("detect"), join_ms=lasted.get("join"))
 
 
 def _leader_before(measured: Measured, window: ChangeWindow) -> str:

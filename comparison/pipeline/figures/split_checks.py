@@ -7,17 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun
+from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, injected_fault
 from comparison.pipeline.figures.group_checks import timer_s
+from comparison.pipeline.figures.predictions import CONFLICT, OK
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Run
+    from comparison.pipeline.result import Change, Run
 
 #: As in the trace: a member that joins at a server that lags, and another one.
 BEHIND = "join-behind"
 #: How long the authority has to name no owner, of the cut beyond the session timeout.
 UNCLAIMED_SHARE_MIN = 0.8
+#: What makes a server lag, as in the parameters of a run; and how much of that a sync has to wait at least, to show it.
+DELAY = "delay"
+LAG_SHARE_MIN = 0.5
+
+
+def _change(run: Run, name: str) -> Change | None:
+    return next((each for each in run.changes if each.change == name), None)
 
 
 def nobody_takes_over(run: Run) -> CheckResult:
@@ -42,7 +50,7 @@ def lagging_member_conflicts(run: Run) -> CheckResult:
 
     So do others' claims of what is not released yet; with a sync before the reads only those are left.
     """
-    change = next((each for each in run.changes if each.change == BEHIND), None)
+    change = _change(run, BEHIND)
     if change is None:
         return UNKNOWN, "the trace does not show the members that joined"
     if not change.target_attempts:
@@ -53,3 +61,31 @@ def lagging_member_conflicts(run: Run) -> CheckResult:
         f"failed in all; a partition was without an owner for {change.unowned_longest_s:.1f} s"
     )
     return (EXPECTED if change.target_conflicts else NOT_EXPECTED), summary
+
+
+def lagging_member_knows_the_group(run: Run) -> CheckResult:
+    """With a sync before its reads, the first attempt of the member at the server that lags meets no claim of others.
+
+    That the server lagged shows in how long that member waited for what its phase of reading the group begins with.
+    """
+    change = _change(run, BEHIND)
+    if change is None:
+        return UNKNOWN, "the trace does not show the members that joined"
+    first = change.target_first
+    if first is None:
+        return UNKNOWN, "the trace shows no attempt of the member at the server that lags"
+    lag_ms = float(injected_fault(run, DELAY).get("by_ms", 0))
+    waited_ms = (first.detect_ms or 0.0) + (first.join_ms or 0.0)
+    settled = "did not settle" if change.converge_ms is None else f"settled after {change.converge_ms / 1000:.1f} s"
+    price = (
+        f"it waited {waited_ms / 1000:.1f} s in the two phases that begin with a sync, the group {settled}, "
+        f"and members sent {counted_noun(change.syncs, 'sync')}"
+    )
+    if not change.syncs or not lag_ms or (first.join_ms or 0.0) < LAG_SHARE_MIN * lag_ms:
+        return UNKNOWN, f"{price}; that does not show a server that lags by {lag_ms / 1000:g} s"
+    summary = f"the first attempt of {change.target}, whose server lags by {lag_ms / 1000:g} s,"
+    if first.outcome == CONFLICT:
+        return NOT_EXPECTED, f"{summary} met claims of others; {price}"
+    if first.outcome != OK:
+        return UNKNOWN, f"{summary} ended with {first.outcome!r}; {price}"
+    return EXPECTED, f"{summary} met no claim of others; {price}"

@@ -155,6 +155,10 @@ def _unsynced(settings: Mapping[str, str]) -> bool:
     return settings.get("fix.sync.before.reads", "false") != "true"
 
 
+def _synced(settings: Mapping[str, str]) -> bool:
+    return not _unsynced(settings)
+
+
 def _unchecked(settings: Mapping[str, str]) -> bool:
     return settings.get("fix.checked.release", "false") != "true"
 
@@ -237,6 +241,7 @@ CHECKS: tuple[Check, ...] = (
     Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
     Check("two members deliver", Kind.HISTORY, RECONCILING, ("split-brain",), MISSED, c.two_deliver_during_a_cut),
     Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, s.lagging_member_conflicts, _unsynced),
+    Check("knows the group", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, s.lagging_member_knows_the_group, _synced),
     Check("nobody takes over", Kind.HISTORY, (ZOOKEEPER,), NO_BROKER, MISSED, s.nobody_takes_over),
     Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, g.never_owned_by_two),
     Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),

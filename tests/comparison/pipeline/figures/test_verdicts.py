@@ -105,7 +105,7 @@ KEPT = {"promise: no stale write", "promise: no offset moved back"}
         (
             "stale-view",
             {"fix.sync.before.reads": "true"},
-            EVERYWHERE | {ONE_OWNER},
+            EVERYWHERE | {"promise: knows the group", ONE_OWNER},
         ),
         ("pause", {**FENCE, "fix.stop.on.disconnect": "true"}, EVERYWHERE | KEPT),
         ("split-brain", {"fix.stop.on.disconnect": "true"}, SPLIT),
