@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.evidence import EVIDENCE
+from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.faults import FAULTS, Choice
@@ -20,6 +21,8 @@ from comparison.scenarios.plan.wording import for_readers, in_words, summary_of
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from comparison.pipeline.figures.verdicts import Check
     from comparison.scenarios.plan.faults import Number
     from comparison.scenarios.plan.scenario import Scenario
@@ -121,9 +124,27 @@ def _defaults(scenario: Scenario) -> str:
 
 
 def _expectations(scenario: Scenario) -> list[str]:
-    """The rows of the table of verdicts that judge the scenario, with their designs and what they need to find."""
-    settings = {**scenario.settings, **scenario.defaults.settings}
+    """The rows of the table of verdicts that judge the scenario, and what is not promised, by the designs that each is
+    about; with what a row needs to find.
+    """
     designs = [design for design in DESIGN_NAMES if design not in scenario.not_applicable]
+    by_designs: dict[tuple[str, ...], list[str]] = {}
+    for row, judged in (*_judged(scenario, designs), *_unpromised(scenario, designs)):
+        by_designs.setdefault(judged, []).extend(row)
+    lines = [
+        "Expected, as a promise of the design, as history (a fault that it is known",
+        "for) or by the model (an exact count); unknown without what each needs.",
+        "What is not promised is measured, and not judged.",
+    ]
+    for judged in sorted(by_designs, key=lambda judged: (-len(judged), designs.index(judged[0]))):
+        heading = "every design" if len(judged) == len(designs) > 1 else ", ".join(judged)
+        lines += [*_wrapped(f"{heading}:", "  "), *by_designs[judged]]
+    return lines
+
+
+def _judged(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+    """The lines of each check, and the designs that it judges."""
+    settings = {**scenario.settings, **scenario.defaults.settings}
     rows: dict[tuple[str, Any], tuple[Check, list[str]]] = {}
     for check in CHECKS:
         judged = [
@@ -134,15 +155,18 @@ def _expectations(scenario: Scenario) -> list[str]:
         if judged:
             _, known = rows.setdefault((check.name, check.decide), (check, []))
             known += [design for design in judged if design not in known]
-    lines = [
-        "Expected, as a promise of the design, as history (a fault that it is known",
-        "for) or by the model (an exact count); unknown without what each needs:",
-    ]
-    for check, judged in rows.values():
-        where = "" if len(judged) == len(designs) else f" ({', '.join(judged)})"
-        lines += _wrapped(f"{check.kind.value}: {check.name}{where}", "  - ")
-        lines += _wrapped(f"needs {EVIDENCE[check.decide]}", "    ")
-    return lines
+    for check, known in rows.values():
+        lines = _wrapped(f"{check.kind.value}: {check.name}", "    - ")
+        lines += _wrapped(f"needs {EVIDENCE[check.decide]}", "      ")
+        yield lines, tuple(design for design in designs if design in known)
+
+
+def _unpromised(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+    name = scenario.like or scenario.name
+    for each in UNPROMISED:
+        of = tuple(design for design in designs if each.holds(design, name, alone=len(designs) == 1))
+        if of:
+            yield _wrapped(f"not promised: {each.what}", "    - "), of
 
 
 def _range(parameter: Number | Choice) -> str:

@@ -6,9 +6,7 @@ There are three kinds of check, because a failure means something else in each:
 - *history*: a fault that the historical design is known for. If it does not show, we have not rebuilt it faithfully.
 - *model*: an exact count.
 
-What no design promises is measured and shown, but not judged: that two members never deliver at once in the broker
-designs (the client wins that race narrowly), that nothing is delivered twice, what a mass start costs, and which design
-settles faster.
+What no design promises is measured and shown, but not judged: `comparison.pipeline.figures.unpromised`.
 
 A fix that is switched on (`fix.*` of the zookeeper design) changes a check: the historical fault must then not
 happen, or is not judged where the fix only makes it rarer. Counts are predicted only without fixes.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from comparison.cli.catalogue_text import WIDTH, scenario_text
+from comparison.pipeline.figures.unpromised import UNPROMISED
+from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE
 
 
@@ -20,11 +23,57 @@ def test_every_scenario_fits_a_terminal(name: str) -> None:
 def test_expectations_are_promises_history_or_the_model_with_what_they_need() -> None:
     text = " ".join(scenario_text(CATALOGUE["pause"], "pause").split())
     assert "- promise: no record lost needs a numbered record that was acknowledged and delivered" in text
-    assert "- history: zombie commits (zookeeper) needs" in text
-    assert "- promise: old commits refused (server, eager, static, cooperative, delayed, consumer) needs" in text
+    assert "- history: zombie commits needs" in text
+    assert "- promise: old commits refused needs" in text
     assert "- model: counts needs a change whose counts have a formula" in " ".join(
         scenario_text(CATALOGUE["crash"], "crash").split()
     )
+
+
+def by_designs(name: str) -> dict[str, str]:
+    """What `--show` expects, by the designs that it names."""
+    text = scenario_text(CATALOGUE[name], name).split("Expected", 1)[1].split("\n\n", 1)[0]
+    heading, *parts = re.split(r"\n  (?=\w)", text)
+    assert "unknown without what each needs" in heading
+    return {designs: " ".join(rows.split()) for designs, _, rows in (part.partition(":\n") for part in parts)}
+
+
+def test_what_is_promised_expected_as_history_and_not_promised_is_shown_by_design() -> None:
+    shown = by_designs("pause")
+    assert list(shown) == [
+        "every design",
+        "server, eager, static, cooperative, delayed, consumer",
+        "eager, static, cooperative, delayed",
+        "zookeeper",
+    ]
+    assert "promise: no record lost" in shown["every design"]
+    assert "not promised: that nothing is delivered twice" in shown["every design"]
+    assert "not promised: that a newer design settles faster" in shown["every design"]
+    assert shown["eager, static, cooperative, delayed"].startswith("- not promised: that two members never deliver at ")
+    assert "history: two members deliver" in shown["zookeeper"]
+    assert "not promised" not in shown["zookeeper"]
+
+
+def test_what_is_not_promised_is_shown_only_where_it_could_be_taken_for_granted() -> None:
+    alone = by_designs("stale-view-synced")
+    assert list(alone) == ["zookeeper"]
+    assert "settles faster" not in alone["zookeeper"], "nothing to compare with"
+    assert "a start of all at once" in by_designs("mass-start")["every design"]
+    assert "a start of all at once" not in by_designs("join")["every design"]
+
+
+def test_every_row_of_what_is_not_promised_is_shown_and_none_is_judged_in_the_same_designs_and_scenarios() -> None:
+    text = " ".join(" ".join(scenario_text(each, name).split()) for name, each in CATALOGUE.items())
+    assert [each.what for each in UNPROMISED if f"not promised: {each.what}" not in text] == []
+    two = next(each for each in UNPROMISED if "two members" in each.what)
+    judged = {
+        (design, scenario)
+        for check in CHECKS
+        for design in two.designs
+        for scenario in two.scenarios
+        if check.name == "two members deliver" and check.judges(design, scenario)
+    }
+    assert judged == set()
 
 
 def test_settings_of_a_scenario_decide_what_is_expected_of_it() -> None:
