@@ -202,6 +202,25 @@ def test_an_expiry_is_noticed(design: str, given: dict[str, Any], outcome: Verdi
     assert found[0] is outcome, found
 
 
+@pytest.mark.parametrize(
+    ("target", "rounds", "outcome", "reason"),
+    [
+        ("owner", 2, YES, "2 rebalances, 24 partitions stopped"),
+        ("owner", 3, NO, "3 rebalances, 24 partitions stopped, 4 notifications of members; members went and came back"),
+        ("members", 8, YES, "8 rebalances"),
+        ("members", 9, NO, "went and came back 8 times at most"),
+    ],
+)
+def test_a_coordinator_rebalances_at_most_once_for_each_member_that_goes_and_that_comes_back(
+    target: str, rounds: int, outcome: VerdictOutcome, reason: str
+) -> None:
+    scenario = "session-expiry" if target == "owner" else "session-expiry-all"
+    parameters = {"members": 4, "injected": [{"fault": "expire", "target": target}]}
+    found = judged("expiry noticed", scenario, "server", {**expired(rounds=rounds), "parameters": parameters})
+    assert found is not None
+    assert (found[0], reason in found[1]) == (outcome, True), found
+
+
 CUT_OFF = {"delete": 90, "delete (NoNode)": 3, "delete (SessionExpired)": 1}
 CHECKED = {"parameters": {"settings": {"fix.checked.release": "true"}}}
 

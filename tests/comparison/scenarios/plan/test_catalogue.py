@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from comparison.scenarios.run.runner import members_in_all
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
+TESTS = Path(__file__).parents[3]
 #: With the one option that each sets.
 VARIANTS = {
     "stale-view-synced": {"fix.sync.before.reads": "true"},
@@ -90,6 +92,14 @@ def test_an_expiry_and_owner_znodes_exist_only_where_members_have_them() -> None
     designs = {name: set(DESIGN_NAMES) - set(CATALOGUE[name].not_applicable) for name in CATALOGUE}
     assert designs["session-expiry"] == designs["session-expiry-all"] == {"zookeeper", "server"}
     assert designs["ghost-owner"] == {"zookeeper"}
+
+
+def test_a_test_that_a_scenario_names_is_there() -> None:
+    """What a run cannot show, a scenario may say by the test that does."""
+    named = {name for each in CATALOGUE.values() for text in each.look_for for name in re.findall(r"test_\w+", text)}
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py")))
+    assert named
+    assert {name for name in named if f"def {name}(" not in code} == set()
 
 
 def test_a_scenario_with_variants_is_run_beside_them_and_they_change_only_one_thing() -> None:
