@@ -32,6 +32,8 @@ _UNITS = {
     "retries": "tries",
     "fetchers": "fetchers",
     "factor": "replicas",
+    "size": "members",
+    "connections": "connections",
 }
 
 
@@ -57,7 +59,7 @@ class Setting:
     @property
     def unit(self) -> str:
         """What its number counts; '' for words and plain numbers."""
-        return "" if self.parse is boolean else _UNITS.get(self.name.rpartition(".")[2], "")
+        return "" if self.parse is boolean else _UNITS.get(self.name.removesuffix(".max").rpartition(".")[2], "")
 
     @property
     def allowed(self) -> str:

@@ -95,6 +95,7 @@ KAFKA_SETTINGS = (
         None,
         1,
         "timeout of the first connection; default: the session timeout",
+        advice="No reason to change it. Longer, if ZooKeeper starts together with its consumers.",
         see=("zookeeper.session.timeout.ms",),
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
@@ -209,6 +210,8 @@ KAFKA_SETTINGS = (
         0,
         "retries of a commit to Kafka while closing; fetching offsets is retried forever",
         kafka={"0.8.2": 5},
+        advice="More, if a shutdown must not repeat records although the broker that keeps the offsets is just "
+        "being replaced; each costs offsets.channel.backoff.ms of the shutdown.",
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.commit.max.retries=1",
     ),
@@ -218,6 +221,8 @@ KAFKA_SETTINGS = (
         0,
         "wait before a retry of offsets in Kafka",
         kafka={"0.8.2": 1000},
+        advice="About the time in which another broker takes the offsets over; shorter only repeats requests that "
+        "fail.",
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.backoff.ms=200",
     ),
@@ -227,6 +232,8 @@ KAFKA_SETTINGS = (
         1,
         "timeout of requests to the broker that keeps the offsets",
         kafka={"0.8.2": 10_000},
+        advice="Lower it if a silent broker of the offsets must not hold up commits for so long; below the time of "
+        "a busy broker, commits are sent twice.",
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.socket.timeout.ms=3000",
     ),
@@ -246,6 +253,8 @@ KAFKA_SETTINGS = (
         doc="a pattern never matches __consumer_offsets",
         kafka={"0.8.2": True},
         until=LAST_RELEASE,
+        advice="No reason to change it: records of __consumer_offsets are the broker's own, in no application's "
+        "format.",
         shown_by="consume --design zookeeper --group g --whitelist '.*' --set exclude.internal.topics=false",
     ),
     _integer(
@@ -272,6 +281,7 @@ KAFKA_SETTINGS = (
         1,
         0,
         "a fetch waits until there are this many bytes",
+        advice="More makes fewer and fuller fetches, and records come up to fetch.wait.max.ms later.",
         see=("fetch.wait.max.ms",),
         shown_by="run join --design zookeeper --set fetch.min.bytes=10000",
     ),
@@ -290,6 +300,8 @@ KAFKA_SETTINGS = (
         1,
         "fetchers per broker",
         kafka={"0.8.1": 1},
+        advice="No reason to change it, unless one connection to a broker is the bottleneck: more of them share out "
+        "its partitions.",
         shown_by="run join --design zookeeper --set num.consumer.fetchers=2",
     ),
     _integer(
@@ -305,6 +317,8 @@ KAFKA_SETTINGS = (
         30_000,
         1,
         "timeout of requests to brokers",
+        advice="How long partitions of a broker that hangs stand still before another leader is looked for. Above "
+        "fetch.wait.max.ms, or fetches time out.",
         see=("fetch.wait.max.ms", "request.timeout.ms"),
         shown_by="run coordinator-failover --design zookeeper --set socket.timeout.ms=3000",
     ),
@@ -313,6 +327,7 @@ KAFKA_SETTINGS = (
         65_536,
         1,
         "receive buffer requested for connections to brokers",
+        advice="No reason to change it on one machine; larger for a link with long round trips and much bandwidth.",
         shown_by="run join --design zookeeper --set socket.receive.buffer.bytes=8192",
     ),
     Setting(
@@ -324,6 +339,7 @@ KAFKA_SETTINGS = (
         form=_ID,
         kafka={"0.8": None},
         until=LAST_RELEASE,
+        advice="Name the application, to tell its requests apart in a broker's log; nothing depends on it.",
         shown_by="run join --design zookeeper --set client.id=billing",
     ),
 )

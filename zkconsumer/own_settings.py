@@ -36,6 +36,8 @@ _BEHAVIOURS = (
         "kafka.release",
         ("0.8.2", "1.1"),
         "the consumer to behave as: 0.8.2, or 1.1 in everything that differs, also as default of the next four",
+        advice="0.8.2, unless you compare with consumers of a later release; then 1.1 in all members, since round "
+        "robin and registration differ.",
         see=(
             "rebalance.retries.while.closing",
             "roundrobin.release",
@@ -79,6 +81,8 @@ _BEHAVIOURS = (
         "registration.conflict",
         ("wait", "fail"),
         "if another session holds our id: wait for its end, retrying every session timeout (0.8.2), or fail (1.1)",
+        advice="wait, if a process may be back before its old session has ended; with fail, its start ends with an "
+        "error instead.",
         see=("consumer.id", "kafka.release"),
         source="KAFKA-992, KAFKA-1387",
         shown_by="consume --design zookeeper --group g --topic orders --set consumer.id=first "
@@ -185,7 +189,12 @@ _FIXES = (
 OWN_SETTINGS = (
     *_BEHAVIOURS,
     *_FIXES,
-    _number("seed", "seed of the random order in which brokers are tried", shown_by=f"{_JOIN} seed=7"),
+    _number(
+        "seed",
+        "seed of the random order in which brokers are tried",
+        advice="No reason to change it: it only makes that order the same in every run.",
+        shown_by=f"{_JOIN} seed=7",
+    ),
 )
 
 #: What `kafka.release=1.1` changes of other settings' defaults; the rest of the differences has no setting of its own.

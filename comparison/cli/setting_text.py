@@ -54,8 +54,9 @@ def facts(row: Row) -> Iterator[tuple[str, str]]:
     setting = row.setting
     yield "values", setting.allowed + (f", in {setting.unit}" if setting.unit else "")
     yield "default", default_of(row)
-    yield "Kafka", kafka_of(row)
-    for label, text in (("advice", setting.advice), ("see also", ", ".join(setting.see)), ("source", row.source)):
+    yield "era", row.era
+    more = (("Kafka", kafka_of(row)), ("advice", setting.advice))
+    for label, text in (*more, ("see also", ", ".join(setting.see)), ("source", row.source)):
         if text:
             yield label, text
 
@@ -81,10 +82,10 @@ def default_of(row: Row) -> str:
 
 
 def kafka_of(row: Row) -> str:
-    """Kafka's default, release by release."""
+    """Kafka's default, release by release; '' if it has no such setting."""
     history = row.history
     if not history:
-        return "no such setting"
+        return ""
     until = row.setting.until
     if len(history) == 1:
         ((release, value),) = history
@@ -104,6 +105,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "default": written(setting.default),
         "differs": setting.differs,
         "in_runs": {preset: dict(values) for preset, values in row.in_runs.items()},
+        "era": row.era,
         "kafka": dict(row.history),
         "until": setting.until,
         "advice": setting.advice,

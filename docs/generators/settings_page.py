@@ -155,9 +155,13 @@ at the end, without what it missed.
 
 ## All settings
 
-The default is that of `consume` and `broker`, and where the presets of runs differ from it, theirs. Kafka's is given by
-the release from which it holds. Under each setting is a command in which it takes effect; those that begin with
-`consume` or `broker` belong to a few terminals ([by-hand.md](by-hand.md)).
+The default is that of `consume` and `broker`, and where the presets of runs differ from it, theirs. The era is the
+releases of Kafka that have the setting, or *ours*; Kafka's default is given by the release from which it holds.
+
+*Shown by* is a command in which the setting takes effect. Most are runs of a scenario: run it with and without the
+setting, and compare the figures. Those that begin with `consume` or `broker` are for settings that no scenario shows,
+because a run sets them itself, judges by something else, or never comes to where they matter; they belong to a few
+terminals ([by-hand.md](by-hand.md)).
 
 """
 
@@ -186,12 +190,14 @@ def _entry(row: Row, designs: tuple[str, ...], names: Counter[str]) -> str:
         lines += [textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False), ""]
     facts = {
         "Default": default_of(row),
-        "Kafka": kafka_of(row) + (f" ({row.source})" if row.source else ""),
+        "Era": row.era,
+        "Kafka's default": kafka_of(row),
         "Values": setting.allowed + (f", in {setting.unit}" if setting.unit else ""),
         "See also": ", ".join(_link(name, names) for name in setting.see),
+        "Source": row.source,
     }
     lines += [f"- {label}: {text}" for label, text in facts.items() if text]
-    return "\n".join([*lines, "", "```", command(row), "```", ""])
+    return "\n".join([*lines, "- Shown by:", "", "```", command(row), "```", ""])
 
 
 def _link(name: str, names: Counter[str]) -> str:

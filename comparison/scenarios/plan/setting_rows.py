@@ -47,6 +47,8 @@ USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _INSTANCE = "group.instance.id"
 
 BROKERS = "brokers"
+#: The era of a setting that Kafka never had.
+OURS = "ours"
 _OLD, _SERVER = "zookeeper members", "server members"
 _COORDINATED, _CLASSIC = "members of the coordinator designs", "classic members"
 _CONSUMER, _BOTH = "consumer members", "classic and consumer members"
@@ -85,9 +87,12 @@ class Row:
         return {name: values for name, values in found.items() if values}
 
     @property
-    def since(self) -> str:
-        """The first release of Kafka that has it; '' if none has."""
-        return next(iter(self.setting.kafka), "")
+    def era(self) -> str:
+        """The releases of Kafka that have it; OURS if none has."""
+        first = next(iter(self.setting.kafka), "")
+        if not first:
+            return OURS
+        return f"Kafka {first} to {self.setting.until}" if self.setting.until else f"since Kafka {first}"
 
     @property
     def source(self) -> str:

@@ -72,6 +72,7 @@ _OWN = (
         form=_NAME,
         kafka={"0.8": "no default"},
         until=_UNTIL,
+        advice="Two applications that both need every record need two groups.",
         shown_by=_BY_HAND,
     ),
     Setting(
@@ -107,6 +108,7 @@ _OWN = (
         valid=in_range(1),
         kafka={"0.8": None},
         until=_UNTIL,
+        advice="No reason to change it. Longer, if ZooKeeper starts together with its consumers.",
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
     Setting(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _START, _FAILOVER = "broker --set", "run coordinator-failover --design eager"
+_CRASH, _JOIN = "run crash --design consumer --set", "run join --design consumer --set"
 
 #: The words of group.coordinator.rebalance.protocols, group.consumer.assignors and group.consumer.migration.policy.
 CLASSIC_PROTOCOL, CONSUMER_PROTOCOL = "classic", "consumer"
@@ -88,7 +89,7 @@ _CONSUMER_GROUPS = (
         advice="Lower it before you lower group.consumer.session.timeout.ms.",
         see=(_SESSIONS, "group.consumer.max.session.timeout.ms"),
         source="KIP-848",
-        shown_by=f"{_START} group.consumer.min.session.timeout.ms=6000 --set {_SESSIONS}=6000",
+        shown_by=f"{_CRASH} group.consumer.min.session.timeout.ms=6000 --set {_SESSIONS}=6000",
     ),
     _number(
         "group.consumer.max.session.timeout.ms",
@@ -96,9 +97,11 @@ _CONSUMER_GROUPS = (
         "the longest session of a consumer group",
         low=1,
         kafka={"3.5": 60_000},
+        advice="Raise it before you raise group.consumer.session.timeout.ms; it bounds how long a dead member's "
+        "partitions can stand still.",
         see=(_SESSIONS, "group.consumer.min.session.timeout.ms"),
         source="KIP-848",
-        shown_by=f"{_START} group.consumer.max.session.timeout.ms=300000 --set {_SESSIONS}=300000",
+        shown_by=f"{_CRASH} group.consumer.max.session.timeout.ms=6000 --set {_SESSIONS}=6000",
     ),
     _number(
         _HEARTBEATS,
@@ -121,7 +124,7 @@ _CONSUMER_GROUPS = (
         advice="Lower it before you lower group.consumer.heartbeat.interval.ms.",
         see=(_HEARTBEATS, "group.consumer.max.heartbeat.interval.ms"),
         source="KIP-848",
-        shown_by=f"{_START} group.consumer.min.heartbeat.interval.ms=1000 --set {_HEARTBEATS}=1000",
+        shown_by=f"{_JOIN} group.consumer.min.heartbeat.interval.ms=300 --set {_HEARTBEATS}=300",
     ),
     _number(
         "group.consumer.max.heartbeat.interval.ms",
@@ -129,9 +132,11 @@ _CONSUMER_GROUPS = (
         "the longest heartbeat interval of a consumer group",
         low=1,
         kafka={"3.5": 15_000},
+        advice="Raise it before you raise group.consumer.heartbeat.interval.ms; it bounds how long a member can "
+        "take to hear of a change.",
         see=(_HEARTBEATS, "group.consumer.min.heartbeat.interval.ms"),
         source="KIP-848",
-        shown_by=f"{_START} group.consumer.max.heartbeat.interval.ms=20000 --set {_HEARTBEATS}=20000",
+        shown_by=f"{_JOIN} group.consumer.max.heartbeat.interval.ms=2000 --set {_HEARTBEATS}=2000",
     ),
     _number(
         "group.consumer.max.size",
@@ -139,6 +144,7 @@ _CONSUMER_GROUPS = (
         "the most members of a consumer group",
         low=1,
         kafka={"3.5": INT_MAX},
+        advice="A bound for applications that start consumers in a loop; a group that has fewer is not affected.",
         see=("group.max.size",),
         source="KIP-848",
         shown_by=f"{_START} group.consumer.max.size=2",
@@ -168,7 +174,7 @@ _CONSUMER_GROUPS = (
         advice="An empty group changes its type under every policy.",
         see=("group.coordinator.rebalance.protocols",),
         source="KIP-848",
-        shown_by=f"{_START} group.consumer.migration.policy=disabled",
+        shown_by="run group-protocol-migration --design consumer --set group.consumer.migration.policy=bidirectional",
     ),
     _number(
         "group.consumer.regex.refresh.interval.ms",
@@ -176,6 +182,8 @@ _CONSUMER_GROUPS = (
         "how often the topics that match regular expressions of consumer groups are searched again, at the latest",
         low=10_000,
         kafka={"4.1": 600_000},
+        advice="How late a group with a regular expression may notice a new topic. Shorter costs a search in all "
+        "topics each time.",
         source="KIP-848",
         shown_by=f"{_START} group.consumer.regex.refresh.interval.ms=10000",
     ),
@@ -229,6 +237,7 @@ GROUP_SETTINGS = (
         "group.member.metadata.max.bytes",
         0,
         "the largest ids and subscriptions of one member, in bytes; 0 is half of message.max.bytes",
+        advice="No reason to change it, unless members subscribe to thousands of topics; what is larger is refused.",
         see=("message.max.bytes", "group.metadata.max.bytes"),
         shown_by=f"{_START} group.member.metadata.max.bytes=1000",
     ),
@@ -237,6 +246,8 @@ GROUP_SETTINGS = (
         0,
         "the largest ids and subscriptions of all members of a group together, in bytes; 0 is three quarters of "
         "message.max.bytes",
+        advice="No reason to change it: a group must fit into one record, so raise message.max.bytes first; a "
+        "member too many is refused.",
         see=("message.max.bytes", "group.member.metadata.max.bytes"),
         shown_by=f"{_START} group.metadata.max.bytes=5000",
     ),
@@ -267,6 +278,7 @@ GROUP_SETTINGS = (
         4_096,
         "the longest metadata of a committed offset, in bytes",
         kafka={"0.8.1": 1_024, "0.8.2": 4_096},
+        advice="No reason to change it: applications that commit longer notes get OFFSET_METADATA_TOO_LARGE.",
         shown_by=f"{_START} offset.metadata.max.bytes=100",
     ),
     _number(
@@ -286,6 +298,7 @@ GROUP_SETTINGS = (
         "how often expired offsets are looked for",
         low=1,
         kafka={"0.8.2": 600_000},
+        advice="Offsets live longer by up to this time. Shorter only to watch expiry at work.",
         see=("offsets.retention.minutes",),
         shown_by=f"{_START} offsets.retention.minutes=1 --set offsets.retention.check.interval.ms=5000",
     ),
@@ -317,7 +330,7 @@ GROUP_SETTINGS = (
         advice="It bounds how long a producer that hangs keeps read_committed consumers waiting.",
         see=("isolation.level",),
         source="KIP-98",
-        shown_by=f"{_START} transaction.max.timeout.ms=60000",
+        shown_by="run read-process-write --design eager --set transaction.max.timeout.ms=60000",
     ),
     *_CONSUMER_GROUPS,
 )

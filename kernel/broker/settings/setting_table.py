@@ -53,19 +53,34 @@ def _text(name: str, default: str, doc: str, **known: Any) -> Setting:
 
 #: What is known of the defaults for topics, by the broker's name.
 _OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
-    "log.cleanup.policy": {"kafka": {"0.8.1": "delete"}, "form": "delete, compact, or both with a comma"},
+    "log.cleanup.policy": {
+        "kafka": {"0.8.1": "delete"},
+        "advice": "delete, unless records have keys and only the newest one of each key matters: then compact.",
+        "form": "delete, compact, or both with a comma",
+    },
     "log.message.timestamp.after.max.ms": {
         "kafka": {"3.6": _LONG_MAX, "4.0": 3_600_000},
         "form": "0 or more",
+        "advice": "No reason to change it: it refuses producers whose clocks are ahead; retention goes by them.",
         "source": "KIP-937, KIP-1030",
     },
-    "log.message.timestamp.before.max.ms": {"kafka": {"3.6": _LONG_MAX}, "form": "0 or more", "source": "KIP-937"},
+    "log.message.timestamp.before.max.ms": {
+        "kafka": {"3.6": _LONG_MAX},
+        "advice": "No reason to change it: a bound refuses whoever writes old records again, for example in a replay.",
+        "form": "0 or more",
+        "source": "KIP-937",
+    },
     "log.message.timestamp.type": {
         "kafka": {"0.10.0": "CreateTime"},
         "form": "CreateTime or LogAppendTime",
+        "advice": "LogAppendTime, if producers' clocks cannot be trusted and retention goes by the age of records.",
         "source": "KIP-32",
     },
-    "log.retention.bytes": {"kafka": {"0.8": -1}, "form": "a number; -1 for no limit"},
+    "log.retention.bytes": {
+        "kafka": {"0.8": -1},
+        "advice": "-1, unless the disk is small: what is deleted before a group has read it is lost to that group.",
+        "form": "a number; -1 for no limit",
+    },
     "log.retention.ms": {
         "kafka": {"0.8.2": None},
         "form": "-1 or more",
@@ -118,6 +133,8 @@ _NETWORK = (
         form=_ADDRESS,
         kafka={"0.9": None, "3.0": "PLAINTEXT://:9092"},
         differs="then host.name and port say where to listen: on 127.0.0.1 only, since the machine may be shared",
+        advice="Leave it unset and choose only a port. Nothing is encrypted and nobody has to log in, which is why "
+        "the host must be a loopback address.",
         shown_by=f"{_START} listeners=PLAINTEXT://127.0.0.1:9093",
     ),
     Setting(
@@ -128,6 +145,8 @@ _NETWORK = (
         valid=_listener_problem,
         form=_ADDRESS,
         kafka={"0.9": None},
+        advice="Leave it unset, unless clients have to go through a proxy or a forwarded port: they are sent to "
+        "this address, wherever they first connected to.",
         shown_by=f"{_START} advertised.listeners=PLAINTEXT://127.0.0.1:19092",
     ),
     _number(
@@ -137,6 +156,7 @@ _NETWORK = (
         high=65535,
         kafka={"0.8": 6667, "0.8.2": 9092},
         until=_BEFORE_3,
+        advice="Each broker of a machine needs its own.",
         shown_by="broker --port 9093",
     ),
     _text(
@@ -146,6 +166,7 @@ _NETWORK = (
         kafka={"0.8": None},
         until=_BEFORE_3,
         differs="Kafka listens on all interfaces",
+        advice="No reason to change it, but for another loopback address.",
         shown_by=f"{_START} host.name=127.0.0.1",
     ),
     _number(
@@ -154,6 +175,8 @@ _NETWORK = (
         "the largest request, in bytes",
         low=1,
         kafka={"0.8": 104_857_600},
+        advice="No reason to change it: a request beyond it closes the connection, and message.max.bytes bounds "
+        "what a producer may send.",
         shown_by=f"{_JOIN} socket.request.max.bytes=10000000",
     ),
     _number(
@@ -163,6 +186,8 @@ _NETWORK = (
         low=1,
         kafka={"1.0": -1},
         differs="Kafka has no limit unless one is set; without one, a few clients fill a shared machine's memory",
+        advice="Raise it if producers with large batches wait for each other: beyond it, the broker reads no "
+        "further until requests are answered.",
         see=("socket.request.max.bytes",),
         source="KIP-72",
         shown_by=f"{_JOIN} queued.max.request.bytes=104857600",
@@ -172,6 +197,8 @@ _NETWORK = (
         RESPONSES_BYTES_MAX,
         "bytes of responses not yet read by clients, of all connections together (not Kafka's)",
         low=1,
+        advice="No reason to change it: beyond it, the broker reads no further requests until clients have read "
+        "their responses.",
         shown_by=f"{_JOIN} queued.max.response.bytes=10000000",
     ),
     _number(
@@ -189,6 +216,8 @@ _NETWORK = (
         "idle connections are closed after this time",
         low=-1,
         kafka={"0.8.2": 600_000},
+        advice="Longer than a client may be silent, for example a producer with nothing to send; who is cut off "
+        "connects again.",
         shown_by=f"{_JOIN} connections.max.idle.ms=5000",
     ),
     _text(
@@ -198,6 +227,7 @@ _NETWORK = (
         form="host:port,...[/chroot]",
         kafka={"0.8": "no default", "2.8": None},
         until=_BEFORE_4,
+        advice="The same servers and chroot for all brokers of a cluster, and for consumers that use ZooKeeper.",
         shown_by="broker --zookeeper 127.0.0.1:2181",
     ),
     _number(
@@ -221,6 +251,8 @@ _NETWORK = (
         kafka={"0.8": None},
         until=_BEFORE_4,
         differs="where Kafka takes the session timeout: the same value",
+        advice="Longer, if ZooKeeper is started together with the brokers; a broker that cannot reach it ends with "
+        "an error.",
         shown_by=f"{_START} zookeeper.connection.timeout.ms=3000",
     ),
 )
@@ -233,6 +265,7 @@ _TOPICS = (
         form="a folder",
         kafka={"0.8": "/tmp/kafka-logs"},
         differs="the command chooses a folder in its state folder",
+        advice="One folder for all brokers of a cluster on a machine, on a local file system: SQLite needs its locks.",
         shown_by="broker --folder data",
     ),
     _number(
@@ -260,6 +293,7 @@ _TOPICS = (
         True,
         "create an unknown topic when Metadata asks for it",
         kafka={"0.8": True},
+        advice="false, if a misspelt topic shall be an error instead of an empty topic with num.partitions partitions.",
         see=("allow.auto.create.topics", "num.partitions"),
         shown_by=f"{_START} auto.create.topics.enable=false",
     ),
@@ -268,6 +302,8 @@ _TOPICS = (
         True,
         "DeleteTopics is allowed",
         kafka={"0.8.1": False, "1.0": True},
+        advice="No reason to change it, unless nobody may delete topics: a deleted topic takes its committed "
+        "offsets with it.",
         shown_by=f"{_START} delete.topic.enable=false",
     ),
     _number(
@@ -288,6 +324,7 @@ _TOPICS = (
         low=-1,
         kafka={"0.8.1": None},
         differs="-1 says that it is not set",
+        advice="Set log.retention.ms instead: it wins over this one.",
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.minutes=1",
     ),
@@ -297,6 +334,7 @@ _TOPICS = (
         "retention of topics if neither of the other two is set",
         low=-1,
         kafka={"0.8": 168},
+        advice="Set log.retention.ms instead: it wins over this one.",
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.hours=1",
     ),
@@ -306,6 +344,7 @@ _TOPICS = (
         "how often retention is checked",
         low=1,
         kafka={"0.8.1": 300_000},
+        advice="Records live longer by up to this time. Shorter only to watch retention at work.",
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.ms=60000 --set log.retention.check.interval.ms=5000",
     ),
@@ -315,8 +354,9 @@ _TOPICS = (
         "the most that one Fetch returns, in bytes",
         low=1024,
         kafka={"2.5": 57_671_680},
+        advice="Lower it to bound what one fetch can make the broker hold; a large lag is then read in more steps.",
         source="KIP-541",
-        shown_by=f"{_START} fetch.max.bytes=100000",
+        shown_by="run scale-out-under-lag --design eager --set fetch.max.bytes=100000",
     ),
 )
 

@@ -48,6 +48,7 @@ def test_one_setting_in_full_has_what_a_user_has_to_know() -> None:
         "of the members of eager, static, cooperative and delayed",
         "values 1 or more, in ms",
         "default 45000; in a run 3000 with equal-timers, 10000 with kafka-defaults",
+        "era since Kafka 0.9",
         "Kafka 30000 since 0.9, 10000 since 0.10.1, 45000 since 3.0",
         "advice At least three heartbeats",
         "source KIP-62, KIP-735, ConsumerConfig.java",

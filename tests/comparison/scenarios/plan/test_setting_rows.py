@@ -12,13 +12,14 @@ import click
 import pytest
 
 from comparison.cli.main import cli
+from comparison.cli.setting_text import default_of, in_full, sentence
 from comparison.consumers import CONSUMERS
 from comparison.member_settings import MEMBER_SETTINGS
 from comparison.scenarios.plan.applicability import check_applicability, without_effect
 from comparison.scenarios.plan.catalogue import CATALOGUE, designs_named, scenario_named
 from comparison.scenarios.plan.configuration import check, for_part
 from comparison.scenarios.plan.doubts import doubts
-from comparison.scenarios.plan.setting_rows import BROKERS, Row, elsewhere, named, rows
+from comparison.scenarios.plan.setting_rows import BROKERS, OURS, Row, elsewhere, named, rows
 from comparison.scenarios.run.experiments import plan
 from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.consumer.settings import CoordinatorConsumerConfig
@@ -94,6 +95,27 @@ def test_a_row_says_all_there_is_to_know(row: Row) -> None:
     for text in (setting.advice, setting.differs):
         assert text == text.strip()
         assert "  " not in text
+
+
+PAGE_TEXT = " ".join(PAGE.read_text(encoding="utf-8").split())
+#: Numbers that count nothing.
+NAMES = {"broker.id", "port", "seed"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_a_row_has_default_unit_era_meaning_and_advice(row: Row) -> None:
+    setting = row.setting
+    assert default_of(row)
+    assert setting.unit or setting.parse is not int or setting.name in NAMES
+    assert (row.era == OURS) is not bool(setting.kafka)
+    assert setting.doc
+    assert len(setting.advice.split()) > 5
+    assert setting.advice.endswith(".")
+    printed = " ".join(" ".join(in_full(row)).split())
+    for text in (f"default {default_of(row)}", f"era {row.era}", f"advice {setting.advice}", sentence(setting.doc)):
+        assert text in printed
+    for text in (f"Era: {row.era}", setting.advice):
+        assert text in PAGE_TEXT
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
