@@ -4,8 +4,9 @@ Verify: each fault begins and ends in the trace, in the order of the steps, and 
 
 Setup: three ZooKeeper servers where their links or the quorum are at stake, otherwise one; two brokers, four members.
 
-Expectation: the run completes, so every record was delivered and committed in the end. What each design promises under
-faults is judged in the catalogue's scenarios.
+Expectation: the run completes, so every record was delivered and committed in the end, and every promise that the
+design gives under all circumstances was kept, as the fuzzer judges it. What it promises under one fault is judged in
+the catalogue's scenarios.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.fuzzing.judging import Outcome, judge_folder
 from comparison.progress import RunProgress
 from comparison.scenarios.plan import catalogue
 from comparison.scenarios.plan.faults import FAULTS
@@ -22,7 +24,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
 from comparison.scenarios.run.experiments import Experiments, plan
-from kernel.designs import DESIGN_NAMES, EAGER, ZOOKEEPER
+from kernel.designs import DESIGN_NAMES, EAGER, SERVER, ZOOKEEPER
 from kernel.trace.reader import read_trace
 
 if TYPE_CHECKING:
@@ -81,7 +83,9 @@ SESSIONS: tuple[Step, ...] = (
     Inject("expire", "members"),
     Hold(1000),
     Settle(),
-    Inject("set-data", "partition-0"),
+)
+OWNER_ZNODES: tuple[Step, ...] = (Inject("set-data", "partition-0"), Hold(500))
+APPLICATIONS: tuple[Step, ...] = (
     Inject("stuck-record", "owner"),
     Hold(500),
     Heal(),
@@ -89,8 +93,6 @@ SESSIONS: tuple[Step, ...] = (
     Inject("slow", "m1"),
     Hold(500),
 )
-
-
 MEMBERSHIP: tuple[Step, ...] = (
     Inject("join", "group"),
     Settle(),
@@ -105,22 +107,38 @@ MEMBERSHIP: tuple[Step, ...] = (
     Inject("rolling-restart", "members", {"away_ms": 300, "every_ms": 500}),
 )
 
+#: What is injected together, into how many ZooKeeper servers, in which designs.
+GROUPS: tuple[tuple[str, tuple[Step, ...], int, tuple[str, ...]], ...] = (
+    ("links", LINKS, 3, DESIGN_NAMES),
+    ("processes", PROCESSES, 3, DESIGN_NAMES),
+    ("sessions", SESSIONS, 1, (ZOOKEEPER, SERVER)),
+    ("owner-znodes", OWNER_ZNODES, 1, (ZOOKEEPER,)),
+    ("applications", APPLICATIONS, 1, DESIGN_NAMES),
+    ("membership", MEMBERSHIP, 1, DESIGN_NAMES),
+)
+
 
 def test_every_fault_is_among_them() -> None:
-    injected = {step.fault for step in (*LINKS, *PROCESSES, *SESSIONS, *MEMBERSHIP) if isinstance(step, Inject)}
+    injected = {step.fault for _, steps, _, _ in GROUPS for step in steps if isinstance(step, Inject)}
     assert injected == set(FAULTS)
+
+
+def test_every_fault_is_injected_in_every_design_that_has_it() -> None:
+    tried = {
+        (step.fault, design)
+        for _, steps, _, designs in GROUPS
+        for step in steps
+        for design in designs
+        if isinstance(step, Inject)
+    }
+    assert tried == {(fault.name, design) for fault in FAULTS.values() for design in fault.designs}
 
 
 @pytest.mark.parametrize(
     ("steps", "servers", "design"),
     [
         pytest.param(steps, servers, design, id=f"{name}-{design}", marks=mark)
-        for name, steps, servers, designs in (
-            ("links", LINKS, 3, DESIGN_NAMES),
-            ("processes", PROCESSES, 3, DESIGN_NAMES),
-            ("sessions", SESSIONS, 1, (ZOOKEEPER,)),
-            ("membership", MEMBERSHIP, 1, DESIGN_NAMES),
-        )
+        for name, steps, servers, designs in GROUPS
         for design in designs
         for mark in [pytest.mark.catalogue if design in (ZOOKEEPER, EAGER) else pytest.mark.long]
     ],
@@ -153,3 +171,5 @@ def test_group_comes_through_injected_faults(
     stay = {step.fault for step in steps if isinstance(step, Inject) and FAULTS[step.fault].stays}
     ended = [event["fault"] for event in events if event["kind"] == "fault_ended"]
     assert set(begun) - stay <= set(ended) <= set(begun)
+    judgement = judge_folder(run_dir)
+    assert judgement.outcome is Outcome.HELD, judgement.in_words()
