@@ -34,7 +34,7 @@ that are still in effect are healed; members that have joined, left or unsubscri
 found when the fault begins: `owner` is drawn by the run's seed. What makes no sense is refused before anything starts:
 an unknown target or parameter, the same fault twice in one target, a heal of nothing.
 
-[own-scenarios.md](own-scenarios.md) shows the same steps in a file, and `rebalance-lab scenarios --steps` lists them.
+[Your own scenarios](own-scenarios.md) shows the same steps in a file, and `rebalance-lab scenarios --steps` lists them.
 
 """
 

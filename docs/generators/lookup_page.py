@@ -75,7 +75,7 @@ formulas are wrong for some name; the last one counts:
 
 {ways}
 
-The first is in article 002 ([sources.md](sources.md#errata)). For every other hash code it gives the same as Kafka,
+The first is in article 002 ([the errata](sources.md#errata)). For every other hash code it gives the same as Kafka,
 because Java's remainder has the sign of its left side: only the smallest integer tells them apart. The third is right
 for the smallest one and wrong for most negative hash codes. Whoever computes the partition, for example to read a
 group's records from `{topic}`, has to do as brokers do.
@@ -95,7 +95,7 @@ group's records from `{topic}`, has to do as brokers do.
 - **There is no answer yet**: COORDINATOR_NOT_AVAILABLE, while the topic is being created or the partition has no
   leader. Clients ask again.
 
-Transactional ids are placed by the same formula; here they share the topic ([transactions.md](transactions.md)).
+Transactional ids are placed by the same formula; here they share the topic ([Transactions](transactions.md)).
 
 In code: [kernel/java_hash.py](../kernel/java_hash.py),
 [coordinator/groups/placement.py](../coordinator/groups/placement.py), and the answer in

@@ -36,7 +36,7 @@ left is what moves any state to the same one.
 
 {codes}
 
-[four-phases.md](four-phases.md) shows a member and its coordinator go through these states together.
+[The four phases](four-phases.md) show a member and its coordinator go through these states together.
 `rebalance-lab playground` shows the coordinator's machine of a running group, with its present state;
 `rebalance-lab watch` shows the state of any group.
 """
@@ -56,7 +56,7 @@ CLASSIC_GROUP = """## A classic group
 
 One machine serves `eager`, `static`, `cooperative` and `delayed`: they differ in what their members send. The names of
 the states are Kafka's. Article 003 has four of them: its AwaitingSync is called CompletingRebalance now, and Empty came
-in 0.10.1 ([sources.md](sources.md#errata)).
+in 0.10.1 ([the errata](sources.md#errata)).
 """
 CLASSIC_ANSWERS = """### What a classic group answers in each state
 
@@ -68,7 +68,7 @@ ListGroups and OffsetFetch are answered in every state.
 SERVER_GROUP = """## A group of the `server` design
 
 The coordinator hears of members from ZooKeeper, and of their stops and starts from AwaitCommand
-([server-protocol.md](server-protocol.md)). A group is loaded into Stable by a successor.
+([The server protocol](server-protocol.md)). A group is loaded into Stable by a successor.
 """
 SERVER_ANSWERS = """### What a group of the `server` design answers in each state
 
@@ -79,7 +79,7 @@ NOT_COORDINATOR before the machine is asked.
 """
 CONSUMER_GROUP = """## A group of the `consumer` design
 
-[consumer-protocol.md](consumer-protocol.md) tells how such a group works. Its state decides nothing: it is what
+[The consumer protocol](consumer-protocol.md) describes how such a group works. Its state decides nothing: it is what
 ConsumerGroupDescribe shows of the group's epochs and members. So no request is refused because of it, but for those
 that need a group without members. What fences a member is its own epoch.
 """
@@ -109,13 +109,13 @@ was refused is never used again.
 SERVER_MEMBER = """## A member of the `server` design
 
 The same three rules hold. No event here waits for a poll: this member acts in the background
-([server-member.md](server-member.md)).
+([The server member](server-member.md)).
 """
 ZOOKEEPER = """## A rebalance of the `zookeeper` design
 
 No coordinator: every member runs this by itself. R1 to R12 are the steps of Kafka 0.8.2's rebalance; N members, T
 topics of ours, B brokers, k partitions owned before and k' after.
-[zookeeper-consumer.md](zookeeper-consumer.md#one-rebalance-step-by-step) has them with the options that change them.
+[The ZooKeeper consumer](zookeeper-consumer.md#one-rebalance-step-by-step) has them with the options that change them.
 """
 
 

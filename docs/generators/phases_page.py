@@ -34,7 +34,7 @@ takes every member from the fourth phase back to the second.
 
 The coordinator's side of the same is [a state machine](state-machines.md#a-classic-group): PreparingRebalance while
 members join, CompletingRebalance while they synchronise, Stable while they work. Some of what article 003 says of the
-leader and the states, and article 002 of a heartbeat's answer, is not so: [sources.md](sources.md#errata).
+leader and the states, and article 002 of a heartbeat's answer, is wrong: see [the errata](sources.md#errata).
 
 ## Which design has which
 

@@ -87,7 +87,7 @@ to claim one of them fails until then; who gives up first owns nothing, and the 
     rebalance-lab run rebalance-failed --design zookeeper --set rebalance.backoff.ms=2000
 
 The first one gives up after less than a second; in the second one the tries outlast the session.
-[sweeps.md](sweeps.md) has the line between the two, measured.
+[Sweeps](sweeps.md#three-examples) measures the line between the two.
 
 ### A session outlives the coordinator
 
@@ -161,7 +161,7 @@ releases of Kafka that have the setting, or *ours*; Kafka's default is given by 
 *Shown by* is a command in which the setting takes effect. Most are runs of a scenario: run it with and without the
 setting, and compare the figures. Those that begin with `consume` or `broker` are for settings that no scenario shows,
 because a run sets them itself, judges by something else, or never comes to where they matter; they belong to a few
-terminals ([by-hand.md](by-hand.md)).
+terminals ([By hand](by-hand.md)).
 
 """
 
@@ -212,7 +212,7 @@ def _quoted(designs: tuple[str, ...]) -> str:
 def _tail() -> str:
     return (
         f"\n{len(elsewhere())} further settings of Kafka's consumers and brokers are known by name and have no effect "
-        "here, which a warning says. A topic's own settings are in [administration.md](administration.md).\n"
+        "here, which a warning says. A topic's own settings are in [Administration](administration.md).\n"
     )
 
 

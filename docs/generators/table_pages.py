@@ -245,7 +245,7 @@ Every table begins with the columns that say which run a row is of, and they are
 """
 _SWEEP_HEAD = """## Tables of a sweep
 
-In `tables/` of a sweep's folder, beside those of its runs ([sweeps.md](sweeps.md)). Their rows are of many runs, so
+In `tables/` of a sweep's folder, beside those of its runs ([Sweeps](sweeps.md)). Their rows are of many runs, so
 they have no columns of one run.
 """
 
@@ -310,7 +310,7 @@ def _events() -> str:
     assert sorted(shared.names) == sorted(common)
     parts = [
         "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have; what "
-        "each means is in [trace-format.md](trace-format.md). One row per event. Key: `run_id`, `file`, `seq`.\n",
+        "each means is in [the trace format](trace-format.md). One row per event. Key: `run_id`, `file`, `seq`.\n",
         _columns(shared, columns.EVENT | columns.COMMON),
         '```sql\nSELECT process, sum("last" - "first" + 1) AS records\n'
         "FROM 'tables/events/kind=records_delivered/*.parquet' GROUP BY process\n```\n".replace('"', ""),
