@@ -115,7 +115,7 @@ ZOOKEEPER_DRAWINGS = {
     "split-brain.svg": Drawing(
         "split-brain",
         "zookeeper",
-        "a member that is cut off delivers on beside the new owner",
+        "a member that is cut off goes on delivering beside the new owner",
         ("cut", 1.5, 12.0),
     ),
 }

@@ -57,7 +57,7 @@ _CHANGEOVER = Scenario(
     look_for=(
         "the first member of the new protocol makes it a consumer group; the classic members stay, and the "
         "coordinator assigns for them as well. When the last one goes, it is a classic group again",
-        "generations and epochs are one count, which goes on: two a restart",
+        "generations and epochs share one counter, which goes on; each restart raises it by two",
         "partitions stopped on the others: a classic member with range stops all it has at every epoch, one of the "
         "new protocol only what it gives up. So each restart is cheaper than the one before on the way there, and "
         "dearer on the way back",

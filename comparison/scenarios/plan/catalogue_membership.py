@@ -236,8 +236,8 @@ MEMBERSHIP = (
             "records not delivered because of the rebalance, and the time until the group has delivered as many as "
             "without it: the break-even",
             "in eager and static everything stops until the slower of the two has come to the end of its records; "
-            "cooperative and delayed deliver on what they keep, but what moves has no owner between their two rounds; "
-            "in consumer, between two heartbeats",
+            "cooperative and delayed go on delivering what they keep, but what moves has no owner between their two "
+            "rounds; in consumer, between two heartbeats",
         ),
         steps=(
             Form(),

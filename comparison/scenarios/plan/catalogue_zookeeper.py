@@ -195,13 +195,13 @@ OUTAGES = (
         look_for=(
             "zookeeper: the member's pings arrive, and so does its next attempt to connect, which starts the session's "
             "timer again. The pauses of ZooKeeper's Java client are too long for more than that: the session ends "
-            "about twice as late as after a full cut, others take over, and the member delivers on beside them. With "
-            "-c zookeeper.reconnect=soon it keeps its partitions, but hears of no change, and others wait",
+            "about twice as late as after a full cut, others take over, and the member goes on delivering beside them. "
+            "With -c zookeeper.reconnect=soon it keeps its partitions, but hears of no change, and others wait",
             "server: the session never ends, since the member tries again at once; but it stops delivering when it "
             "loses the connection, so its partitions stand still for as long as the cut lasts",
             "the other designs: a client that is not answered sends no second heartbeat, so it is replaced after a "
             "session timeout; its own timer has stopped it before. A consumer member has no such timer: it is replaced "
-            "as well, and delivers on beside its successor until the heal",
+            "as well, and goes on delivering beside its successor until the heal",
         ),
         steps=(Form(), Steady(), Inject("cut", "owner->authority", {"ways": "in"}), Hold(9000), Heal()),
         budget_s=20,
