@@ -28,11 +28,11 @@ or all, `Settle` waits until every partition has one owner again:
 Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}), Hold(2000), Heal()
 ```
 
-Every fault is in the trace from `fault_started`, with its parameters, to `fault_ended`. `kill` and the
-faults under Membership are a `change_started` as well, and are measured as a change. At the end of a run the faults
-that are still in effect are healed; members that have joined, left or unsubscribed are left as they are. A target is
-found when the fault begins: `owner` is drawn by the run's seed. What makes no sense is refused before anything starts:
-an unknown target or parameter, the same fault twice in one target, a heal of nothing.
+Every fault is in the trace from `fault_started`, with its parameters, to `fault_ended`. `kill` and the faults under
+Membership also trace `change_started`, and are measured as a change. At the end of a run the faults that are still in
+effect are healed; members that have joined, left or unsubscribed stay as they are. A target is chosen when the fault
+begins; which `owner` it is depends on the run's seed. Whatever makes no sense is refused before anything starts: an
+unknown target or parameter, the same fault twice in one target, a heal without a fault.
 
 [Your own scenarios](own-scenarios.md) shows the same steps in a file, and `rebalance-lab scenarios --steps` lists them.
 
