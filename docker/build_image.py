@@ -41,7 +41,7 @@ LAB_TAG = "rebalance-lab/lab:local"
 
 ROOT = Path(__file__).resolve().parents[1]
 LAB = "rebalance-lab"
-_PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
+PACKAGES = ("rebalance_lab", "kernel", "zkconsumer", "coordinator", "comparison")
 _SHELL = Path("/bin/sh")
 
 SERVER_DOCKERFILE = """\
@@ -118,12 +118,14 @@ def lay_out_lab(root: Path) -> None:
         else:
             shutil.copy2(file, target)
     lab = root / "lab"
-    for name in _PACKAGES:
+    for name in PACKAGES:
         shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in sorted(needed_by(LAB)):
         copy_distribution(name, lab)
     copy_shell(root)
-    copy_libraries([_SHELL, python, *root.rglob("*.so"), *root.rglob("*.so.*"), bundled_java().path], root, within=lab)
+    # The copies, because what those here find by their own paths would be taken for this machine's libraries.
+    binaries = [_SHELL, python, *root.rglob("*.so"), *root.rglob("*.so.*"), *lab.rglob("bin/java")]
+    copy_libraries(binaries, root, within=lab)
     for name in ("tmp", "runs", "data"):
         keep_folder(root / name)
     (root / "etc").mkdir(exist_ok=True)

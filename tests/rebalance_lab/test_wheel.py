@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.dockerfile import lay_out
+
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,12 +22,7 @@ SETUPTOOLS_MIN = 77
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    has_setuptools = int(version("setuptools").partition(".")[0]) >= SETUPTOOLS_MIN
-    options = ["--no-build-isolation"] if has_setuptools else []
-    _run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *options, "-w", str(folder), str(ROOT))
-    (found,) = folder.glob("*.whl")
-    return found
+    return _built(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +56,12 @@ def test_wheel_installs_one_package(wheel: Path) -> None:
     assert "rebalance_lab/py.typed" in names
 
 
+def test_what_the_dockerfile_copies_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    lay_out(ROOT / "docker" / "Dockerfile", ROOT, tmp_path / "lab")
+    made = _built(tmp_path / "lab", tmp_path / "wheel")
+    assert _checksums(made) == _checksums(wheel)
+
+
 def test_installed_command_runs_a_scenario_beside_packages_with_our_names(installed: Path, hostile: Path) -> None:
     """Members, brokers and Spark's workers are processes that load our modules by their new names."""
     command = str(installed / "rebalance-lab")
@@ -74,6 +77,19 @@ def test_installed_strategy_is_found_by_its_entry_point(installed: Path, hostile
     program = "from rebalance_lab.assignors import assignor; print(assignor('random').__module__)"
     found = _run(str(installed / "python"), "-c", program, folder=hostile)
     assert found == "rebalance_lab.kernel.assignors.checking\n"
+
+
+def _built(source: Path, folder: Path) -> Path:
+    """The wheel that pip builds of a folder."""
+    has_setuptools = int(version("setuptools").partition(".")[0]) >= SETUPTOOLS_MIN
+    options = ["--no-build-isolation"] if has_setuptools else []
+    _run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *options, "-w", str(folder), str(source))
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def _checksums(wheel: Path) -> dict[str, int]:
+    return {each.filename: each.CRC for each in zipfile.ZipFile(wheel).infolist()}
 
 
 def _version() -> str:
