@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 #: The strategies of the 0.8 consumer. It treats any other word as range, without an error.
 _OLD_STRATEGIES = ("range", "roundrobin")
 _UNUSED = "does not use it"
-
-
 _DELAYED_STRATEGY = "delayed"
+#: What each design has one of. Of the other timers that --session-timeout sets, some designs have none.
+_SESSIONS = frozenset(consumers.session_setting for consumers in CONSUMERS.values())
 #: What the brokers, or the assignors on them, decide for members that reconcile.
 _MOVED: Mapping[str, str] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
             continue
         reasons = "; ".join(f"{design} {why}" for design, why in lacking.items())
         if taking:
-            hint = "; --session-timeout sets it in all designs" if name in SESSION_TIMERS else ""
+            hint = "; --session-timeout sets it in all designs" if name in _SESSIONS else ""
             warnings.append(f"{name}={value} applies only to {', '.join(taking)}: {reasons}{hint}")
         elif name not in BROKER_SETTINGS or name in USED_BY:
             raise ConfigurationError(
@@ -153,8 +153,7 @@ def _lacking(designs: Sequence[str], name: str, value: str, given: Mapping[str, 
 
 def _has_its_own(lacking: Mapping[str, str], name: str, own: Mapping[str, str]) -> bool:
     """Whether a session timer's counterpart is set for each design that does not have it."""
-    timers = {consumers.session_setting for consumers in CONSUMERS.values()}
-    return name in timers and all(CONSUMERS[design].session_setting in own for design in lacking)
+    return name in _SESSIONS and all(CONSUMERS[design].session_setting in own for design in lacking)
 
 
 def _remedy(name: str, value: str) -> str:
@@ -162,7 +161,7 @@ def _remedy(name: str, value: str) -> str:
     taking = [design for design in CONSUMERS if not why_not(design, name, value)]
     if not taking:
         return "No design accepts this value: choose another one, or leave it out"
-    choose = "Use --session-timeout, or choose" if name in SESSION_TIMERS else "Choose"
+    choose = "Use --session-timeout, or choose" if name in _SESSIONS else "Choose"
     return f"{choose} {' or '.join(taking)} as well, or leave it out"
 
 

@@ -49,13 +49,14 @@ DELAY = "scheduled.rebalance.max.delay.ms"
             "zookeeper does not use it. Choose eager or static",
         ),
         (("eager",), "group.server.assignment.strategy", "range", "eager does not use it. Choose server as well"),
-        (("eager", "static"), DELAY, "5000", "Use --session-timeout, or choose delayed as well"),
+        (("eager", "static"), DELAY, "5000", "static does not use it. Choose delayed as well, or leave it out$"),
         (
             ("eager",),
             "rebalance.backoff.ms",
             "10",
-            "eager does not have it. Use --session-timeout, or",
+            "eager does not have it. Choose zookeeper as well, or leave it out$",
         ),
+        (("eager",), "group.consumer.session.timeout.ms", "5000", "Use --session-timeout, or choose consumer as well"),
     ],
 )
 def test_setting_that_applies_to_no_chosen_design_is_refused_with_the_remedy(
@@ -102,6 +103,7 @@ def test_setting_that_applies_to_no_chosen_design_is_refused_with_the_remedy(
             "applies only to server: eager does not use",
         ),
         (("eager", "delayed"), DELAY, "5000", f"{DELAY}=5000 applies only to delayed: eager does not use it"),
+        (("eager", "consumer"), "session.timeout.ms", "6000", "instead; --session-timeout sets it in all designs"),
     ],
 )
 def test_setting_that_applies_to_some_designs_causes_a_warning_that_names_them(
@@ -109,6 +111,21 @@ def test_setting_that_applies_to_some_designs_causes_a_warning_that_names_them(
 ) -> None:
     (found,) = check_applicability(designs, {name: value})
     assert warning in found
+
+
+@pytest.mark.parametrize(
+    ("designs", "name"),
+    [
+        (("eager", "delayed"), DELAY),
+        (("zookeeper", "eager"), "rebalance.backoff.ms"),
+        (("zookeeper", "eager"), "heartbeat.interval.ms"),
+        (("zookeeper", "eager"), "group.min.session.timeout.ms"),
+    ],
+)
+def test_no_option_is_said_to_set_a_timer_that_a_chosen_design_lacks(designs: tuple[str, ...], name: str) -> None:
+    (found,) = check_applicability(designs, {name: "5000"})
+    assert "applies only to" in found
+    assert "--session-timeout" not in found
 
 
 @pytest.mark.parametrize(
