@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import types
 from dataclasses import fields, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, KillAtPoint
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from tests.support.complaints import place_first
 
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "own-scenarios.md"
 LEAST = 'name = "mine"\n[[steps]]\nstep = "form"\n'
 
 
@@ -251,12 +253,21 @@ def test_two_members_cannot_both_be_the_last_one() -> None:
 
 
 def test_the_files_of_the_documents_are_read() -> None:
-    root = Path(__file__).resolve().parents[4]
-    page = (root / "docs" / "own-scenarios.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert read(text).name == "two-deaths"
-    example = root / "docs" / "examples" / "slow-authority.toml"
+    example = PAGE.parent / "examples" / "slow-authority.toml"
     assert read_scenario(example, why_not_judged).scenario.checks == ("never owned by two members",)
+
+
+def test_the_page_has_every_key_of_a_file() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    (table,) = re.findall(r"^\| key \| meaning \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    rows = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    expectations = re.findall(r"^- `(\w+) = ", page, re.MULTILINE)
+    assert sorted([*rows, *(tomllib.loads(example).keys() - {"expectations"}), *expectations]) == sorted(
+        field.name for field in fields(Scenario)
+    )
 
 
 def test_a_name_of_the_catalogue_is_refused_unless_it_is_the_same_scenario() -> None:
