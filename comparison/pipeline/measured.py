@@ -125,9 +125,17 @@ class GroupMemberLeft(msgspec.Struct, frozen=True, kw_only=True):
     t_ns: int
     group: str
     id: str
+    reason: str = ""
 
 
 GroupEvent = GroupChanged | GroupMemberLeft
+
+
+class Silence(msgspec.Struct, frozen=True, kw_only=True):
+    """A member's session was ended, so long at most after its authority last heard from it."""
+
+    t_ns: int
+    longest_ns: int
 
 
 class MemberFailed(msgspec.Struct, frozen=True, kw_only=True):
@@ -371,6 +379,7 @@ class Measured:
     turnover: dict[int, Turnover] = field(default_factory=dict)
     begun: dict[tuple[int, str], Begun] = field(default_factory=dict)  #: by window and view
     group: list[GroupEvent] = field(default_factory=list)
+    silences: list[Silence] = field(default_factory=list)
     phases: list[MemberPhase] = field(default_factory=list)
     attempts: list[AttemptEnded] = field(default_factory=list)  #: of the members that a change is about
     rounds: list[Round] = field(default_factory=list)

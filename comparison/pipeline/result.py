@@ -133,6 +133,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     healed_ms: float | None  #: end of the fault, since its start
     converge_ms: float | None  #: by the members' own events, since the change; None: not within the window
     takeover_ms: float | None  #: until the authority first named a new owner
+    #: When a member's session was ended: how long its authority can have heard nothing from it (the shortest).
+    silent_ms: float | None = None
     target: str  #: the process that was changed or had the fault, if any
     rounds: int  #: rebalances of the whole group; see comparison.pipeline.silver.rounds
     unowned_partition_s: float

@@ -61,7 +61,7 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
     rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
     moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
     kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
-    target = _target(measured, window)
+    target, predicted = _target(measured, window), run.scenario not in NOT_PREDICTED
     observed = ObservedChange(
         change=window.change,
         members=window.members,
@@ -80,6 +80,7 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         healed_ms=_ms(window.healed_ns - window.from_ns) if window.healed_ns is not None else None,
         converge_ms=_converged_ms(window, believed, measured.span),
         takeover_ms=_ms(named_ns - window.from_ns) if named_ns is not None else None,
+        silent_ms=_silent_ms(measured, window),
         target=target,
         rounds=len(rounds),
         unowned_partition_s=_s(believed.gap) if believed is not None else 0.0,
@@ -104,9 +105,7 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         zk_writes=counts.operations(reads=False, commits=False),
         zk_commits=counts.operations(reads=False, commits=True),
         requests=counts.by("request_answered", lambda count: count.name),
-        counted=compare_counts(run.design, observed, counts, run.parameters)
-        if run.scenario not in NOT_PREDICTED
-        else [],
+        counted=compare_counts(run.design, observed, counts, run.parameters) if predicted else [],
         added=added_by(measured, window),
         generation=_last_generation(measured, window),
         group_type=_group_type(measured, window),
@@ -192,6 +191,11 @@ def _first_attempt(measured: Measured, window: ChangeWindow, tried: Sequence[Att
         if phase.process == first.process and window.from_ns <= phase.from_ns and phase.until_ns <= first.t_ns
     }
     return FirstAttempt(outcome=first.outcome, detect_ms=lasted.get("detect"), join_ms=lasted.get("join"))
+
+
+def _silent_ms(measured: Measured, window: ChangeWindow) -> float | None:
+    inside = (each.longest_ns for each in measured.silences if window.from_ns <= each.t_ns < window.until_ns)
+    return min(map(_ms, inside), default=None)
 
 
 def _leader_before(measured: Measured, window: ChangeWindow) -> str:

@@ -15,7 +15,7 @@ from comparison.pipeline.gold.course import course_rows
 from comparison.pipeline.gold.identities import mistakable
 from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
 from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
-from comparison.pipeline.silver import bystanders, counts
+from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, WRITTEN, offset_rows
@@ -87,6 +87,7 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         turnover=figures.turnover,
         begun=figures.begun,
         group=list(context.group),
+        silences=silences.silences([part.heard for part in parts], context),
         phases=list(context.phases),
         attempts=list(context.attempts),
         rounds=list(context.rounds),

@@ -143,6 +143,7 @@ class Context:
     readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
     boots: Mapping[str, str]  #: of each process; empty if all are of one
     session_ends: Mapping[str, tuple[int, int]]  #: (t_ns, seq) at which ZooKeeper expired each session
+    expired: tuple[tuple[str, int], ...]  #: each member whose session a coordinator ended, and when
 
     def of_partitions(self) -> Context:
         """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
@@ -229,6 +230,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         readings=reading_intervals(runner),
         boots=run.boots,
         session_ends=_session_ends(of_group),
+        expired=_expired(group),
     )
 
 
@@ -236,6 +238,11 @@ def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int,
     """When ZooKeeper expired each session in which a member was registered; a member may leave and keep its session."""
     left = [row for row in of_group if row["kind"] == "group_member_left" and row["reason"] == "session"]
     return {row["session"]: (row["t_ns"], row["seq"]) for row in left if row["session"] is not None}
+
+
+def _expired(group: Iterable[measured.GroupEvent]) -> tuple[tuple[str, int], ...]:
+    left = (each for each in group if isinstance(each, measured.GroupMemberLeft))
+    return tuple((each.id, each.t_ns) for each in left if each.reason == "session")
 
 
 def _member_ends(members: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str | None], list[tuple[int, int]]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
-from comparison.pipeline.silver import bystanders, counts
+from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.course import PRODUCED_SCHEMA, STEP_SCHEMA, intervals_of, produced_of
 from comparison.pipeline.silver.deliveries import (
@@ -55,6 +55,7 @@ _NEEDED: Mapping[str, Sequence[str]] = {
     "authority_named": _OF_NAMING,
     "authority_cleared": _OF_NAMING,
     bystanders.KIND: bystanders.NEEDED,
+    silences.KIND: silences.NEEDED,
     **dict.fromkeys(CLAIM_KINDS, _OF_CLAIMS),
     **dict.fromkeys((REFUSED, STARTED, FINAL), _OF_OFFSETS),
     WRITTEN: (*_OF_OFFSETS, "session"),
@@ -119,6 +120,7 @@ class Reduced:
     counts: list[EventCount]
     operations: list[TracedOperations]
     bystanders: bystanders.AnswersBy
+    heard: silences.Heard
     bins: dict[int | None, int]
     stale_deliveries: int
     of_ended_sessions: int  #: commits stored after ZooKeeper had expired the session they were sent in
@@ -144,6 +146,7 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> R
         counts=counts.counts_of(tables, context.windows),
         operations=counts.operations_between(tables, context.readings),
         bystanders=bystanders.answers_of(tables, context),
+        heard=silences.heard_in(tables, context),
         bins=delivered.bins,
         stale_deliveries=delivered.stale,
         of_ended_sessions=of_ended_sessions(tables, context),

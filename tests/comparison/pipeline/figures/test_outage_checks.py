@@ -288,6 +288,10 @@ def link(name: str, **given: Any) -> dict[str, Any]:
     return {"changes": [change(name, **{**usual, **given})], "parameters": RUN}
 
 
+def silent(silent_ms: float) -> dict[str, Any]:
+    return link("growing-delay", takeover_ms=4_100.0, silent_ms=silent_ms)
+
+
 @pytest.mark.parametrize(
     ("check", "scenario", "given", "outcome", "reason"),
     [
@@ -302,8 +306,13 @@ def link(name: str, **given: Any) -> dict[str, Any]:
         ("replaced", "asymmetric-cut", link("cut", takeover_ms=9_100.0), UNKNOWN, "nobody was assigned"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=4_000.0), UNKNOWN, "nobody was assigned"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=None), UNKNOWN, "from start to heal"),
-        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=6_500.0), YES, "about 3.5 s"),
-        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_400.0), NO, "about 1.4 s"),
+        # A heartbeat that arrives after 1 s is answered 0.5 s later; the next one is sent after 1 s and takes 1.25 s.
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_100.0), YES, "about 3.6 s apart"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=6_500.0), YES, "about 5.8 s apart"),
+        ("outlasts the delay", "slow-link", silent(4_615.0), YES, "about 3.6 s apart"),
+        ("outlasts the delay", "slow-link", silent(2_995.0), YES, "about 3.6 s apart"),
+        ("outlasts the delay", "slow-link", silent(1_700.0), NO, "at most 1.7 s after it was heard from"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=3_100.0), UNKNOWN, "may have been late"),
         ("outlasts the delay", "slow-link", link("growing-delay"), YES, "round trips of up to 6.0 s; the session is 3"),
         ("outlasts the delay", "slow-link", link("growing-delay", healed_ms=2_000.0), UNKNOWN, "up to 2.0 s"),
         ("outlasts the delay", "slow-link", {}, UNKNOWN, "from start to heal"),

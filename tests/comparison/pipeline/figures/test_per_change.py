@@ -21,6 +21,7 @@ from comparison.pipeline.measured import (
     Round,
     RunnerEvent,
     RunSpan,
+    Silence,
     StageEntered,
 )
 
@@ -170,3 +171,19 @@ def test_nothing_is_predicted_in_scenarios_where_more_than_the_change_happens() 
 def test_change_followed_immediately_by_another_has_settled() -> None:
     assert change(window(2_000, 2_000, "slow", None)).converge_ms == 0.0
     assert change(window(2_000, 3_000)).converge_ms is None
+
+
+@pytest.mark.parametrize(
+    ("silences", "silent_ms"),
+    [
+        ([], None),
+        ([(2_500, 3_100), (2_900, 3_050)], 3_050.0),
+        ([(1_999, 700)], None),
+        ([(3_000, 700)], None),
+    ],
+)
+def test_the_shortest_silence_before_a_session_ended_in_the_window_is_its(
+    silences: list[tuple[int, int]], silent_ms: float | None
+) -> None:
+    found = [Silence(t_ns=at_ms * MS, longest_ns=longest_ms * MS) for at_ms, longest_ms in silences]
+    assert change(window(2_000, 3_000), silences=found).silent_ms == silent_ms
