@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.phase import interval_ms, share_of
+from kernel.designs import ZOOKEEPER
+from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 #: On top of the detection: the rebalance and, in zookeeper, several attempts with their backoff.
 SETTLE_S = 60.0
 _QUIET_S = 60.0
+#: How long members that are to rebalance by themselves are waited for.
+_SESSIONS = 2
 
 
 class Changes:
@@ -81,14 +86,27 @@ class Changes:
             await self.testbed.zookeeper.count(f"{change}-{round_}:before")
         described = {} if detail is None else {"detail": dict(detail)}
         self.tracer.emit("change_started", change=change, round=round_, members=members, **described)  # type: ignore[arg-type]  # none of them is member or stream
+        everybody = self._told_by_watches(members)
         making = make()
         if making is not None:
             await making
+        # They hear of a killed member when its session ends. One behind a cut never does, and loses its own.
+        with contextlib.suppress(WaitTimeout):
+            await self.members.until_all_rebalance(everybody, _SESSIONS * self.configuration.session_ms / 1000)
         await self.members.until_settled(self.takeover_s)
         self.tracer.emit("change_settled", change=change, round=round_, members=members)
         await self.quiet()
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:after")
+
+    def _told_by_watches(self, members: int) -> Mapping[str, int]:
+        """The rebalances so far of the processes each of which rebalances by itself when members come or go.
+
+        Until the last of them has begun, the partitions may each have one owner, and not the one that they will have:
+        a member that reads over a slow link begins when the others have long been quiet.
+        """
+        each_by_itself = self.testbed.request.design == ZOOKEEPER and members != self.members.present
+        return self.members.view.begun() if each_by_itself else {}
 
 
 async def sleep_until(monotonic_s: float) -> None:

@@ -360,6 +360,16 @@ class GroupMembers:
 
         await until(settled, timeout_s, lambda: f"the group to settle ({self.view.summary()})")
 
+    async def until_all_rebalance(self, begun: Mapping[str, int], timeout_s: float) -> None:
+        """Wait until every process that is still present has begun more rebalances than `begun` says."""
+
+        def unaware() -> list[str]:
+            self.check()
+            now = self.view.begun()
+            return [process for process, before in begun.items() if now.get(process, before + 1) <= before]
+
+        await until(lambda: not unaware(), timeout_s, lambda: f"{', '.join(unaware())} to rebalance")
+
     async def until_quiet(self, timeout_s: float) -> None:
         """Wait until no member rebalances and nothing has happened for a while."""
 

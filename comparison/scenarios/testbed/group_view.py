@@ -55,6 +55,7 @@ class GroupView:
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.
         self._open_rebalances: Counter[str] = Counter()
+        self._begun_rebalances: Counter[str] = Counter()
         self._ended_rebalances: Counter[str] = Counter()
         self._arrived: set[tuple[str, str]] = set()  # (process, member) that have completed a rebalance
         #: The generation of the last rebalance that each (process, member) completed, in designs that have generations.
@@ -81,6 +82,7 @@ class GroupView:
             return
         elif kind == "rebalance_started":
             self._open_rebalances[process] += 1
+            self._begun_rebalances[process] += 1
         elif kind == "rebalance_ended":
             self._complete(unit, event)
         elif kind == "member_failed":
@@ -199,6 +201,11 @@ class GroupView:
     def quiet(self, now_ns: int, for_ms: int) -> bool:
         """Whether no member is in a rebalance, and the last event about ownership is `for_ms` old."""
         return not self.rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
+
+    def begun(self) -> dict[str, int]:
+        """How many rebalances each present process has begun that owns something, or has begun one."""
+        processes = {*self.owning_processes(), *self._begun_rebalances} - self._absent
+        return {process: self._begun_rebalances[process] for process in sorted(processes)}
 
     def rebalanced(self) -> dict[str, int]:
         """The number of completed rebalances of each present process."""
