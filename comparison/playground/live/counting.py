@@ -26,7 +26,8 @@ class Counting:
         )
         self._counts["rebalances"] = 0
         self.ends: dict[str, int] = {}
-        self.delivered: dict[str, int] = {}  #: the next offset that nobody delivered yet
+        self.delivered: dict[str, int] = {}  #: the offset after the furthest one that was delivered
+        self._skipped: dict[str, list[tuple[int, int]]] = {}  #: below it: from where to where nobody delivered yet
         self.committed: dict[str, int] = {}
         self.changed: set[str] = set()  #: partitions; the reader clears it
 
@@ -74,13 +75,28 @@ class Counting:
     def _deliver(self, at_ms: int, member: str, event: Mapping[str, object]) -> None:
         partition, first, after = _partition(event), _number(event["first"]), _number(event["last"]) + 1
         self._counts["delivered"] += after - first
-        known = self.delivered.get(partition, 0)
-        again = max(0, min(after, known) - first)
-        if again:
+        if again := (after - first) - self._first_time(partition, first, after):
             self._counts["duplicates"] += again
             self._feed.add(at_ms, Fact("again", (member,), "", partition, again))
-        self.delivered[partition] = max(after, known)
         self.changed.add(partition)
+
+    def _first_time(self, partition: str, first: int, after: int) -> int:
+        """How many of these nobody delivered before, in whatever order members' events come on a busy machine."""
+        known = self.delivered.get(partition, 0)
+        fresh = max(0, after - max(first, known))
+        left: list[tuple[int, int]] = []
+        for start, end in self._skipped.get(partition, ()):
+            inside = max(start, first), min(end, after)
+            if inside[0] >= inside[1]:
+                left.append((start, end))
+                continue
+            fresh += inside[1] - inside[0]
+            left += [gap for gap in ((start, inside[0]), (inside[1], end)) if gap[0] < gap[1]]
+        if first > known:
+            left.append((known, first))
+        self._skipped[partition] = left
+        self.delivered[partition] = max(after, known)
+        return fresh
 
 
 def _partition(event: Mapping[str, object]) -> str:
