@@ -104,7 +104,8 @@ _FAULTS = (
     ("commits accepted from a replaced member", "stale_writes", 0),
     ("commits accepted with an old generation", "old_accepted", 0),
     ("offsets moved back", "moved_back", 0),
-    ("commits refused", "refused", 0),
+    ("commits fenced", "fenced", 0),
+    ("commits refused in all", "refused", 0),
     ("records lost", "lost", 0),
 )
 

@@ -2,7 +2,8 @@
 
 A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. Drawings come from fresh runs (or, with `--runs`, from earlier
 runs of the same commands), so each differs a little from the last one; tests check what must not differ.
-`make draw ARGS=coordinators` fills that page alone.
+`make draw ARGS=coordinators` fills that page alone, and `make draw ARGS="coordinators --table faults"` one table of it,
+from runs of its scenarios.
 `make draw ARGS="--from-code"` fills only what comes from the code itself and needs no run.
 """
 
@@ -226,12 +227,27 @@ def draw(page: str, places: Mapping[str, Callable[[], str]]) -> None:
     path.write_text(text)
 
 
+def draw_table(name: str) -> None:
+    """Fill one table of `coordinators.md` from new runs of its scenarios."""
+    fill, scenarios = TABLES[name]
+    with tempfile.TemporaryDirectory() as scratch:
+        run("run", *scenarios, "--design", "all", "--seed", "1", "--quiet", "--output", scratch)
+        runs = Runs([(Path(scratch) / "latest").resolve()])
+        draw("coordinators", {name: partial(fill, runs.results)})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make draw", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=", ".join(COMMANDS))
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="folders of runs instead of runs made now")
     parser.add_argument("--from-code", action="store_true", help="only what comes from the code and needs no run")
+    parser.add_argument("--table", choices=TABLES, help="one table of coordinators.md, and only the runs that it needs")
     given = parser.parse_args()
+    if given.table:
+        if given.pages not in ([], ["coordinators"]) or given.runs or given.from_code:
+            parser.error("--table is a table of the page coordinators, made from new runs")
+        draw_table(given.table)
+        return
     for page in given.pages or COMMANDS:
         if page not in COMMANDS:
             parser.error(f"no page {page}: there are {', '.join(COMMANDS)}")
