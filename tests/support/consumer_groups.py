@@ -65,6 +65,13 @@ def regex_problem(regex: str) -> str | None:
     return None
 
 
+def found_topics(asked: Search, names: Iterable[str], wall_ms: int) -> dict[str, RegexRecord]:
+    return {
+        regex: RegexRecord(tuple(sorted(filter(re.compile(regex).fullmatch, names))), asked.version, wall_ms)
+        for regex in asked.regexes
+    }
+
+
 @dataclass
 class World:
     """One partition of `__consumer_offsets`, and all that its groups ask for."""
@@ -164,14 +171,9 @@ class World:
     def search(self) -> None:
         """Make the searches that were asked for."""
         while self.searches:
-            group_id, regexes, version = self.searches.popleft()
-            found = {
-                regex: RegexRecord(
-                    tuple(sorted(filter(re.compile(regex).fullmatch, self.sizes))), version, WALL_MS + self.now_ms
-                )
-                for regex in regexes
-            }
-            self.step(partial(self.groups.matched, group_id, found))
+            asked = self.searches.popleft()
+            found = found_topics(asked, self.sizes, WALL_MS + self.now_ms)
+            self.step(partial(self.groups.matched, asked.group_id, found))
 
     def store(self, write: Write) -> None:
         for key, record in write.changes:

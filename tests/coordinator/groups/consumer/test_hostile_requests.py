@@ -30,19 +30,20 @@ from coordinator.groups.requests import (
     OffsetToCommit,
     Sync,
 )
-from tests.support.consumer_groups import SETTINGS, World, owned_by_name
+from tests.support.consumer_groups import SETTINGS, World, found_topics, owned_by_name, regex_problem
 from tests.support.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
 from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.groups.effects import Effects, TimerKey, Turn, Write
+    from coordinator.groups.effects import Effects, Search, TimerKey, Turn, Write
 
 GROUPS = ("g", "h")
 MEMBERS = ("a", "b", "c", "d", "e", "f")
 INSTANCES = (None, None, None, "i", "j")
 TOPICS = ("foo", "bar", "none")
+REGEXES = (None, None, None, "", "fo+", "ba.|fo.", ".*", "(")
 FAILURE = Error.COORDINATOR_NOT_AVAILABLE
 
 
@@ -55,6 +56,7 @@ class Coordinator:
         self.answers: Counter[int] = Counter()
         self.timers: dict[TimerKey, int] = {}
         self.held: list[Write] = []
+        self.searches: list[Search] = []
         self.fails = False  #: whether the writes of the present requests are going to fail
         self.now = Moment(0, 1_000)
         self.world = World({"foo": 6, "bar": 3})
@@ -77,6 +79,7 @@ class Coordinator:
         for token, _ in effects.replies:
             self.answers[token] += 1
         self.held += effects.writes
+        self.searches += effects.searches
 
     def step(self, event: Callable[[Turn], None]) -> None:
         self.perform(self.machine.step(event, self.now))
@@ -128,6 +131,7 @@ class Coordinator:
         if self.random.random() < 0.3:
             owned = self.one_of(None, {}, self.partitions())
         joins = epoch == 0 or self.random.random() < 0.2
+        regex = self.one_of(*REGEXES) if joins else None
         return ConsumerHeartbeat(
             token=token,
             group_id=group_id,
@@ -141,6 +145,8 @@ class Coordinator:
             rack_id=self.one_of(None, None, "", "r"),
             rebalance_timeout_ms=self.one_of(0, 1_000, 60_000) if joins else self.one_of(-1, -1, 500),
             topics=self.one_of((), ("foo",), ("foo", "bar"), ("none",)) if joins else self.one_of(None, None, ("bar",)),
+            topic_regex=regex,
+            regex_problem=regex_problem(regex or ""),
             assignor=self.one_of(None, None, None, "range", "uniform", "?"),
             owned=owned,
         )
@@ -190,7 +196,15 @@ class Coordinator:
                     absent_group_is_named=self.one_of(False, True),
                 )
 
+    def search(self) -> None:
+        """Make a search for topics that a group asked for; it may have changed or ended since."""
+        asked = self.searches.pop(0)
+        found = self.one_of({}, *3 * (found_topics(asked, self.world.sizes, self.now.wall_ms),))
+        self.step(partial(self.machine.consumer.matched, asked.group_id, found))
+
     def ask(self, token: int) -> None:
+        if self.searches and self.random.random() < 0.5:
+            self.search()
         kind = self.random.random()
         make = self.consumer_heartbeat if kind < 0.75 else self.classic if kind < 0.88 else self.administration
         self.perform(self.machine.handle(make(token), self.now))
@@ -232,6 +246,7 @@ def live(seed: int, requests: int) -> None:
                 at.check()
             case 1:
                 at.world.sizes["foo"] = at.random.randrange(1, 8)
+                at.world.names_version += 1
                 at.machine.consumer.topics_changed(frozenset({"foo"}))
             case 2:
                 at.check_log()

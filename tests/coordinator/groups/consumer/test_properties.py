@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.groups.consumer.searching import BETWEEN_SEARCHES_MS
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import each, overlap
@@ -16,6 +18,7 @@ from tests.support.consumer_invariants import check_epochs, check_owners, check_
 
 NAMES = ("a", "b", "c", "d", "e")
 TOPICS = ("foo", "bar", "new")
+REGEXES = ("", "", "fo+", "ba.|new", ".*")
 #: Members that hang for longer than a session have been removed; the others do not.
 PATIENT = replace(SETTINGS, session_timeout_ms=3_000, members_max=4)
 
@@ -27,6 +30,7 @@ class Client:
     name: str
     world: World
     topics: tuple[str, ...]
+    regex: str  #: empty: none
     assignor: str | None
     instance: str | None
     epoch: int = 0
@@ -35,7 +39,8 @@ class Client:
     fresh: bool = True  #: its next heartbeat tells everything
 
     def beat(self, lose: bool = False) -> Error:
-        told = {"rebalance_timeout_ms": 2_000, "topics": self.topics, "assignor": self.assignor} if self.fresh else {}
+        subscription = {"topics": self.topics, "topic_regex": self.regex}
+        told = {"rebalance_timeout_ms": 2_000, **subscription, "assignor": self.assignor} if self.fresh else {}
         owned = {} if self.epoch == 0 else {topic: sorted(numbers) for topic, numbers in self.owns.items()}
         token = self.world.send(self.name, self.epoch, instance_id=self.instance, owned=owned_by_name(owned), **told)
         answer = self.world.answers[token]
@@ -51,6 +56,10 @@ class Client:
         else:
             assert answer.error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNRELEASED_INSTANCE_ID), answer
         return answer.error
+
+    def subscribed(self) -> set[str]:
+        """The names of its topics, those that do not exist included."""
+        return {*self.topics, *filter(re.compile(self.regex).fullmatch, self.world.sizes)}
 
     def reconcile(self) -> None:
         if self.told is not None:
@@ -81,6 +90,7 @@ class Life:
                     "crash",
                     "grow",
                     "wait",
+                    "search",
                     "failover",
                 )
             )
@@ -90,10 +100,13 @@ class Life:
             self.start(draw)
         elif what == "grow":
             topic = draw.draw(st.sampled_from(TOPICS))
+            self.world.names_version += topic not in self.world.sizes
             self.world.sizes[topic] = self.world.sizes.get(topic, 0) + 1
             self.world.groups.topics_changed(frozenset({topic}))
         elif what == "wait":
             self.world.advance(draw.draw(st.sampled_from((100, 900, 2_500))))
+        elif what == "search":
+            self.world.search()
         elif what == "failover":
             self.fail_over()
         elif client is not None:
@@ -104,9 +117,10 @@ class Life:
         if slot not in self.clients:
             self.births += 1
             topics = tuple(draw.draw(st.sets(st.sampled_from(TOPICS))))
+            regex = draw.draw(st.sampled_from(REGEXES))
             instance = draw.draw(st.sampled_from((None, None, f"i-{slot}")))
             assignor = draw.draw(st.sampled_from((None, "range", "uniform")))
-            self.clients[slot] = Client(f"{slot}{self.births}", self.world, topics, assignor, instance)
+            self.clients[slot] = Client(f"{slot}{self.births}", self.world, topics, regex, assignor, instance)
 
     def of_client(self, what: str, client: Client, draw: st.DataObject) -> None:
         if what in ("beat", "lose"):
@@ -115,6 +129,7 @@ class Life:
             client.reconcile()
         elif what == "change":
             client.topics, client.fresh = tuple(draw.draw(st.sets(st.sampled_from(TOPICS)))), True
+            client.regex = draw.draw(st.sampled_from(REGEXES))
         else:
             del self.clients[client.name[0]]
             if what == "leave" and client.epoch > 0:
@@ -123,7 +138,7 @@ class Life:
     def fail_over(self) -> None:
         other = self.world.successor()
         other.epochs, other.answers = {}, dict(self.world.answers)
-        other._tokens = self.world._tokens
+        other._tokens, other.names_version = self.world._tokens, self.world.names_version
         assert hard_state(other.groups) == hard_state(self.world.groups)
         self.world = other
         for client in self.clients.values():
@@ -148,13 +163,15 @@ class Life:
                 assert not any(overlap(mine, m.assigned) for m in others)
 
     def settle(self) -> None:
-        """Everybody who is left behaves."""
+        """Everybody who is left behaves, until searches are due again and for some heartbeats more."""
         self.world.advance(PATIENT.session_timeout_ms)
-        for _ in range(12):
+        for _ in range(2 + BETWEEN_SEARCHES_MS // 1_000 + 12):
             for client in self.clients.values():
                 client.beat()
                 client.reconcile()
                 self.check()
+            self.world.search()
+            self.world.advance(1_000)
         group = self.world.groups.groups.get("g")
         if not self.clients:
             assert group is None or group.state is ConsumerGroupState.EMPTY
@@ -164,10 +181,10 @@ class Life:
         assert len(inside) == min(len(self.clients), PATIENT.members_max)
         assert group.state is ConsumerGroupState.STABLE
         delivered = [place for client in inside for place in each(owned_by_name(client.owns) or {})]
-        subscribed = {topic for client in inside for topic in client.topics}
+        subscribed = {topic for client in inside for topic in client.subscribed()}
         assert len(delivered) == len(set(delivered)) == sum(self.world.sizes.get(topic, 0) for topic in subscribed)
         for client in inside:
-            assert set(client.owns) <= set(client.topics)
+            assert set(client.owns) <= client.subscribed()
 
 
 @settings(max_examples=60)
