@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.near_paths import did_you_mean_path
+from comparison.near_paths import path_complaint
 from kernel.errors import EnvironmentFault
 from kernel.trace.listed_file import RUN_FILE, ListedFile
 
@@ -148,8 +148,7 @@ def run_dirs_in(folder: Path) -> list[Path]:
     A run that has lost its run.json still has its traces.
     """
     if not folder.is_dir():
-        meant = did_you_mean_path(folder) or "."
-        raise EnvironmentFault(f"{folder} is not a folder{meant} Give one that `run` or `compare` created")
+        raise EnvironmentFault(path_complaint(folder, "Give a folder that `run` or `compare` created"))
     described = {path.parent for path in folder.rglob(RUN_FILE)}
     found = described | {path.parent.parent for path in folder.rglob("trace/*.jsonl")}
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.near_paths import did_you_mean_path
+from comparison.near_paths import is_toml, path_complaint
 from comparison.toml_places import NotToml, located
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from kernel.suggestions import placed
@@ -26,9 +26,10 @@ def read_toml_text(path: Path, kind: str, instead: str = "") -> str:
         with path.open("rb") as file:
             content = file.read(_BYTES_MAX + 1)
     except OSError as error:
-        meant = did_you_mean_path(path) or "."
-        wanted = instead or f"a file with a {kind}"
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}{meant} Give {wanted}") from error
+        remedy = f"Give {instead or f'a file with a {kind}'}"
+        if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+            raise EnvironmentFault(path_complaint(path, remedy, is_toml)) from error
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}. {remedy}") from error
     if len(content) > _BYTES_MAX:
         raise ConfigurationError(f"more than {_BYTES_MAX} bytes ({path}). A {kind} has at most so many")
     try:

@@ -19,9 +19,13 @@ _END = re.compile(r"[.?] (?=[A-Z`])")
 
 def closest(name: str, known: Iterable[str]) -> str:
     """The known name that is most like this one, whatever its case; '' if none is."""
+    return next(iter(close_ones(name, known)), "")
+
+
+def close_ones(name: str, known: Iterable[str]) -> list[str]:
+    """The known names, at most three, that are like this one, whatever its case; the closest first."""
     by_lowered = {each.lower(): each for each in reversed(list(known))}
-    close = difflib.get_close_matches(name.lower(), by_lowered, n=1)
-    return by_lowered[close[0]] if close else ""
+    return [by_lowered[each] for each in difflib.get_close_matches(name.lower(), by_lowered)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comparison.near_paths import path_complaint
 from comparison.report.view.tables import TABLES
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.suggestions import unknown
@@ -30,7 +31,7 @@ def open_run(folder: str | PathLike[str]) -> RunTables:
     """
     run = Path(folder)
     if not run.is_dir():
-        raise EnvironmentFault(f"{run} is no folder. Give the folder of a run")
+        raise EnvironmentFault(path_complaint(run, "Give the folder of a run"))
     if not (run / TABLES).is_dir():
         raise EnvironmentFault(f"{run} has no tables. Analyse it first, with rebalance-lab analyze {run}")
     return RunTables(run / TABLES)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.printable import printable
-from kernel.suggestions import did_you_mean, whole_sentences
+from kernel.suggestions import closest, did_you_mean, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 PREFIX = "Error: "
 #: How click's `Choice` complains: a value in quotes, and all the choices.
 _NOT_ONE_OF = re.compile(r"""(?P<quote>['"])(?P<value>[^'"]*)(?P=quote) is not one of (?P<choices>.*)""", re.DOTALL)
+#: How its numbers complain, with a range and without.
+_NOT_A_NUMBER = re.compile(r"(?P<value>.*) is not a valid (?P<kind>integer|float)( range)?\.?", re.DOTALL)
+_NUMBERS = {"integer": "a whole number", "float": "a number"}
+#: How its `Path` complains of a file where a folder is wanted.
+_IS_A_FILE = re.compile(r"Directory (?P<path>'.*'|\".*\") is a file\.?$", re.DOTALL)
 
 
 def error_line(complaint: str) -> str:
@@ -37,13 +42,18 @@ def usage_complaint(error: click.ClickException) -> str:
 def _said(error: click.ClickException, context: click.Context) -> str:
     if isinstance(error, click.exceptions.NoSuchCommand):
         assert isinstance(context.command, click.Group)
-        return _unknown("command", error.command_name, context.command.list_commands(context))
+        known = context.command.list_commands(context)
+        return f"no such command {error.command_name!r}{did_you_mean(error.command_name, known)}"
     if isinstance(error, click.NoSuchOption):
-        return _unknown("option", error.option_name, options_of(context.command))
+        return _unknown_option(error.option_name, options_of(context.command))
     said = error.format_message()
-    if isinstance(error, click.BadParameter) and (found := _NOT_ONE_OF.search(said)):
+    if not isinstance(error, click.BadParameter):
+        return said
+    if found := _NOT_ONE_OF.search(said):
         return said.removesuffix(".") + did_you_mean(found["value"], re.findall(r"'(.*?)'", found["choices"]))
-    return said
+    if (found := _NOT_A_NUMBER.fullmatch(error.message)) and error.param is not None:
+        return f"{max(error.param.opts, key=len)} is {found['value']}: must be {_NUMBERS[found['kind']]}"
+    return _IS_A_FILE.sub(r"\g<path> is a file, not a folder", said)
 
 
 def options_of(command: click.Command) -> list[str]:
@@ -52,8 +62,10 @@ def options_of(command: click.Command) -> list[str]:
     return [*(option for option in long if option.startswith("--")), "--help"]
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    return f"no such {what} {name!r}{did_you_mean(name, known)}"
+def _unknown_option(given: str, known: Iterable[str]) -> str:
+    """What all options begin with makes none of them alike."""
+    meant = closest(given.lstrip("-"), [each.removeprefix("--") for each in known])
+    return f"no such option {given!r}" + (f". Did you mean '--{meant}'?" if meant else "")
 
 
 def _lowered(text: str) -> str:

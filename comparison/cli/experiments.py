@@ -171,7 +171,7 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             "--zookeeper-log",
             "zookeeper_logs",
             multiple=True,
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            type=click.Path(file_okay=False, path_type=Path),
             help="Folder of a running server's transaction log, to judge by it. Once for each server.",
         ),
         output_option,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from comparison.near_paths import path_complaint
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS, ZOOKEEPER
-from kernel.errors import ConfigurationError
+from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
 from kernel.zookeeper.target import open_zookeeper, parse_target
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _ONE = ("needs a ZooKeeper of its own", "it breaks")
 _SEVERAL = ("need ZooKeepers of their own", "they break")
 _CONNECT_MS = 10_000
+_LOG_FOLDER = "the server's dataLogDir, or its dataDir if it has no dataLogDir"
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
 #: Scenarios whose joins are compared with the servers' own counters, if the servers are ours.
 _COUNTED = ("herd", "join")
@@ -77,11 +79,13 @@ def require_logs(zookeeper: str, logs: Sequence[Path]) -> None:
             f"{zookeeper} the log is read without it"
         )
     for folder in logs:
+        if not folder.is_dir():
+            raise EnvironmentFault(path_complaint(folder, f"Give {_LOG_FOLDER}", Path.is_dir))
         # A server that nobody has used has no file in it yet.
         if folder.name != "version-2" and not (folder / "version-2").is_dir():
             raise ConfigurationError(
                 f"--zookeeper-log {folder}: there is no folder version-2 in it, where a ZooKeeper server keeps its "
-                "transaction log. Give the server's dataLogDir, or its dataDir if it has no dataLogDir"
+                f"transaction log. Give {_LOG_FOLDER}"
             )
 
 

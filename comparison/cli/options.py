@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from comparison.near_paths import RUNS
 from comparison.scenarios.plan.plugins import load
 
 form_option = click.option(
@@ -15,7 +16,7 @@ output_option = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    default=Path("runs"),
+    default=RUNS,
     show_default=True,
     help="Folder for traces and reports.",
 )

@@ -10,7 +10,7 @@ import click
 
 from comparison.cli.report_file import REPORT, write_page
 from comparison.exits import Exit
-from comparison.near_paths import did_you_mean_path
+from comparison.near_paths import path_complaint
 from comparison.report.chosen import only
 from comparison.report.figures import check_version
 from kernel.errors import EnvironmentFault, UserError
@@ -75,8 +75,8 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
             raise UserError(f"{path} cannot be shown ({why}). Run `rebalance-lab analyze {home}`") from error
         if chosen["runs"]:
             return chosen, home
-    if meant := did_you_mean_path(given):
-        raise UserError(f"there is no folder {given}{meant}")
+    if not given.is_dir():
+        raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
     raise UserError(f"no {RESULT} with a run in {folder}, or above it. Run `rebalance-lab analyze {folder}`")
 
 

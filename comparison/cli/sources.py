@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from comparison.near_paths import path_complaint
 from comparison.run_folder import run_dirs_in
 from kernel.errors import ConfigurationError, EnvironmentFault
 
@@ -61,6 +62,8 @@ def local_path(text: str) -> str:
 def _matching(path: str) -> list[Path]:
     """The folder, or the folders that match a pattern: the shell leaves quoted ones to us."""
     if not glob.has_magic(path) or Path(path).exists():
+        if not Path(path).is_dir():
+            raise EnvironmentFault(path_complaint(Path(path), "Give a folder that `run` or `compare` created"))
         return [_resolved(Path(path))]
     found = [_resolved(Path(each)) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_dir()]
     if not found:

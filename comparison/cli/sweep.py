@@ -18,6 +18,7 @@ from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.options import plugin_option
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.near_paths import RUNS, is_toml, path_complaint
 from comparison.pipeline.written import TABLES
 from comparison.printable import printable_all
 from comparison.progress import RunProgress, about
@@ -32,10 +33,10 @@ from comparison.sweep.grid_file import scenario_or_grid
 from comparison.sweep.metrics import metrics_named
 from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import SweepRunner, current_result, read_plan, read_scenarios, read_state, sweep_folder
-from comparison.sweep.state import RunStatus, recorded
+from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
 from comparison.whole_file import whole_file
-from kernel.errors import ConfigurationError
+from kernel.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from comparison.sweep.plan import SweepPlan, SweepRun
     from comparison.sweep.state import RecordedPlan
 
-_RUNS = Path("runs")
 DATA, PAGE = "sweep.json", "sweep.html"
 #: Left-out combinations and failures that are listed; all are in the plan and in sweep.json.
 _LISTED_MAX = 10
@@ -102,7 +102,7 @@ def sweep(source: Path | None, **options: Any) -> int:
     request = _requested(source, options)
     plan, warnings = _planned(request)
     record = recorded(plan, request.command, request.zookeeper)
-    folder = request.folder or _RUNS / f"sweep-{_name(source, record)}"
+    folder = request.folder or RUNS / f"sweep-{_name(source, record)}"
     _announce(plan, warnings, folder)
     if options["dry_run"]:
         for run in plan.runs:
@@ -130,6 +130,9 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
     metrics = metrics_named([part for given in options["metrics"] for part in given.split(",") if part])
     counts = {name: None if options[name] is None else count(name, options[name]) for name in COUNTS}
     command = ["rebalance-lab", *sys.argv[1:]]
+    if source is not None and not source.exists():
+        remedy = "Give a file with a grid or a scenario, or a sweep's folder"
+        raise EnvironmentFault(path_complaint(source, remedy, _is_a_source))
     if source is not None and source.is_dir():
         fixed = {"--grid": options["axes"] or None, "--output": options["output"], "--zookeeper": options["zookeeper"]}
         fixed |= {f"--{name}": number for name, number in counts.items()}
@@ -147,6 +150,10 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
     names = possible_on(zookeeper, [str(name) for name in grid.axes[SCENARIO]])
     grid = replace(grid, axes={**grid.axes, SCENARIO: axis(SCENARIO, names)}, metrics=metrics or grid.metrics)
     return _Request(grid, command, zookeeper, options["output"])
+
+
+def _is_a_source(path: Path) -> bool:
+    return is_toml(path) or (path / PLAN_FILE).exists()
 
 
 def _planned(request: _Request) -> tuple[SweepPlan, list[str]]:

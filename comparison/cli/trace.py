@@ -49,8 +49,8 @@ def trace(run: Path, form: str | None, output: Path | None) -> int:
 
     RUN is the folder of one run. Times are seconds of the run, as in result.json.
     """
-    form = form or _form_of(output)
     home = run_of(run)
+    form = form or _form_of(output)
     stream = stream_of(read_traces([home]))
     if form == JSONL and output is None:
         for line in lines(stream):

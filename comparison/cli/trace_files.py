@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.near_paths import did_you_mean_path
-from kernel.errors import UserError
+from comparison.near_paths import holds_events, path_complaint
+from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.reader import read_trace
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def run_of(folder: Path) -> Path:
     Raises `UserError` for a file, and for a folder with no run or several.
     """
     if not folder.is_dir():
-        meant = did_you_mean_path(folder) or "."
-        raise UserError(f"{folder} is not a folder{meant} Give the folder of a run, such as runs/latest/crash/eager")
+        raise EnvironmentFault(path_complaint(folder, "Give the folder of a run, such as runs/latest/crash/eager"))
     for traces in (folder / "trace", folder):
         if any(traces.glob("*.jsonl")):
             return folder
@@ -60,7 +59,6 @@ def _files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
     if not source.is_dir():
-        meant = did_you_mean_path(source) or "."
-        raise UserError(f"{source} is neither a trace file nor a folder{meant} Give trace/*.jsonl or a run's folder")
+        raise EnvironmentFault(path_complaint(source, "Give trace/*.jsonl or a run's folder", holds_events))
     run = run_of(source)
     return sorted((run / "trace").glob("*.jsonl")) or sorted(run.glob("*.jsonl"))

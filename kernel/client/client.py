@@ -48,8 +48,6 @@ __all__ = [
     "list_offset",
 ]
 
-_IS_IT_RUNNING = ". Is it running, and is the address right?"
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
@@ -153,9 +151,7 @@ class ClusterClient:
                 continue
             self._learn(answer, topics)
             return self.metadata
-        raise Unavailable(
-            f"no broker answered a Metadata request: {'; '.join(dict.fromkeys(failures))}{_IS_IT_RUNNING}"
-        )
+        raise _no_broker(failures)
 
     def _candidates(self) -> list[Any]:
         """Where to request metadata: open connections, then known brokers, then the bootstrap addresses."""
@@ -237,7 +233,7 @@ class ClusterClient:
                 failures.append(str(error))
             else:
                 return connection
-        raise Unavailable(f"no broker can be reached: {'; '.join(dict.fromkeys(failures))}{_IS_IT_RUNNING}")
+        raise _no_broker(failures)
 
     async def _open(self, address: BrokerAddress) -> BrokerConnection:
         if self._closed:
@@ -263,3 +259,8 @@ class ClusterClient:
         self._connections.clear()
         self._asking = None
         await asyncio.gather(*(connection.wait_closed() for connection in connections))
+
+
+def _no_broker(failures: Sequence[str]) -> Unavailable:
+    """The error after each broker has failed, for these reasons."""
+    return Unavailable(f"{'; '.join(dict.fromkeys(failures))}. Is it running, and is the address right?")

@@ -7,6 +7,7 @@ caller leaves the connection open; its response is dropped.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,7 +103,7 @@ class BrokerConnection:
             connection.close()
             raise Unavailable(f"the broker at {host}:{port} did not answer within {timeout_ms} ms") from error
         except OSError as error:
-            raise Unavailable(f"no broker answers at {host}:{port}: {error.strerror or error}") from error
+            raise Unavailable(f"no broker answers at {host}:{port}: {_reason(error)}") from error
         except (asyncio.CancelledError, Disconnected, ProtocolError):
             connection.close()
             raise
@@ -300,3 +301,10 @@ def error_of(answer: Any) -> str:
                 if found := error_of(element):
                     return found
     return ""
+
+
+def _reason(error: OSError) -> str:
+    """Why nobody answers. The message of asyncio names the address instead, that of a name's lookup says it well."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

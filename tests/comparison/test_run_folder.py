@@ -58,7 +58,7 @@ def test_a_run_never_replaces_another(tmp_path: Path) -> None:
         run_dir_of(tmp_path, "crash", "eager")
 
 
-@pytest.mark.parametrize(("name", "complaint"), [("missing", "is not a folder"), ("", "no run in ")])
+@pytest.mark.parametrize(("name", "complaint"), [("missing", "no such file or folder "), ("", "no run in ")])
 def test_a_folder_without_runs_is_refused(tmp_path: Path, name: str, complaint: str) -> None:
     with pytest.raises(EnvironmentFault, match=complaint):
         run_dirs_in(tmp_path / name)

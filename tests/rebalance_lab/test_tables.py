@@ -45,5 +45,5 @@ def test_what_is_not_there_is_refused_with_what_is(folder: Path, tmp_path: Path)
         run.path("events", kind="record_delivered")
     with pytest.raises(UserError, match="Analyse it first, with rebalance-lab analyze"):
         open_run(tmp_path)
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="no such file or folder "):
         open_run(tmp_path / "gone")

@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comparison.near_paths import path_complaint
 from kernel.errors import ConfigurationError, RebalanceLabError, SeveralErrors
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ def load(named: str, folder: Path | None = None) -> Plugin:
     path = (folder or Path()) / named
     try:
         text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise ConfigurationError(
+            path_complaint(path, "Give a Python file, or the name of a module", _is_python)
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the plugin {path}: {error}") from error
     plugin = Plugin(named=named, path=path, text=text)
@@ -74,6 +79,10 @@ def load_installed() -> None:
             load(entry.value)
         except ConfigurationError as error:
             log.warning("the installed plugin %s is left out: %s", entry.name, error)
+
+
+def _is_python(path: Path) -> bool:
+    return path.suffix == _SUFFIX and path.is_file()
 
 
 def _known(key: str, plugin: Plugin, load_it: Callable[[], ModuleType]) -> Plugin:

@@ -27,6 +27,7 @@ FILES = {
     "several.toml": SCENARIO.replace("form", "from") + '[[steps]]\nstep = "stedy"\n',
     "text.toml": "name = mine",
     "grid.toml": "[grid]\nscenario = 'join'\nmember = 3\n",
+    "group.toml": "",
     "grid-key.toml": "seds = 3\n[grid]\nscenario = 'join'\n",
     "preset.toml": f'{SCENARIO}[defaults]\npreset = "equal-timer"\n',
 }
@@ -74,12 +75,21 @@ MEANT = [
     (["settings", "--design", "egaer"], "eager"),
     (["assign", "-s", "stiky", "--members", "C0", "--topics", "t=1"], "sticky"),
     (["assign", "--members", "C0", "--topics", "orders=1", "--subscribe", "C0=order"], "orders"),
-    (["assign", "grop.toml"], "grid.toml"),
+    (["assign", "grop.toml"], "group.toml"),
     (["analyze", "runs/lates"], "runs/latest"),
     (["report", "runs/latest/crsh"], "runs/latest/crash"),
-    (["diagram", "runs/latst/crash/eager"], "runs/latest"),
+    (["diagram", "runs/latst/crash/eager"], "runs/latest/crash/eager"),
     (["describe", "runs/latest/crash/egaer"], "runs/latest/crash/eager"),
     (["trace", "runs/latest/crash/egaer", "--to", "jsonl"], "runs/latest/crash/eager"),
+    (["trace", "runs/latest/crash/egaer"], "runs/latest/crash/eager"),
+    *(([command, "latest"], "runs/latest") for command in ("analyze", "describe", "diagram", "report", "trace")),
+    (["analyze", "latset"], "runs/latest"),
+    (["analyze", "run/latest"], "runs/latest"),
+    (["report", "latest/crsh"], "runs/latest/crash"),
+    (["diagram", "latest/crash/eager/trace/mm1.jsonl"], "runs/latest/crash/eager/trace/m1.jsonl"),
+    (["sweep", "runs/swep-join"], "runs/sweep-join"),
+    (["sweep", "grd.toml"], "grid.toml"),
+    (["scenarios", "--plugin", "on.py"], "own.py"),
 ]
 #: Other mistakes.
 WRONG = [
@@ -134,6 +144,14 @@ WRONG = [
     ["doctor", "--reset"],
     ["doctor", "--broker", "here"],
 ]
+CONSUMED = ("--design", "eager", "--group", "g", "--topic", "t")
+#: Commands with a path, which is not there.
+NOWHERE = [
+    *([command, "{}"] for command in ("analyze", "describe", "diagram", "report", "trace", "sweep")),
+    *([command, "{}.toml"] for command in ("run", "compare", "sweep", "assign")),
+    ["run", "crash", "--plugin", "{}.py"],
+    ["run", "crash", "--zookeeper", "127.0.0.1:1", "--zookeeper-log", "{}"],
+]
 SERVERS = [
     ["produce", "--topic", "t", "--bootstrap-server", "127.0.0.1:1"],
     ["topic", "list", "--bootstrap-server", "127.0.0.1:1"],
@@ -151,6 +169,10 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (tmp_path / name).write_text(text)
     (tmp_path / "runs" / "one" / "crash" / "eager" / "trace").mkdir(parents=True)
     (tmp_path / "runs" / "latest").symlink_to("one")
+    (tmp_path / "runs" / "sweep-join").mkdir()
+    (tmp_path / "runs" / "sweep-join" / "sweep-plan.json").write_text("{}")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "own.py").write_text("")
 
 
 def complaints(arguments: list[str], code: Exit, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -176,8 +198,51 @@ def complaints(arguments: list[str], code: Exit, capsys: pytest.CaptureFixture[s
 def test_an_unknown_name_is_answered_with_the_one_that_may_be_meant(
     arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    run = Path("runs/one/crash/eager")
+    (run / "run.json").write_text("{}")
+    (run / "trace" / "m1.jsonl").write_text("")
     (line,) = complaints(arguments, Exit.USAGE, capsys)
     assert re.search(rf". Did you mean '[^']*{re.escape(meant)}'\?", line), line
+
+
+@pytest.mark.parametrize("arguments", NOWHERE, ids=" ".join)
+def test_path_that_is_not_there_is_called_the_same_in_every_command(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = complaints([each.format("nope") for each in arguments], Exit.USAGE, capsys)
+    assert re.match(r"Error: no such file or folder 'nope(\.toml|\.py)?'\. Give ", line), line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["analyze", "key.toml"], "key.toml is a file, not a folder. Give "),
+        (["trace", "key.toml"], "key.toml is a file, not a folder. Give "),
+        (["report", "key.toml"], "key.toml is a file, not a folder. Give "),
+        (["consume", *CONSUMED, "--trace", "key.toml"], "'key.toml' is a file, not a folder. See "),
+        (["run", "runs/latest"], "runs/latest is a folder, not a file. Give "),
+        (["assign", "runs"], "runs is a folder, not a file. Give "),
+        (["run", "crash", "--seed", "x"], "--seed is 'x': must be a whole number. See "),
+        (["run", "crash", "--members", "x"], "--members is 'x': must be a whole number. See "),
+        (["run", "crash", "--time-limit", "x"], "--time-limit is 'x': must be a number. See "),
+        (["fuzz", "--minutes", "x"], "--minutes is 'x': must be a number. See "),
+    ],
+)
+def test_value_of_the_wrong_kind_is_answered_in_our_words(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = complaints(arguments, Exit.USAGE, capsys)
+    assert complaint in line
+
+
+@pytest.mark.parametrize("arguments", [["fuzz", "--weigts"], ["doctor", "--foo"], ["run", "crash", "--zebra"]])
+def test_option_that_is_like_no_other_is_answered_without_a_guess(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    line = capsys.readouterr().err.strip()
+    assert line == f"Error: no such option {arguments[-1]!r}. See `rebalance-lab {arguments[0]} --help`."
 
 
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
@@ -191,7 +256,8 @@ def test_every_error_says_what_was_wrong_and_what_to_do(
 @pytest.mark.parametrize("arguments", SERVERS, ids=" ".join)
 def test_error_of_a_server_has_the_same_shape(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = complaints(arguments, Exit.INTERNAL, capsys)
-    assert "127.0.0.1:1" in line
+    assert line.count("127.0.0.1") == 1
+    assert re.search(r"Error: no (broker|ZooKeeper) (answers|serves) at 127\.0\.0\.1:1[.:]", line)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

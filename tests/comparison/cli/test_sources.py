@@ -56,8 +56,8 @@ def test_other_uris_are_left_to_spark(runs: Path) -> None:
     ("given", "message"),
     [
         ("2028*", "no folder matches 2028*"),
-        ("nowhere", "nowhere is not a folder"),
-        ("2026-file", "2026-file is not a folder"),
+        ("nowhere", "no such file or folder 'nowhere'"),
+        ("2026-file", "2026-file is a file, not a folder"),
         ("file://other/runs", "is on the host other"),
         ("loop", "loop"),
     ],

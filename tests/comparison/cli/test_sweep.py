@@ -85,7 +85,7 @@ def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) ->
         (("--grid", "scenario=joyn"), "unknown scenario 'joyn'"),
         (("--grid", "scenario=join", "--seeds", "0"), "seeds is 0: must be a whole number between 1 and 200"),
         (("--grid", "scenario=join", "--metric", "lag"), "unknown metric 'lag'"),
-        (("absent.toml",), "cannot read absent.toml"),
+        (("absent.toml",), "no such file or folder 'absent.toml'"),
         ((".",), "is no sweep's folder"),
         ((".", "--grid", "members=2", "--seed", "0"), "--grid and --seed cannot be combined with a sweep's folder"),
         (("--grid", "scenario=join", "--analyse-only", "-o", "new"), "new is no sweep's folder"),

@@ -212,7 +212,7 @@ def changed(folder: Path, **header: object) -> Path:
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        (lambda folder: [folder / "none"], "neither a trace file nor a folder"),
+        (lambda folder: [folder / "none"], "no such file or folder "),
         (lambda folder: [folder], "no trace (*.jsonl) in "),
         (lambda folder: [written(folder / "x.jsonl", "not json\n")], "none of these files is a trace"),
         (lambda folder: [written(folder / "empty.jsonl", "")], "none of these files is a trace"),

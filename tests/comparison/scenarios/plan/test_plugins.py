@@ -47,7 +47,7 @@ def test_a_plugin_is_loaded_once_wherever_its_copy_is(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"cannot read the plugin .*absent\.py"):
+    with pytest.raises(ConfigurationError, match=r"no such file or folder .*absent\.py"):
         load("absent.py", tmp_path)
 
 

@@ -297,5 +297,5 @@ def test_a_file_that_is_no_text_or_endless_is_refused(tmp_path: Path, content: b
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFault, match=r"cannot read .*my\.toml: No such file"):
+    with pytest.raises(EnvironmentFault, match=r"no such file or folder .*my\.toml"):
         read_scenario(tmp_path / "my.toml", why_not_judged)
