@@ -105,9 +105,9 @@ def parse_subscription(text: str, topics: Collection[str]) -> tuple[str, ...]:
 
 def parse_step(verb: str, rest: str, group: Group) -> tuple[Step, Group]:
     """A change of this group, and the group after it. Raises `ConfigurationError`."""
-    if verb not in _STEPS:
-        raise ConfigurationError(unknown("step", verb, list(_STEPS)))
-    change = _STEPS[verb](rest, group)
+    if verb not in STEPS:
+        raise ConfigurationError(unknown("step", verb, list(STEPS)))
+    change = STEPS[verb](rest, group)
     return Step(f"{verb} {rest}".strip(), change), changed(group, change)
 
 
@@ -163,7 +163,7 @@ def _restart(text: str, group: Group) -> Change:
     return Restart(new_names)
 
 
-_STEPS: Mapping[str, Callable[[str, Group], Change]] = {
+STEPS: Mapping[str, Callable[[str, Group], Change]] = {
     "join": _join,
     "leave": _leave,
     "add-partitions": _add_partitions,

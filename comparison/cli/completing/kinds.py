@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Kinds of values besides the sets of `Names`, by their names.
 FILE, FOLDER = "file", "folder"
 SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
-METRIC, SETTING, STRATEGY = "metric", "setting", "strategy"
+METRIC, SETTING, STRATEGY, STEP = "metric", "setting", "strategy", "step"
 NAME_OF_A_SETTING = "name of a setting"
 
 #: What the values of a parameter are: by its command and its name, or by its name in any command.
@@ -22,5 +22,6 @@ KINDS = {
     "report folders": RUN,
     "pairs": SETTING,
     "strategies": STRATEGY,
+    "assign steps": STEP,
     "settings name": NAME_OF_A_SETTING,
 }

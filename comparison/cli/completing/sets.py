@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comparison.assigning.notation import STEPS
 from comparison.assigning.strategies import all_names as rehearsed
-from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, NAME_OF_A_SETTING, SCENARIO, STRATEGY
+from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, NAME_OF_A_SETTING, SCENARIO, STEP, STRATEGY
 from comparison.consumers import CONSUMERS
 from comparison.metrics import METRICS
 from comparison.scenarios.plan.catalogue import CATALOGUE
@@ -35,6 +36,7 @@ def names() -> dict[str, dict[str, str]]:
         SCENARIO: {name: scenario.symptom for name, scenario in CATALOGUE.items()},
         DESIGN: dict.fromkeys((*DESIGN_NAMES, "all"), ""),
         STRATEGY: dict.fromkeys(rehearsed(), ""),
+        STEP: dict.fromkeys(STEPS, ""),
         AXIS: dict.fromkeys(NAMED, ""),
         NAME_OF_A_SETTING: {row.setting.name: row.setting.doc for row in rows()},
         METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **OWN_METRICS}.items()}, **changes},

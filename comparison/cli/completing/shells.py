@@ -114,7 +114,8 @@ def script_for(shell: str) -> str:
 
 def answer(table: Table, shell: str) -> str:
     """What may follow on the line that the shell has put into the environment."""
-    return _SHELLS[shell](command_of(table.root, table, ""), {}, PROGRAM, VARIABLE).complete()
+    words, _ = _SHELLS[shell](click.Group(PROGRAM), {}, PROGRAM, VARIABLE).get_completion_args()
+    return _SHELLS[shell](command_of(table.root, table, ""), {"obj": words}, PROGRAM, VARIABLE).complete()
 
 
 def answer_the_shell() -> None:

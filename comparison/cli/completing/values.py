@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
-from comparison.cli.completing.kinds import AXIS, DESIGN, FILE, FOLDER, RUN, SCENARIO, SETTING
+from comparison.cli.completing.kinds import (
+    AXIS,
+    DESIGN,
+    FILE,
+    FOLDER,
+    METRIC,
+    RUN,
+    SCENARIO,
+    SETTING,
+    STEP,
+    STRATEGY,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     import click
 
@@ -21,7 +33,10 @@ if TYPE_CHECKING:
 
 
 def values_of(parameter: Parameter, table: Table, path: str) -> Complete:
-    """The function that completes a parameter's values; `path` is its command."""
+    """The function that completes a parameter's values; `path` is its command.
+
+    The context's `obj` is the words before the incomplete one.
+    """
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         kind = parameter.kind
@@ -33,8 +48,10 @@ def values_of(parameter: Parameter, table: Table, path: str) -> Complete:
             return [*_items(incomplete, table.names[SCENARIO]), *_paths(incomplete, suffix=".toml")]
         if kind == RUN:
             return _paths(incomplete, suffix="")
-        if kind == DESIGN:
-            return _listed(incomplete, "", table.names[DESIGN])
+        if kind in (DESIGN, STRATEGY, METRIC):
+            return _listed(incomplete, "", table.names[kind])
+        if kind == STEP and context.obj[-1] not in parameter.options:
+            return []  # the second value, which is about the group
         if kind == SETTING:
             return _pairs(incomplete, {}, _settings(table, path, context.params))
         if kind == AXIS:
@@ -52,7 +69,9 @@ def _listed(incomplete: str, before: str, names: Iterable[str]) -> list[Completi
     """The last name of a list with commas, none of it twice; `before` is what stands before the list."""
     *given, last = incomplete.split(",")
     start = f"{before}{','.join(given)}{',' if given else ''}"
-    return [CompletionItem(f"{start}{name}") for name in names if name.startswith(last) and name not in given]
+    left = [name for name in names if name.startswith(last) and name not in given]
+    told = names if isinstance(names, Mapping) else {}
+    return [CompletionItem(f"{start}{name}", help=told.get(name) or None) for name in left]
 
 
 def _pairs(
