@@ -5,11 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.verdicts import why_not_judged
-from comparison.scenarios.plan.admitted import admit
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.plan.plugins import load_installed
-from comparison.scenarios.plan.scenario_file import read_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +20,12 @@ def own_scenario(path: Path) -> ScenarioFile:
 
     Raises `EnvironmentFault` if the file cannot be read, `ConfigurationError` for its content.
     """
+    # What reads a file knows every setting, and so loads the consumers of every design.
+    from comparison.pipeline.figures.verdicts import why_not_judged
+    from comparison.scenarios.plan.admitted import admit
+    from comparison.scenarios.plan.plugins import load_installed
+    from comparison.scenarios.plan.scenario_file import read_scenario
+
     load_installed()
     file = read_scenario(path, why_not_judged)
     admit(file)

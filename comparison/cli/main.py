@@ -42,7 +42,7 @@ COMMANDS = {
     "playground": Command("comparison.cli.playground", "Watch groups on a local page, and play against them."),
     "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
     "fuzz": Command("comparison.cli.fuzz", "Draw random schedules of faults, run them, and shrink those that fail."),
-    "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
+    "scenarios": Command("comparison.cli.scenarios", "List the scenarios, or describe one."),
     "settings": Command("comparison.cli.settings", "List the settings with their defaults, or describe one."),
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),
     "report": Command("comparison.cli.report", "Write the report of analysed runs as one page."),

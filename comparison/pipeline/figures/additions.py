@@ -18,10 +18,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
+from comparison.pipeline.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.pipeline.measured import ChangeStarted, GroupChanged, TopicWanted
 from comparison.pipeline.result import Added
-from comparison.pipeline.silver.rounds import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,10 +18,9 @@ from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_
 from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
-from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
+from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING, FORMING, OFFSETS, SERIALS, WHOLE_RUN
 from comparison.pipeline.measured import CopiesRead, ProcessEnded, RunEnded, RunStarted, StageEntered
 from comparison.pipeline.result import Change, Copies, Overlap, Run, VerdictOutcome
-from comparison.pipeline.silver.windows import FORMING, WHOLE_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

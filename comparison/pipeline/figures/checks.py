@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.model import RESTART
+from comparison.pipeline.keys import FORMING
 from comparison.pipeline.result import VerdictOutcome
-from comparison.pipeline.silver.windows import FORMING
 from kernel.designs import COORDINATED
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE
-from comparison.pipeline.silver.windows import FORMING
+from comparison.pipeline.keys import FORMING
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult

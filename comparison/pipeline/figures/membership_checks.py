@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
 from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN, timer_s
 from comparison.pipeline.figures.model import JOIN, RETURN
-from comparison.pipeline.silver.windows import FORMING
+from comparison.pipeline.keys import FORMING
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
+from comparison.pipeline.keys import OVER_TIME
 from comparison.pipeline.measured import Coverage, FirstOverlap
 from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts, total
 
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.silver.context import Window
     from comparison.pipeline.silver.naming import Key
-
-#: The five lines that are swept: three of ownership over time, two of records over their numbers.
-BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
-SERIALS, OFFSETS = "serials", "offsets"
-OVER_TIME = (BELIEVED, AUTHORITY, DELIVERING)
 
 #: Stretches of one view, as a table for others.
 SEGMENT_SCHEMA = pa.schema(

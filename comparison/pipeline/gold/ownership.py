@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING
+from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,

@@ -17,10 +17,11 @@ from comparison.pipeline.gold import cover
 from comparison.pipeline.gold.beginnings import added_begun, begun_in
 from comparison.pipeline.gold.commits import CommitCounts, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
-from comparison.pipeline.gold.cover import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS, Ranges
+from comparison.pipeline.gold.cover import Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.ownership import authority, believed, delivering
 from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
+from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS
 from comparison.pipeline.measured import FinalOffsets
 from comparison.pipeline.silver.arrays import (
     NOWHERE,

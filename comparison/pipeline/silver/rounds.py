@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from comparison.pipeline.keys import WHOLE
 from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import GroupEvent
     from comparison.pipeline.silver.groups import Memberships
 
-#: The pseudo phase that is a whole rebalance, from its start to its end.
-WHOLE = "rebalance"
 _NO_MORE: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: The states of a group that a round goes through, by Kafka's names.
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from comparison.pipeline.keys import FORMING
 from comparison.pipeline.measured import ChangeWindow, FaultPeriod, RunSpan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-#: The number of the window that is the whole run; changes count from 0.
-WHOLE_RUN = -1
-#: The change that brings a group to the size to be measured; it is not measured itself.
-FORMING = "form"
 #: Faults that are already traced as changes of membership.
 TRACED_AS_CHANGES = frozenset({"kill", "join", "leave", "unsubscribe", "rolling-restart"})
 #: Beyond any clock, and far enough from the end of 64 bits that differences fit.

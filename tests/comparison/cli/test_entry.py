@@ -33,8 +33,8 @@ main()
     ("module", "message"),
     [
         ("click", ""),
-        ("comparison.cli.experiments", ""),
-        ("comparison.scenarios.run.experiments", ""),
+        ("comparison.cli.scenarios", ""),
+        ("comparison.scenarios.plan.catalogue", ""),
         ("rich._emoji_codes", "rebalance-lab: interrupted"),  # imported by the command at work
     ],
 )

@@ -8,10 +8,9 @@ import pytest
 
 from comparison.pipeline.figures.additions import added_by, furthest_behind
 from comparison.pipeline.figures.verdicts import CHECKS, judge
-from comparison.pipeline.gold.cover import BELIEVED, DELIVERING
+from comparison.pipeline.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.pipeline.measured import Begun, ChangeStarted, ChangeWindow, Measured, MemberPhase, TopicWanted
 from comparison.pipeline.result import Added, Verdict, VerdictOutcome
-from comparison.pipeline.silver.rounds import WHOLE
 from kernel.designs import CLASSIC, DESIGN_NAMES
 from tests.support.results import change, run
 

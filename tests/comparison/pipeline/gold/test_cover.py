@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from comparison.pipeline.gold.cover import BELIEVED, Ranges, coverage_of, overlaps_of, segments_of, united
+from comparison.pipeline.gold.cover import Ranges, coverage_of, overlaps_of, segments_of, united
+from comparison.pipeline.keys import BELIEVED
 from comparison.pipeline.silver.context import Window
 
 if TYPE_CHECKING:

@@ -9,17 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comparison.pipeline.gold.cover import (
-    BELIEVED,
-    SERIALS,
-    Ranges,
-    added,
-    coverage_of,
-    overlaps_of,
-    segment_table,
-    segments_of,
-    united,
-)
+from comparison.pipeline.gold.cover import Ranges, added, coverage_of, overlaps_of, segment_table, segments_of, united
+from comparison.pipeline.keys import BELIEVED, SERIALS
 from comparison.pipeline.silver.context import Window
 from tests.support import oracle_cover
 from tests.support.oracle_cover import WHOLE_RUN, coverage_over_time, pieces_of

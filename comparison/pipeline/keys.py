@@ -1,0 +1,19 @@
+"""What measured values are found by: views, windows, and phases that are no phase of one design.
+
+They stand apart from what measures, which loads NumPy and Arrow: whoever only reads the values needs neither.
+"""
+
+from __future__ import annotations
+
+#: The five lines that are swept: three of ownership over time, two of records over their numbers.
+BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
+SERIALS, OFFSETS = "serials", "offsets"
+OVER_TIME = (BELIEVED, AUTHORITY, DELIVERING)
+
+#: The number of the window that is the whole run; changes count from 0.
+WHOLE_RUN = -1
+#: The change that brings a group to the size to be measured; it is not measured itself.
+FORMING = "form"
+
+#: The pseudo phase that is a whole rebalance, from its start to its end.
+WHOLE = "rebalance"

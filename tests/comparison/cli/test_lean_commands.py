@@ -1,0 +1,43 @@
+"""Commands that only look something up load neither a consumer nor Spark: each would take longer than the command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: Runs a command, and says on standard error which packages it has loaded.
+PROGRAM = """
+import sys
+from comparison.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(*{name.partition(".")[0] for name in sys.modules}, *sys.modules, file=sys.stderr)
+"""
+#: What serves, consumes and analyses; what draws pages.
+HEAVY = frozenset({"asyncio", "kio", "aiokafka", "kazoo", "pyspark", "pandas", "pyarrow", "jinja2", "coordinator"})
+
+
+@pytest.mark.parametrize(
+    ("command", "heavy"),
+    [
+        ("--help", HEAVY | {"numpy", "msgspec", "rich"}),
+        ("scenarios", HEAVY | {"numpy"}),
+        ("scenarios --show crash", HEAVY | {"numpy", "rich"}),
+        ("scenarios --show crash --as-file", HEAVY | {"numpy", "rich"}),
+        ("scenarios --steps", HEAVY | {"numpy", "rich"}),
+        ("scenarios --json", HEAVY | {"numpy", "rich"}),
+        # The coordinator's tables of settings are its own; strategies need NumPy.
+        ("settings session.timeout.ms", HEAVY - {"coordinator"}),
+    ],
+)
+def test_command_loads_no_more_than_it_needs(command: str, heavy: frozenset[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *command.split()], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stderr.split())
+    assert done.stdout
+    assert "comparison.cli.main" in loaded
+    assert not loaded & heavy
