@@ -142,8 +142,8 @@ OUTAGES = (
             "zookeeper: the session of a member with a slow link ends in the middle of a release; the rest of its "
             "deletes is sent again in the new session, by path, without a check, and hits znodes that others created",
             "zookeeper: a claim that meets a conflict is rolled back, as in Kafka 0.8.2; clients that forgot to "
-            "(SOHU-Co/kafka-node PR 981) owned partitions in ZooKeeper that they never read. Not in this run: a partial "
-            "claim that fails in another way is not rolled back, as in 0.8.2 ('rollback gap' in docs/weaknesses.md), "
+            "(SOHU-Co/kafka-node PR 981) owned partitions in ZooKeeper that they never read. Not in this run: a claim "
+            "that fails halfway in another way is not rolled back, as in 0.8.2 ('rollback gap' in docs/weaknesses.md), "
             "which test_claim_that_fails_without_a_conflict_leaks_nodes shows",
             "zookeeper: those members believe that they still own the partitions and go on; nothing creates the "
             "znodes again before the next change of the group: 'partitions without an owner at the end'",
