@@ -131,13 +131,13 @@ def _expectations(scenario: Scenario) -> list[str]:
     by_designs: dict[tuple[str, ...], list[str]] = {}
     for row, judged in (*_judged(scenario, designs), *_unpromised(scenario, designs)):
         by_designs.setdefault(judged, []).extend(row)
-    lines = [
-        "Expected, as a promise of the design, as history (a fault that it is known",
-        "for) or by the model (an exact count); unknown without what each needs.",
-        "What is not promised is measured, and not judged.",
-    ]
+    lines = textwrap.wrap(
+        "Expected of each design: promises that it keeps, faults that history knows it for, and exact numbers of the "
+        "model. A verdict is unknown if the run lacks what it needs. What is not promised is measured, and not judged.",
+        WIDTH,
+    )
     for judged in sorted(by_designs, key=lambda judged: (-len(judged), designs.index(judged[0]))):
-        heading = "every design" if len(judged) == len(designs) > 1 else ", ".join(judged)
+        heading = "every design" if len(judged) == len(designs) > 1 else _short(judged, designs)
         lines += [*_wrapped(f"{heading}:", "  "), *by_designs[judged]]
     return lines
 
@@ -167,6 +167,12 @@ def _unpromised(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[li
         of = tuple(design for design in designs if each.holds(design, name, alone=len(designs) == 1))
         if of:
             yield _wrapped(f"not promised: {each.what}", "    - "), of
+
+
+def _short(judged: Sequence[str], designs: Sequence[str]) -> str:
+    """Some of the designs, by those that are left out if these are fewer."""
+    others = [design for design in designs if design not in judged]
+    return f"all but {' and '.join(others)}" if len(others) <= 2 < len(judged) else ", ".join(judged)
 
 
 def _range(parameter: Number | Choice) -> str:

@@ -49,8 +49,9 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False)
-        for heading in ("SCENARIO", "SYMPTOM", "SECONDS"):
-            table.add_column(heading)
+        table.add_column("SCENARIO", no_wrap=True, min_width=max(map(len, CATALOGUE)))  # to be typed in full
+        table.add_column("SYMPTOM")
+        table.add_column("SECONDS", justify="right")
         for scenario in chosen:
             table.add_row(scenario.name, scenario.symptom, f"{scenario.budget_s}")
         Console().print(table)

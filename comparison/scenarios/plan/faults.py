@@ -181,7 +181,7 @@ _ROWS = (
     Fault(
         name="join",
         area="membership",
-        does="Lets `count` more members join at once.",
+        does="Lets `count` more join the group at once.",
         heals="They leave.",
         targets=(K.GROUP,),
         parameters=(Number("count", 1, 1, 100),),

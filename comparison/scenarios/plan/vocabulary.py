@@ -68,7 +68,7 @@ class LeaveOne:
 
 @dataclass(frozen=True, slots=True)
 class RestartEach:
-    """Shut down each process cleanly, one after the other, and start it again after a while.
+    """Shut down each process cleanly, one after the other, and start it again after `away_ms`.
 
     If leaving causes a rebalance, the process stays away until all others have been through it: if it came back in the
     middle, chance would decide whether there are one or two rebalances.

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.faults import FAULTS
-from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject
+from comparison.scenarios.plan.vocabulary import AddPartitions, CrashAndReturn, Form, Heal, Hold, Inject
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.plan.vocabulary import Step
+
+#: Parameters of steps that only name the measurement.
+_NAMES = frozenset({"change", "round", "label"})
 
 
 def described(scenario: Scenario) -> dict[str, Any]:
@@ -39,26 +46,74 @@ def for_readers(scenario: Scenario) -> dict[str, Any]:
 
 
 def in_words(step: Step) -> str:
-    """A step's description and parameters, without `change`, which only names the measurement.
+    """A step's description with its parameters, without those that only name the measurement.
 
     Of a fault, what it does: that one is injected says nothing.
     """
     match step:
         case Inject(fault, target, parameters):
-            chosen = f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
-            does = f": {FAULTS[fault].does}" if fault in FAULTS else "."
-            return f"Inject {fault} into {target}{chosen}{does}"
+            return f"Inject {fault} into {target}{_in_parentheses(parameters)}{_does(fault, parameters)}"
         case Hold(ms):
             return f"Wait for {ms / 1000:g} s; faults stay in effect."
         case Heal(fault, target):
             named = f"Heal {fault}{f' of {target}' if target else ''}" if fault else "Heal all faults"
             return f"{named}; if none is left, wait for the group."
-    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
-    for more in ("settings", "parameters"):
-        given |= given.pop(more, None) or {}
-    shown_with = ", ".join(f"{name} {value}" for name, value in given.items() if value not in (None, ""))
+        case CrashAndReturn(None):
+            return "Kill an owner (SIGKILL); a new process takes its place in time."
+        case CrashAndReturn(int(over_ms)):
+            return f"Kill an owner (SIGKILL); a new process takes its place {over_ms} ms too late."
+        case AddPartitions(more, doubling):
+            added = "Double the partitions of" if doubling else f"Add {more} partitions to"
+            return summary_of(AddPartitions).replace("Add partitions to", added)
+    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name not in _NAMES}
     words = summary_of(type(step))
-    return f"{words} [{shown_with}]" if shown_with else words
+    if isinstance(step, Form):
+        words = _grown(step)
+        given = {"settings": step.settings, "design": step.design}
+    given = {name: value for name, value in given.items() if value not in (None, "")}
+    rest = {name: value for name, value in given.items() if f"`{name}`" not in words}
+    for nested in ("settings", "parameters"):
+        rest |= rest.pop(nested, None) or {}
+    shown = f"{_filled(words.removesuffix('.'), given)}{_in_parentheses(rest)}"
+    return f"{shown}." if words.endswith(".") else shown
+
+
+def _grown(step: Form) -> str:
+    size = f"to {'--members' if step.members is None else step.members} members"
+    if step.more is not None:
+        size = f"by {step.more} members"
+    start = f"within {step.spread_ms} ms" if step.spread_ms else "at once"
+    return f"Grow the group {size}, all new ones {start}, and wait until it has settled."
+
+
+def _does(fault: str, parameters: Mapping[str, object]) -> str:
+    """What a fault does, after its name."""
+    if fault not in FAULTS:
+        return "."
+    defaults = {each.name: each.default for each in FAULTS[fault].parameters}
+    does = _filled(FAULTS[fault].does, {**defaults, **parameters})
+    return f": {does[:1].lower()}{does[1:]}"
+
+
+def _filled(words: str, values: Mapping[str, object]) -> str:
+    """The words with values in place of the names of parameters: those in backquotes, and times."""
+    for name, value in values.items():
+        name_in_words = rf"`{name}`|\b{name}\b" if name.endswith("_ms") else f"`{name}`"
+        words = re.sub(name_in_words, f"{value} ms" if name.endswith("_ms") else str(value), words)
+    return words
+
+
+def _in_parentheses(values: Mapping[str, object]) -> str:
+    return f" ({', '.join(starmap(_said, values.items()))})" if values else ""
+
+
+def _said(name: str, value: object) -> str:
+    """A parameter: whether, which, or a setting by its name."""
+    if isinstance(value, bool):
+        return f"{'with' if value else 'without'} {name}"
+    if isinstance(value, tuple):
+        return f"{name} {', '.join(map(str, value))}"
+    return f"{name}={value}" if "." in name else f"{name} {value}"
 
 
 def summary_of(step: type) -> str:

@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from comparison.cli.catalogue_text import WIDTH, scenario_text
+from comparison.cli.scenarios import scenarios
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE
@@ -25,6 +27,7 @@ def test_expectations_are_promises_history_or_the_model_with_what_they_need() ->
     assert "- promise: no record lost needs a numbered record that was acknowledged and delivered" in text
     assert "- history: zombie commits needs" in text
     assert "- promise: old commits refused needs" in text
+    assert "all but zookeeper:" in text
     assert "- model: counts needs a change whose counts have a formula" in " ".join(
         scenario_text(CATALOGUE["crash"], "crash").split()
     )
@@ -34,7 +37,7 @@ def by_designs(name: str) -> dict[str, str]:
     """What `--show` expects, by the designs that it names."""
     text = scenario_text(CATALOGUE[name], name).split("Expected", 1)[1].split("\n\n", 1)[0]
     heading, *parts = re.split(r"\n  (?=\w)", text)
-    assert "unknown without what each needs" in heading
+    assert "unknown if the run lacks what it needs" in " ".join(heading.split())
     return {designs: " ".join(rows.split()) for designs, _, rows in (part.partition(":\n") for part in parts)}
 
 
@@ -42,7 +45,7 @@ def test_what_is_promised_expected_as_history_and_not_promised_is_shown_by_desig
     shown = by_designs("pause")
     assert list(shown) == [
         "every design",
-        "server, eager, static, cooperative, delayed, consumer",
+        "all but zookeeper",
         "eager, static, cooperative, delayed",
         "zookeeper",
     ]
@@ -94,6 +97,34 @@ def test_defaults_and_variants_of_a_run_are_shown() -> None:
         CATALOGUE["double-owner-fenced"], "double-owner-fenced"
     )
     assert "(the steps say how many members there are)" in scenario_text(CATALOGUE["herd"], "herd").replace("\n  ", " ")
+
+
+def test_steps_say_their_values_where_they_belong() -> None:
+    steps = {name: " ".join(scenario_text(CATALOGUE[name], name).split()) for name in CATALOGUE}
+    assert "Grow the group to --members members, all new ones at once, and wait" in steps["crash"]
+    assert "Grow the group to 20 members, all new ones at once, and wait" in steps["herd"]
+    assert "all new ones within 200 ms, and wait" in steps["mass-start"]
+    assert "for the session timeout plus 7000 ms." in steps["split-brain"]
+    assert "and start it again after 1000 ms." in steps["rolling-restart"]
+    assert "Double the partitions of the topic while" in steps["add-partitions"]
+    assert "takes its place 2000 ms too late." in steps["crash-and-return-late"]
+    assert "that pauses (without transactions)." in steps["read-process-write"]
+    assert "(by_ms 250, ways in): delivers all bytes of the link, or those of one direction, 250 ms" in " ".join(
+        steps.values()
+    )
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_no_step_leaves_a_parameter_without_its_value(name: str) -> None:
+    steps = scenario_text(CATALOGUE[name], name).partition("Steps:")[2].partition("Unless options")[0]
+    assert not re.findall(r"`\w+`|\[|None|False", steps)
+
+
+def test_list_shows_every_name_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    shown = CliRunner().invoke(scenarios).output.splitlines()
+    assert set(CATALOGUE) <= {line.partition(" ")[0] for line in shown}
+    assert max(map(len, shown)) <= WIDTH
 
 
 def test_own_scenario_is_judged_by_the_checks_that_its_file_names() -> None:
