@@ -1,9 +1,9 @@
 """One partition of `__consumer_offsets` that this broker leads: the machine, its log, and its waiting requests.
 
 Effects are performed in the machine's order. Writes reach the log in the order in which they were handed out; those
-that arrive during a write are stored together next. The machine learns of each when it is durable, and only then
-answers. Answers are sent in turns (`coordinator.service.reply_queue`). A fenced write means that another broker leads:
-all waiting requests get NOT_COORDINATOR at once, before the cluster's view changes.
+that arrive during a write, or shortly after it, are stored together next. The machine learns of each when it is
+durable, and only then answers. Answers are sent in turns (`coordinator.service.reply_queue`). A fenced write means that
+another broker leads: all waiting requests get NOT_COORDINATOR at once, before the cluster's view changes.
 
 An exception from the machine, or while its effects are performed or records are encoded, is a bug (`internal_errors`):
 the machine's state can no longer be trusted, and the partition stops.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +32,7 @@ from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from coordinator.groups.consumer.requests import ConsumerHeartbeat
     from coordinator.groups.effects import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         WatchEffect,
     )
     from coordinator.groups.machine import Machine
+    from coordinator.groups.records import StoredChange
     from coordinator.groups.requests import Request
     from coordinator.groups.server.requests import Await, OwnedCommit
     from coordinator.service.loading import Loading
@@ -65,6 +67,8 @@ CHANGES_PER_PIECE = 10
 WRITES_PER_PIECE = 16
 #: The most writes stored in one transaction.
 WRITES_PER_BATCH = 500
+#: The longest that a write waits for others, as in Kafka (default of 4.1.1's group.coordinator.append.linger.ms).
+LINGER_S = 0.005
 #: What a Kafka batch, and each record in it, takes besides keys and values (a record's numbers are varints).
 BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES = 61, 10
 
@@ -280,6 +284,7 @@ class LedPartition:
         """Write until the queue is empty; the next write starts a new task."""
         try:
             while self._writes:
+                await self._gather()
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
                 try:
                     errors = await self._store(writes)
@@ -292,12 +297,19 @@ class LedPartition:
         finally:
             self._writer = None
 
+    async def _gather(self) -> None:
+        """Wait as long as each turn of the loop brings more writes, so that they share a transaction."""
+        count, end = 0, time.perf_counter() + LINGER_S
+        while count < len(self._writes) < WRITES_PER_BATCH and time.perf_counter() < end:
+            count = len(self._writes)
+            await asyncio.sleep(0)
+
     async def _store(self, writes: list[Write]) -> list[Error | None]:
         """The error, or None, of each."""
         for _ in encode_ahead(change for write in writes for change in write.changes):
             await asyncio.sleep(0)
         pairs: list[list[tuple[bytes, bytes | None]]] = []
-        await in_pieces(self._encode(writes, pairs))
+        await in_pieces(self._encode(_lasting(writes), pairs))
         fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
         error = await self._write([pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded])
         return [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]
@@ -318,12 +330,14 @@ class LedPartition:
         return False
 
     @staticmethod
-    def _encode(writes: list[Write], pairs: list[list[tuple[bytes, bytes | None]]]) -> Iterator[int]:
+    def _encode(
+        writes: Sequence[Iterable[StoredChange]], pairs: list[list[tuple[bytes, bytes | None]]]
+    ) -> Iterator[int]:
         """Append each write's pairs to `pairs`."""
-        for number, write in enumerate(writes):
+        for number, changes in enumerate(writes):
             if number and not number % WRITES_PER_PIECE:
                 yield WRITES_PER_PIECE
-            pairs.append([encode(change) for change in write.changes])
+            pairs.append([encode(change) for change in changes])
 
     def _report(self, writes: list[Write], errors: list[Error | None]) -> Iterator[int]:
         """Report the results of writes to the machine."""
@@ -354,3 +368,21 @@ class LedPartition:
             log.info("the coordinator of %s can write again", self._log.topic_partition)
             self._is_failing = False
         return None
+
+
+def _lasting(writes: Sequence[Write]) -> list[Sequence[StoredChange]]:
+    """The changes of each write without those that a later one replaces: the log keeps a key's last value only.
+
+    Writes of clients stay whole, because they may be refused.
+    """
+    found: list[Sequence[StoredChange]] = []
+    replaced: set[object] = set()
+    for write in reversed(writes):
+        changes: Sequence[StoredChange] = write.changes
+        if not write.is_from_client:
+            last = {change[0]: change for change in changes if change[0] not in replaced}
+            replaced.update(last)
+            changes = list(last.values())
+        found.append(changes)
+    found.reverse()
+    return found

@@ -46,17 +46,21 @@ class MemoryLog:
         self.broken: StorageError | None = None
         self.gate = asyncio.Event()
         self.gate.set()
-        self.upserts = 0
+        self.transactions: list[list[bytes]] = []  #: the keys of each, in order
 
     async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int = -1) -> None:
         await self.gate.wait()
         if self.broken is not None:
             raise self.broken
-        self.upserts += 1
+        self.transactions.append([key for key, _ in pairs])
         for key, value in pairs:
             self.pairs.pop(key, None)
             if value is not None:
                 self.pairs[key] = value
+
+    @property
+    def upserts(self) -> int:
+        return len(self.transactions)
 
     async def pages(self) -> list[list[tuple[bytes, bytes]]]:
         return [await self.items()]

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from coordinator.groups.consumer_records import ClientKey, EpochKey, TargetEpochKey
 from coordinator.groups.placement import partition_of
+from coordinator.service.consumer_records import decode_consumer_key
 from coordinator.service.led_partition import LedPartition
+from coordinator.service.record_codec import decode_all
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -255,6 +258,57 @@ def test_concurrent_writes_are_stored_together():
         answers = await asyncio.gather(*(c.call(Api.OffsetCommit, 8, **COMMIT) for c in connections))
         assert {error_of(Api.OffsetCommit, answer) for answer in answers} == {"NONE"}
         assert log.upserts <= 3
+
+    play(scene)
+
+
+def test_writes_that_arrive_turn_after_turn_are_stored_together():
+    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+        log = coordinator.storage.logs[coordinator.tp(NUMBER)]
+        connections = [await coordinator.connect(f"c{n}") for n in range(20)]
+        commits = []
+        for each in connections:
+            commits.append(asyncio.ensure_future(each.call(Api.OffsetCommit, 8, **COMMIT)))
+            await asyncio.sleep(0)
+        answers = await asyncio.gather(*commits)
+        assert {error_of(Api.OffsetCommit, answer) for answer in answers} == {"NONE"}
+        assert log.upserts < 10
+
+    play(scene)
+
+
+def test_record_that_a_later_one_replaces_in_the_same_transaction_is_not_stored():
+    def join(member_id: str) -> dict[str, Any]:
+        return {
+            "group_id": GROUP,
+            "member_id": member_id,
+            "member_epoch": 0,
+            "rebalance_timeout": 10_000,
+            "subscribed_topic_names": ["t"],
+            "topic_partitions": [],
+        }
+
+    def is_of_client(key: bytes) -> bool:
+        return isinstance(decode_consumer_key(key), ClientKey)
+
+    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+        log = coordinator.storage.logs[coordinator.tp(NUMBER)]
+        members = [f"m{n}" for n in range(8)]
+        connections = [await coordinator.connect(member) for member in members]
+        answers = await asyncio.gather(
+            *(
+                each.call(Api.ConsumerGroupHeartbeat, 1, **join(member))
+                for each, member in zip(connections, members, strict=True)
+            )
+        )
+        assert sorted(answer.member_epoch for answer in answers) == list(range(1, 9))
+        stored = dict(decode_all(log.pairs.items()))
+        assert stored[EpochKey(GROUP)].epoch == stored[TargetEpochKey(GROUP)].epoch == 8
+        assert {key.member_id for key in stored if isinstance(key, ClientKey)} == set(members)
+        for keys in log.transactions:
+            assert len(keys) == len(set(keys))
+        shared = [keys for keys in log.transactions if sum(map(is_of_client, keys)) > 1]
+        assert shared, "no two joins were stored together, so nothing was replaced"
 
     play(scene)
 
