@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 INT_MIN = -(2**31)
 
 
@@ -13,10 +15,10 @@ def signed(number: int) -> int:
 
 def java_hash(text: str) -> int:
     """String.hashCode as a signed 32-bit int, over UTF-16 code units (two for a surrogate pair)."""
-    units = text.encode("utf-16-be", "surrogatepass")
+    encoded = text.encode("utf-16-be", "surrogatepass")
     value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    for unit in struct.unpack(f">{len(encoded) // 2}H", encoded):
+        value = 31 * value + unit & 0xFFFFFFFF
     return signed(value)
 
 

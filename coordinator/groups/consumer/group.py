@@ -6,7 +6,7 @@ replayed. `stored` is its inverse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.groups.consumer.member import NEVER_RECONCILED, ConsumerMember
@@ -202,8 +202,7 @@ class ConsumerGroup:
         return self.members.get(member_id) or ConsumerMember(id=member_id)
 
     def _apply_client(self, member: ConsumerMember, record: ClientRecord) -> None:
-        described = replace(
-            member,
+        described = member._replace(
             instance_id=record.instance_id,
             rack_id=record.rack_id,
             client_id=record.client_id,
@@ -262,8 +261,7 @@ class ConsumerGroup:
         epoch, previous_epoch, stored, assigned, revoking = record or current_record(ConsumerMember(id=member_id))
         state = ConsumerMemberState(stored) if stored in _STATES else ConsumerMemberState.UNKNOWN
         self.place(
-            replace(
-                self._member(member_id),
+            self._member(member_id)._replace(
                 epoch=epoch,
                 previous_epoch=previous_epoch,
                 state=state,

@@ -6,7 +6,6 @@ member has to give up or may take (GroupMetadataManager.consumerGroupHeartbeat, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
@@ -166,7 +165,7 @@ def replaced(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMe
     """The same member under its new id, with the same target and partitions, which it has to take again."""
     group, target = draft.group, draft.group.target_of(holder.id)
     draft.remove(holder.id)
-    member = replace(holder, id=member_id, epoch=JOINING, previous_epoch=JOINING)
+    member = holder._replace(id=member_id, epoch=JOINING, previous_epoch=JOINING)
     draft.put(ClientKey(group.id, member_id), client_record(member))
     draft.put(TargetKey(group.id, member_id), TargetRecord(target))
     draft.place(member)
@@ -207,8 +206,7 @@ def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMe
         and former.classic is None
     ):
         return former
-    return replace(
-        former,
+    return former._replace(
         instance_id=former.instance_id if request.instance_id is None else request.instance_id,
         rack_id=former.rack_id if request.rack_id is None else request.rack_id,
         client_id=request.client_id,

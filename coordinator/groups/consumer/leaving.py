@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, LeaveAnswer, Left
@@ -37,7 +36,7 @@ def leave(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
             raise Refused(Error.FENCED_INSTANCE_ID)
     if request.epoch == LEAVING_FOR_A_WHILE:
         # Its session goes on: if it does not return in time, it has left for good.
-        draft.place(replace(group.members[request.member_id], epoch=LEAVING_FOR_A_WHILE, revoking=NONE))
+        draft.place(group.members[request.member_id]._replace(epoch=LEAVING_FOR_A_WHILE, revoking=NONE))
     else:
         _remove(draft, (request.member_id,), turn)
     draft.store(request.token, answer, turn)

@@ -7,8 +7,7 @@ partitions it does not need, and nobody waits for it but those who need its part
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.consumer.states import TRANSITIONS, ConsumerMemberState, Finding
 from coordinator.groups.partitions import NONE, Partitions, both, overlap, partitions, together, without
@@ -24,8 +23,7 @@ class MemberFenced(Exception):  # a refusal of the request, not a failure
     """The member must give up everything and join again (FENCED_MEMBER_EPOCH)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(NamedTuple):
     """Where a member shall get to."""
 
     epoch: int  #: of the target assignment
@@ -64,8 +62,7 @@ def _compared(member: ConsumerMember, epoch: int, goal: Goal, owned: Partitions 
         finding, takes = Finding.MUST_REVOKE, NONE
     else:
         finding, gives_up, epoch = Finding.COMPLETE if takes == misses else Finding.MUST_WAIT, NONE, goal.epoch
-    return replace(
-        member,
+    return member._replace(
         state=TRANSITIONS[member.state][finding],
         epoch=epoch,
         previous_epoch=member.epoch,

@@ -105,7 +105,8 @@ class TargetTable:
         """The place of each slot in `order`; of NOBODY it is NOBODY."""
         order = self.order
         if self._ordered is not order:
-            self._rows = np.full(len(self.ids) + 1, NOBODY, np.int32)
+            self._rows = np.empty(len(self.ids) + 1, np.int32)
+            self._rows.fill(NOBODY)
             self._rows[order] = np.arange(len(order), dtype=np.int32)
             self._ordered = order
         return self._rows
@@ -124,7 +125,7 @@ class TargetTable:
         return self._slots[member_id]
 
     def has_all(self, topics: Iterable[TopicId]) -> bool:
-        return all(topic in self._places for topic in topics)
+        return self._places.keys() >= frozenset(topics)
 
     # -- following the group's records ---------------------------------------------------------------------------
 
@@ -208,7 +209,7 @@ class HashOrder:
             self.forget()
             return
         bucket = hashed & self._size - 1
-        first, end = np.searchsorted(self._buckets, (bucket, bucket + 1)).tolist()
+        first, end = int(self._buckets.searchsorted(bucket)), int(self._buckets.searchsorted(bucket, "right"))
         if table_size(len(self.slots) + 1) != self._size or end - first >= TREEIFY_THRESHOLD:
             self.forget()
         else:

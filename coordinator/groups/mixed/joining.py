@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -93,8 +92,7 @@ def _member(draft: Draft, request: Join, member_id: str, holder: ConsumerMember 
 def _describe(draft: Draft, former: ConsumerMember, request: Join, subscription: MemberSubscription) -> None:
     rack_id = decode_rack(request.protocols[0].metadata)
     timeout_ms = request.rebalance_timeout_ms
-    described = replace(
-        former,
+    described = former._replace(
         instance_id=former.instance_id if request.instance_id is None else request.instance_id,
         rack_id=former.rack_id if rack_id is None else rack_id,
         client_id=request.client_id,

@@ -33,7 +33,7 @@ def assign_uniform(group: TargetGroup) -> NDArray[np.int32]:
     quota = _quotas(loads, partitions)
     owner = group.owner.copy()
     free = (owner == NOBODY).nonzero()[0]
-    if (loads > quota).any():
+    if np.count_nonzero(loads > quota):
         free = np.concatenate((free, _given_up(group, runs, loads, quota)))
     owner[free] = np.arange(members, dtype=np.int32).repeat(np.maximum(quota - loads, 0))
     return owner
@@ -62,11 +62,11 @@ class _Runs(NamedTuple):
 def _quotas(loads: NDArray[np.int64], partitions: int) -> NDArray[np.int64]:
     quota, extras = divmod(partitions, len(loads))
     keeps_extra = loads > quota
-    keeps_extra &= np.cumsum(keeps_extra) <= extras
+    keeps_extra &= keeps_extra.cumsum() <= extras
     quotas = quota + keeps_extra
-    left = extras - int(keeps_extra.sum())
+    left = extras - np.count_nonzero(keeps_extra)
     if left:
-        quotas[np.flatnonzero(~keeps_extra)[-left:]] += 1
+        quotas[(~keeps_extra).nonzero()[0][-left:]] += 1
     return quotas
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from coordinator.groups.consumer.group import ConsumerGroup, client_record, current_record
@@ -149,7 +147,7 @@ WALK = [
 
 def put(group: ConsumerGroup, name: str, assigned, target) -> None:
     at = ConsumerMember(id=name, topics=frozenset({"foo", "bar"}), rebalance_timeout_ms=5_000, client_id=name)
-    at = replace(at, client_host="/127.0.0.1", epoch=10, previous_epoch=9, assigned=assigned)
+    at = at._replace(client_host="/127.0.0.1", epoch=10, previous_epoch=9, assigned=assigned)
     group.apply(ClientKey(GROUP, name), client_record(at))
     group.apply(TargetKey(GROUP, name), TargetRecord(target))
     if assigned:
