@@ -25,6 +25,8 @@ STALLED_SHARE_MIN, STALLED_SHARE_MAX = 0.5, 0.25
 WAIT_MS_MIN = 1_000.0
 #: How much too early one of our timers may seem to fire, and how late rounds may be on a busy machine.
 DELAY_EARLY_SHARE, DELAY_LATE_S = 0.05, 5.0
+#: ZooKeeper's log has its times in milliseconds of the wall clock, as has a coordinator's timer.
+SILENT_EARLY_MS = 10.0
 
 
 def kept_goes_on(run: Run) -> CheckResult:
@@ -77,6 +79,13 @@ def timer_s(run: Run, name: str) -> float | None:
     timers = run.parameters.get("timers", {})
     value = timers.get(name) if isinstance(timers, dict) else None
     return float(value) / 1000 if value else None
+
+
+def was_silent_for_a_session(run: Run, change: Change) -> bool:
+    """Whether each member whose session was ended can have been silent for so long: then it was back too late."""
+    session_s = timer_s(run, "session_ms")
+    silent_ms = change.silent_ms
+    return session_s is not None and silent_ms is not None and silent_ms + SILENT_EARLY_MS >= session_s * 1000
 
 
 def generation_kept(run: Run) -> CheckResult:

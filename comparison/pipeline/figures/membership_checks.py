@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
-from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN, timer_s
+from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN, timer_s, was_silent_for_a_session
 from comparison.pipeline.figures.model import JOIN, RETURN
 from comparison.pipeline.keys import FORMING
 
@@ -36,6 +36,8 @@ def back_without_a_rebalance(run: Run) -> CheckResult:
         f"{change.target} was back as the same member; its partitions had no owner for {change.unowned_longest_s:.1f} s"
     )
     if change.rounds or change.stopped or change.moved:
+        if was_silent_for_a_session(run, change):
+            return UNKNOWN, f"{summary}; {_cost(change)}, but it was back only after its session"
         return NOT_EXPECTED, f"{summary}; {_cost(change)}"
     if not change.unowned_longest_s:
         return UNKNOWN, f"{summary}; it was not missed at all"

@@ -15,6 +15,7 @@ from comparison.pipeline.figures.checks import (
     injected_fault,
     two_deliver_during_a_cut,
 )
+from comparison.pipeline.figures.group_checks import was_silent_for_a_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +37,6 @@ STALLED_SHARE_MAX = 0.25
 STORM_SHARE_MIN = 0.5
 #: How often a client of ZooKeeper sends a ping at least, as a share of its session.
 PING_SHARE = 1 / 3
-#: ZooKeeper's log has its times in milliseconds of the wall clock, as has a coordinator's timer.
-SILENT_EARLY_MS = 10.0
 #: What becomes of an operation whose connection or session ends before its answer.
 _UNANSWERED = ("ConnectionLost", "SessionExpired")
 
@@ -58,6 +57,8 @@ def gives_up(run: Run) -> CheckResult:
     summary = _tried(run, tries, tries_ms, session_ms)
     if not _change(run, KILL) or not run.metrics["attempts_failed"]:
         return UNKNOWN, f"{summary}; no claim met one of a killed member"
+    if not failed and (run.metrics["attempts_failed"] or 0) < tries:
+        return UNKNOWN, f"{summary}; the session ended before anybody had tried as often"
     return (EXPECTED if failed else NOT_EXPECTED), summary
 
 
@@ -262,6 +263,8 @@ def no_storm(run: Run) -> CheckResult:
     if isinstance(found, str):
         return UNKNOWN, found
     change, _, summary = found
+    if change.rounds and was_silent_for_a_session(run, change):
+        return UNKNOWN, f"{summary}; the member was back only after its session"
     return (NOT_EXPECTED if change.rounds else EXPECTED), summary
 
 
@@ -352,7 +355,7 @@ def outlasts_a_slow_link(run: Run) -> CheckResult:
         summary = f"the member stayed in the group, at round trips of up to {largest_ms / 1000:.1f} s; {session}"
         return (EXPECTED if largest_ms >= session_ms + SLACK_MS else UNKNOWN), summary
     replaced = f"replaced after {change.takeover_ms / 1000:.1f} s"
-    if change.silent_ms is not None and change.silent_ms < session_ms - SILENT_EARLY_MS:
+    if change.silent_ms is not None and not was_silent_for_a_session(run, change):
         return NOT_EXPECTED, f"{replaced}, at most {change.silent_ms / 1000:.1f} s after it was heard from; {session}"
     interval_ms = _timer_ms(run, "heartbeat_ms") or session_ms * PING_SHARE
     ways_ms = [_delay_ms(injected, max(0.0, at_ms)) for at_ms in (change.takeover_ms - session_ms, change.takeover_ms)]
