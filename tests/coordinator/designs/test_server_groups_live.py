@@ -7,8 +7,6 @@ import signal
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-import pytest
-
 from comparison.scenarios.testbed.proxy import TcpProxy
 from coordinator.consumer.server.calls import ServerCalls
 from coordinator.consumer.server.consumer import ServerConsumer
@@ -24,7 +22,6 @@ from tests.support.commanded_child import commanded_child
 from tests.support.commander import commanded
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of
-from tests.support.failover import cluster
 from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session, expire
@@ -241,30 +238,5 @@ def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_time
             await shared_out([stuck, other, joiner], EVERYTHING)
             assert stuck.tracer.of("partitions_lost")[-1]["generation"] == generation
             await joiner.close()
-
-    asyncio.run(test())
-
-
-@pytest.mark.faults
-def test_members_go_on_in_their_generation_when_the_coordinating_broker_is_killed(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            brokers = await stack.enter_async_context(cluster(chroot, tmp_path, 2))
-            await brokers.create_topic("u", 4)
-            members = []
-            for _ in range(2):
-                member = commanded(brokers.bootstrap, chroot)
-                stack.push_async_callback(member.close)
-                members.append(await member.begin({"u": 1}))
-            await shared_out(members, partitions_of("u", 4))
-            owned = [member.owned for member in members]
-            await brokers.kill(await brokers.coordinator_of("g"))
-            for member in members:
-                outcome = await member.consumer.commit(dict.fromkeys(member.owned, 0))
-                assert not outcome.refused
-            assert [member.owned for member in members] == owned
-            heard = [what for member in members for what, _, _ in member.listener.heard]
-            assert heard.count("assigned") == heard.count("revoked") + 2  # the assignments before the kill
-            assert "lost" not in heard
 
     asyncio.run(test())
