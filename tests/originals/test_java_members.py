@@ -1,4 +1,4 @@
-"""Kafka 4.1.1's own consumers in groups whose coordinator assigns (KIP-848), alone and beside librdkafka, on ours."""
+"""Kafka 4.1.1's own consumers in groups whose coordinator assigns (KIP-848), also beside librdkafka and ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator.service.mount import mount
 from tests.support.brokers import broker_thread
 from tests.support.java_member import VERSION
 from tests.support.originals import require
-from tests.support.protocol_stories import STORIES, freeze_and_wake, restart_static, share_and_leave
+from tests.support.protocol_stories import STORIES, freeze_and_wake, restart_static, share_and_leave, share_with_ours
 from tests.support.stock_members import JAVA
 
 if TYPE_CHECKING:
@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 
 
 KINDS = ((JAVA, JAVA), (JAVA, "confluent"), ("confluent", JAVA))
-#: One story for each pair; `make test-long` plays the others.
+#: One pair for each story; `make test-long` plays the others.
+PAIRS = {
+    share_and_leave: (JAVA, JAVA),
+    freeze_and_wake: (JAVA, "confluent"),
+    restart_static: ("confluent", JAVA),
+    share_with_ours: (JAVA, "confluent"),
+}
 PLAYED = [
-    pytest.param(story, pair, marks=() if at == of else pytest.mark.long, id=f"{story.__name__}-{'-'.join(pair)}")
-    for at, story in enumerate((share_and_leave, freeze_and_wake, restart_static))
-    for of, pair in enumerate(KINDS)
+    pytest.param(
+        story, kinds, marks=() if kinds == pair else pytest.mark.long, id=f"{story.__name__}-{'-'.join(kinds)}"
+    )
+    for story, pair in PAIRS.items()
+    for kinds in KINDS
 ]
 
 

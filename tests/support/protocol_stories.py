@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.consuming import partitions_of
+from tests.support.reconciling import reconciling
 from tests.support.stock_members import BROKERS, stock_member
 from tests.support.wire_clients import WireConnection
 
@@ -71,10 +72,35 @@ async def freeze_and_wake(bootstrap: str, first_kind: str, second_kind: str) -> 
         assert second.failure is None
 
 
+async def share_with_ours(bootstrap: str, first_kind: str, second_kind: str) -> None:
+    """Two share a topic with one of our members, which leaves and comes back; then one of them leaves."""
+    ours = await reconciling(bootstrap, "mixed").begin({"t": 1})
+    try:
+        await until(lambda: ours.owned == EVERYTHING, PATIENCE_S, "ours to own everything")
+        async with stock_member(first_kind, bootstrap, "mixed", "t", strategy=BROKERS) as first:
+            async with stock_member(second_kind, bootstrap, "mixed", "t", strategy=BROKERS) as second:
+                members = (ours, first, second)
+                await until(lambda: [len(each.owned) for each in members] == [2, 2, 2], PATIENCE_S, "them to share")
+                assert ours.owned | first.owned | second.owned == EVERYTHING
+                await ours.close()
+                await until(lambda: len(first.owned) == len(second.owned) == 3, PATIENCE_S, "the others to take over")
+                assert first.owned | second.owned == EVERYTHING
+                ours = await reconciling(bootstrap, "mixed").begin({"t": 1})
+                await until(lambda: len(ours.owned) == 2, PATIENCE_S, "ours to have a part again")
+            await until(lambda: len(ours.owned) == len(first.owned) == 3, PATIENCE_S, "the two left to share")
+            assert ours.owned | first.owned == EVERYTHING
+            assert first.failure is None
+        await until(lambda: ours.owned == EVERYTHING, PATIENCE_S, "ours to own everything again")
+        assert ours.failure is None
+    finally:
+        await ours.close()
+
+
 #: With the settings of their broker. Kafka's own session timeout gives a JVM time to start.
 STORIES = {
     share_and_leave: SETTINGS,
     restart_static: SETTINGS,
+    share_with_ours: SETTINGS,
     freeze_and_wake: {**SETTINGS, "group.consumer.session.timeout.ms": "3000"},
 }
 

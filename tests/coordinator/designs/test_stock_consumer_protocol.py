@@ -1,4 +1,4 @@
-"""Stock consumers that let the coordinator assign (KIP-848, librdkafka's group.protocol=consumer)."""
+"""Stock consumers that let the coordinator assign (KIP-848, librdkafka's group.protocol=consumer), also beside ours."""
 
 from __future__ import annotations
 

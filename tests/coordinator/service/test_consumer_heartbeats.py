@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from coordinator.groups.consumer.requests import ConsumerSettings
 from kernel.broker.server.handlers import Encoded, RequestContext, readers_of
 from kernel.clock import NS_PER_MS
-from kernel.wire.codec import decode_request, encode_request
+from kernel.wire.codec import decode_request, decode_response, encode_request
 from kernel.wire.versions import Api
 from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
@@ -113,6 +113,40 @@ def test_settled_member_is_answered_on_the_fast_path(version: int, told: dict[st
         assert stage.hits == 4
 
     play(scene)
+
+
+def test_members_of_both_versions_share_a_group() -> None:
+    """Version 0 has no regular expression in the request, and lets the coordinator make the member's id."""
+
+    async def scene(stage: Scene) -> None:
+        versions = {"a": 0, "b": 1, "c": 0}
+        owned: dict[str, tuple[int, ...]] = dict.fromkeys(versions, ())
+
+        async def beat(member: str, **told: Any) -> None:
+            place = [{"topic_id": stage.topic_id, "partitions": owned[member]}] if owned[member] else []
+            tail = await stage.beat(member, version=versions[member], **{"topic_partitions": place, **told})
+            answer = decode_response(Api.ConsumerGroupHeartbeat, versions[member], bytes(4) + tail)[1]
+            assert answer.error_code.name == "none", answer
+            if answer.assignment is not None:
+                owned[member] = tuple(n for row in answer.assignment.topic_partitions for n in row.partitions)
+            held = [number for numbers in owned.values() for number in numbers]
+            assert len(held) == len(set(held))
+
+        for member in versions:
+            await beat(member, **FULL)
+            for _ in range(3):
+                for each in stage.epochs:
+                    await beat(each)
+        assert sorted(map(len, owned.values())) == [1, 2, 2]
+        assert len(set(stage.epochs.values())) == 1
+        await stage.beat("b", -1)
+        del versions["b"], owned["b"]
+        for _ in range(3):
+            for each in versions:
+                await beat(each)
+        assert sorted(map(len, owned.values())) == [2, 3]
+
+    play(scene, partitions=5)
 
 
 async def _another_joins(stage: Scene) -> None:
