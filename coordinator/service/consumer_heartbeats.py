@@ -49,12 +49,15 @@ class ConsumerHeartbeatHandler(ReadByHand):
         super().__init__(self._heartbeat, HEARTBEAT_READERS)
         self._services = coordinator.services
         self._partitions = coordinator.partitions
+        self._record_bytes_max = self._services.config.number("message.max.bytes")
         self._is_on = CONSUMER_PROTOCOL in coordinator.services.config.words("group.coordinator.rebalance.protocols")
 
     def _heartbeat(self, context: RequestContext, body: ConsumerHeartbeatBody) -> Response | Awaitable[Response]:
         at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_REQUEST
         if body.size > TEXT_BYTES_MAX and _has_long_key(body):
             at = Error.INVALID_REQUEST
+        elif body.size > self._record_bytes_max and _text_bytes(body) > self._record_bytes_max:
+            at = Error.UNKNOWN_SERVER_ERROR  # Kafka finds out when it writes the member's record, and answers this
         if not self._is_on:
             at = Error.UNSUPPORTED_VERSION
         if isinstance(at, Error):
@@ -137,6 +140,13 @@ def _has_long_key(body: ConsumerHeartbeatBody) -> bool:
     return any(
         len(text.encode()) > TEXT_BYTES_MAX for text in (body.group_id, body.member_id, body.end.topic_regex or "")
     )
+
+
+def _text_bytes(body: ConsumerHeartbeatBody) -> int:
+    """The size of what the member's record would say."""
+    end = body.end
+    texts = (*(end.topics or ()), end.topic_regex, end.instance_id, end.rack_id)
+    return sum(len(text.encode()) for text in texts if text is not None)
 
 
 def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int) -> ConsumerHeartbeat:

@@ -15,6 +15,7 @@ from coordinator.groups.consumer.requests import ConsumerSettings
 from kernel.broker.server.handlers import Encoded, RequestContext, readers_of
 from kernel.clock import NS_PER_MS
 from kernel.wire.codec import decode_request, decode_response, encode_request
+from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators import LoneCoordinator
 from tests.support.manual_clock import ManualClock
@@ -147,6 +148,26 @@ def test_members_of_both_versions_share_a_group() -> None:
         assert sorted(map(len, owned.values())) == [2, 3]
 
     play(scene, partitions=5)
+
+
+@pytest.mark.parametrize(
+    "too_much",
+    [{"subscribed_topic_names": ["x" * 249] * 4_300}, {"rack_id": "r" * 1_100_000}, {"instance_id": "i" * 1_100_000}],
+    ids=["topics", "rack", "instance"],
+)
+def test_member_that_says_more_than_a_record_may_hold_is_refused_as_by_4_1_1(too_much: dict[str, Any]) -> None:
+    async def scene(stage: Scene) -> None:
+        await stage.settled("a")
+        admin = await stage.coordinator.connect("admin")
+        before = await admin.call(Api.ConsumerGroupDescribe, 1, group_ids=[GROUP])
+        assert len(before.groups[0].members) == 1
+        for member, epoch in (("b", 0), ("a", None)):
+            tail = await stage.beat(member, epoch, **{**FULL, **too_much})
+            assert int.from_bytes(tail[ERROR], "big", signed=True) == ErrorCode.unknown_server_error
+            assert await admin.call(Api.ConsumerGroupDescribe, 1, group_ids=[GROUP]) == before
+        assert (await stage.beat("a"))[ERROR] == b"\0\0"
+
+    play(scene)
 
 
 async def _another_joins(stage: Scene) -> None:
