@@ -126,8 +126,8 @@ MEMBERSHIP = (
                 EAGER: "with a group.instance.id it is the design static",
                 COOPERATIVE: "its members have no group.instance.id here; with one they are fenced as in static",
                 DELAYED: "its members have no group.instance.id here; with one they are fenced as in static",
-                CONSUMER: "its members have no group.instance.id here; with one, the newer process is the one that is "
-                "refused (UNRELEASED_INSTANCE_ID), until the older one leaves",
+                CONSUMER: "its members have no group.instance.id here; with one, no place is taken: the newer process "
+                "is refused (UNRELEASED_INSTANCE_ID), and the older one goes on",
             }
         ),
         references=("KIP-345", "KAFKA-8225"),
@@ -170,7 +170,8 @@ MEMBERSHIP = (
                 STATIC: "as in eager: its strategies are the same, and a leave would wait for the session",
                 COOPERATIVE: "its strategy makes the design; a run of eager has it as the last one",
                 DELAYED: "its strategy makes the design",
-                CONSUMER: "the broker's assignors are others, uniform and range: -c group.remote.assignor=range",
+                CONSUMER: "its members have no strategy: the coordinator assigns, with uniform or range; run join "
+                "and leave with and without -c group.remote.assignor=range",
             }
         ),
         references=("KIP-54", "KIP-429", "KAFKA-2196"),
