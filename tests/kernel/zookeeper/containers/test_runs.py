@@ -15,6 +15,16 @@ pytestmark = pytest.mark.docker
 
 SEED = 20120517
 
+#: One scenario for each way to break servers, their links, their clients' links and sessions, with designs it is for.
+BROKEN = {
+    "quorum-loss": ("zookeeper", "eager"),
+    "zk-leader-kill": ("zookeeper", "eager"),
+    "slow-link": ("zookeeper", "eager"),
+    "asymmetric-cut": ("zookeeper", "eager"),
+    "double-owner-no-broker": ("zookeeper",),
+    "session-expiry": ("zookeeper",),
+}
+
 
 @pytest.mark.parametrize(
     ("scenario", "design", "zookeeper"),
@@ -23,6 +33,11 @@ SEED = 20120517
         pytest.param("herd", "zookeeper", "docker:3", marks=pytest.mark.long),
         pytest.param("stale-view", "zookeeper", "docker", marks=pytest.mark.long),
         pytest.param("split-brain", "server", "docker", marks=pytest.mark.long),
+        *(
+            pytest.param(scenario, design, "docker:3", marks=pytest.mark.long)
+            for scenario, designs in BROKEN.items()
+            for design in designs
+        ),
     ],
 )
 def test_run_on_containers_ends_with_every_verdict_as_expected(
