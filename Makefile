@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 # Scenarios that run side by side in `make test-faults`: they wait for timers more than they compute.
-JOBS   ?= 2
+JOBS   ?= 3
 # Packages that only the originals need, installed on first use.
 ORIGINALS := $(VENV)/.installed-originals
 
