@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 from coordinator.membership.effects import Effect
@@ -34,19 +35,23 @@ Action = Callable[[M, Any, int], tuple[M, tuple[Effect, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Cell(Generic[S, M]):
-    """What a state does with an event, and the states it may lead to, which `stepped` checks."""
+    """What a state does with an event, and the states it may lead to, which `stepped` checks.
+
+    With several of them, `when` says for each in a few words when it is the next one.
+    """
 
     action: Action[M]
     leads_to: frozenset[S]
+    when: Mapping[S, str]
 
 
 Row = Mapping[type[Event], Cell[S, M]]
 Table = Mapping[S, Row[S, M]]
 
 
-def to(action: Action[M], *states: S) -> Cell[S, M]:
-    """Return a cell."""
-    return Cell(action, frozenset(states))
+def to(action: Action[M], *states: S, when: Mapping[S, str] = MappingProxyType({})) -> Cell[S, M]:
+    """Return a cell that leads to one state, or to one of several, each with its condition: `when`."""
+    return Cell(action, frozenset((*states, *when)), when)
 
 
 def stepped(table: Table[S, M], member: M, event: Event, now_ns: int) -> tuple[M, tuple[Effect, ...]]:

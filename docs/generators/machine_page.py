@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from docs.generators import consumer_requests, machine_picture
 from docs.generators import requests_by_state as requests
-from docs.generators.machines import events_of, machines
+from docs.generators.machines import events_of, listed, machines
 from docs.generators.requests_by_state import NO_GROUP
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _rows(state: State) -> Iterable[tuple[str, ...]]:
     if not state.moves:
         yield *head, "", "the end"
     for move in state.moves:
-        yield *head, _target(state, move), ", ".join(_marked(each) for each in move.reasons)
+        yield *head, _target(state, move), listed([_marked(each) for each in move.reasons])
         head = ("", "")
 
 
@@ -186,7 +186,7 @@ def _target(state: State, move: Move) -> str:
 
 def _marked(reason: str) -> str:
     """Names of the code in backquotes."""
-    return f"`{reason}`" if re.fullmatch(r"[A-Z]\w*[a-z]\w*", reason) else reason
+    return re.sub(r"^[A-Z]\w*[a-z]\w*(?=$|: )", r"`\g<0>`", reason)
 
 
 def answers(table: Answers, apis: Mapping[str, str] | None = None) -> str:

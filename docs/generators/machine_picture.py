@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import Shape, drawing, path, rect, text
 from docs.generators.figure_text import WIDTH, style, width_of, wrapped
+from docs.generators.machines import listed
 from docs.generators.requests_by_state import WAITS
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def words(machine: Machine) -> str:
 
 
 def _sentence(state: State) -> str:
-    moves = "; ".join(
-        f"to {move.target}{': ' if move.reasons else ''}{', '.join(move.reasons)}" for move in state.moves
-    )
+    moves = "; ".join(f"to {move.target}{': ' if move.reasons else ''}{listed(move.reasons)}" for move in state.moves)
     facts = "; ".join(f"{heading}: {said}" for heading, said in state.facts)
     return f"{state.name} ({state.says}){f': {moves}' if moves else ''}{f' [{facts}]' if facts else ''}."
 
@@ -151,10 +150,10 @@ class _Picture:
                 continue
             if self._is_drawn(state, move):
                 self._sources.append(_Source(move.target, y + LINE - 6))
-            said = _Said(f"→ {move.target}", ", ".join(move.reasons), "b", kind=self._kinds[move.target])
+            said = _Said(f"→ {move.target}", listed(move.reasons), "b", kind=self._kinds[move.target])
             y = self._paragraph(rows, y, said, data_move=f"{state.name} {move.target}")
         if stays:
-            said = _Said(f"{STAYS}:", ", ".join(stays), "faint b", "faint")
+            said = _Said(f"{STAYS}:", listed(stays), "faint b", "faint")
             y = self._paragraph(rows, y, said, data_move=f"{state.name} {state.name}")
         bottom = y + 7
         self._shapes += [
@@ -186,7 +185,7 @@ class _Picture:
         move = next((m for m in state.moves if m.target == follower and follower != self._machine.bus[1]), None)
         if move is None:
             return top + GAP
-        lines = wrapped(", ".join(move.reasons), self._right - LEFT - 40) if move.reasons else []
+        lines = wrapped(listed(move.reasons), self._right - LEFT - 40) if move.reasons else []
         bottom = top + (10 + LINE * len(lines) if lines else SHORT)
         kind = self._kinds[follower]
         x = LEFT + 22

@@ -40,10 +40,16 @@ if TYPE_CHECKING:
 
 
 class Move(NamedTuple):
-    """Where a state leads, and for which reasons."""
+    """Where a state leads, and for which reasons; a reason with a condition is `reason: condition`."""
 
     target: str
     reasons: tuple[str, ...]
+
+
+def listed(reasons: Sequence[str]) -> str:
+    """The reasons in one text. Those with a condition come last and end with semicolons, as conditions have commas."""
+    plain = ", ".join(reason for reason in reasons if ": " not in reason)
+    return "; ".join(([plain] if plain else []) + [reason for reason in reasons if ": " in reason])
 
 
 class State(NamedTuple):
@@ -179,6 +185,10 @@ BETWEEN: Mapping[S, tuple[tuple[S, str], ...]] = {
     S.CLOSED: (),
 }
 FAILS = "a step fails"
+MEMBER_SAYS = (
+    "A reason is the event that the member receives; its condition follows where it may lead to several states. What "
+    "a state does not name changes nothing there."
+)
 #: A member's table, by the name of its machine.
 MEMBER_TABLES: Mapping[str, Mapping[Any, Mapping[type, Any]]] = {
     "classic-member": CLASSIC_TABLE,
@@ -222,7 +232,7 @@ def classic_members() -> Machine:
     return Machine(
         "classic-member",
         "A member of a classic group",
-        "A reason is the event that the member receives. What a state does not name changes nothing there.",
+        MEMBER_SAYS,
         _member(MemberState, CLASSIC_TABLE, CLASSIC_MEMBER),
         ("Refused", "FAILED"),
         frozenset({"UNJOINED", "UNSUBSCRIBING", "CLOSING", "LEFT", "FAILED"}),
@@ -233,7 +243,7 @@ def server_members() -> Machine:
     return Machine(
         "server-member",
         "A member of the server design",
-        "A reason is the event that the member receives. What a state does not name changes nothing there.",
+        MEMBER_SAYS,
         _member(ServerMemberState, SERVER_TABLE, SERVER_MEMBER),
         ("Refused", "FAILED"),
         frozenset({"CLOSING", "LEFT", "FAILED"}),
@@ -298,7 +308,7 @@ def consumer_members() -> Machine:
     return Machine(
         "consumer-member",
         "A member of a consumer group",
-        "A reason is the event that the member receives. What a state does not name changes nothing there.",
+        MEMBER_SAYS,
         _member(ConsumerMemberState, CONSUMER_TABLE, CONSUMER_MEMBER),
         ("Refused", "FATAL"),
         frozenset({"UNSUBSCRIBED", "PREPARE_LEAVING", "FATAL"}),
@@ -343,7 +353,8 @@ def _member(states: type[Enum], rows: Mapping[Any, Mapping[Any, Any]], order: Ma
         by_target: dict[str, list[str]] = {}
         for event, cell in by_name[name].items():
             for target in cell.leads_to:
-                by_target.setdefault(target.name, []).append(event.__name__)
+                condition = f": {cell.when[target]}" if cell.when else ""
+                by_target.setdefault(target.name, []).append(event.__name__ + condition)
         ordered = sorted(by_target, key=list(order).index)
         moves = tuple(Move(target, tuple(sorted(by_target[target]))) for target in ordered)
         found.append(State(name, documented[name], kind, moves))

@@ -85,6 +85,14 @@ MemberRow = Row[MemberState, Member]
     MemberState.FAILED,
 )
 
+#: How a join begins (`moves.seek`).
+_SEEK = {SEEKING: "coordinator unknown", JOINING: "coordinator known"}
+_REVOKE_THEN_SEEK = {
+    STOPPING: "something to revoke or commit",
+    SEEKING: "nothing to revoke or commit, coordinator unknown",
+    JOINING: "nothing to revoke or commit, coordinator known",
+}
+
 
 def _same_in(state: MemberState) -> MemberRow:
     """Cells of every state in a generation."""
@@ -100,11 +108,20 @@ def _between_join_and_sync(state: MemberState) -> MemberRow:
     """Cells of JOINING, DECIDING and SYNCING: whatever fails, the member tries again."""
     return {
         Refused: to(leaving.refused, FAILED),
-        RejoinRequested: to(actions.rejoin_between_join_and_sync, state, SEEKING, JOINING),
-        GenerationOutdated: to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
-        MemberForgotten: to(actions.identity_refused_between_join_and_sync, SEEKING, JOINING),
+        RejoinRequested: to(
+            actions.rejoin_between_join_and_sync,
+            when={
+                state: "answers a heartbeat",
+                SEEKING: "answers another request, coordinator unknown",
+                JOINING: "answers another request, coordinator known",
+            },
+        ),
+        GenerationOutdated: to(actions.identity_refused_between_join_and_sync, when=_SEEK),
+        MemberForgotten: to(actions.identity_refused_between_join_and_sync, when=_SEEK),
         CoordinatorMoved: to(actions.coordinator_moved, SEEKING),
-        CoordinatorLoading: to(actions.coordinator_loading, state, SEEKING),
+        CoordinatorLoading: to(
+            actions.coordinator_loading, when={state: "answers a heartbeat", SEEKING: "answers another request"}
+        ),
         Polled: to(actions.poll_elsewhere, state),
         SubscriptionChanged: to(leaving.subscription_changed, state),
         Unsubscribed: to(leaving.unsubscribed, UNJOINED),
@@ -129,7 +146,7 @@ def _revoking(state: MemberState) -> MemberRow:
     }
 
 
-def _owning(state: MemberState, requested_leads_to: MemberState, rejoin_leads_to: MemberState) -> MemberRow:
+def _owning(state: MemberState, requested_leads_to: MemberState) -> MemberRow:
     """Cells of ASSIGNED, RESUMING, STABLE and REJOIN_NEEDED, which own partitions or are about to."""
     return {
         **_same_in(state),
@@ -138,18 +155,21 @@ def _owning(state: MemberState, requested_leads_to: MemberState, rejoin_leads_to
         MemberForgotten: to(actions.identity_refused, UNJOINED),
         CoordinatorMoved: to(actions.coordinator_moved, state),
         CoordinatorLoading: to(actions.coordinator_loading, state),
-        Ticked: to(actions.ticked, state, UNJOINED),
-        SubscriptionChanged: to(leaving.subscription_changed_within, state, rejoin_leads_to),
-        RejoinWanted: to(leaving.rejoin_wanted, rejoin_leads_to),
-        Unsubscribed: to(leaving.unsubscribed, UNSUBSCRIBING, UNJOINED),
-        Closed: to(leaving.close, CLOSING, LEFT),
+        Ticked: to(
+            actions.ticked,
+            when={state: "neither session nor poll interval expired", UNJOINED: "session or poll interval expired"},
+        ),
+        SubscriptionChanged: to(leaving.subscription_changed_within, state),
+        RejoinWanted: to(leaving.rejoin_wanted, state),
+        Unsubscribed: to(leaving.unsubscribed, when={UNSUBSCRIBING: "owns partitions", UNJOINED: "owns nothing"}),
+        Closed: to(leaving.close, when={CLOSING: "owns partitions", LEFT: "owns nothing"}),
     }
 
 
 def _last_revocation(state: MemberState, out: MemberState) -> MemberRow:
     """Cells of UNSUBSCRIBING and CLOSING, which only wait for the last revocation and then leave."""
     return {
-        Stopped: to(leaving.stopped, state, out),
+        Stopped: to(leaving.stopped, when={state: "still owns partitions", out: "owns nothing"}),
         CoordinatorFound: to(actions.coordinator_found, state),
         CoordinatorUnknown: to(actions.coordinator_unknown, state),
         GenerationOutdated: to(actions.identity_refused_while_revoking, state),
@@ -160,7 +180,14 @@ def _last_revocation(state: MemberState, out: MemberState) -> MemberRow:
 TABLE: Table[MemberState, Member] = MappingProxyType(
     {
         UNJOINED: {
-            Polled: to(actions.first_poll, UNJOINED, SEEKING, JOINING),
+            Polled: to(
+                actions.first_poll,
+                when={
+                    UNJOINED: "no subscription",
+                    SEEKING: "subscribed, coordinator unknown",
+                    JOINING: "subscribed, coordinator known",
+                },
+            ),
             CoordinatorFound: to(actions.coordinator_found, UNJOINED),
             CoordinatorUnknown: to(actions.coordinator_unknown, UNJOINED),
             SubscriptionChanged: to(leaving.subscription_changed, UNJOINED),
@@ -169,13 +196,26 @@ TABLE: Table[MemberState, Member] = MappingProxyType(
         },
         STOPPING: {
             **_revoking(STOPPING),
-            Stopped: to(actions.stopped, STOPPING, SEEKING, JOINING),
+            Stopped: to(
+                actions.stopped,
+                when={
+                    STOPPING: "more topics were unsubscribed meanwhile",
+                    SEEKING: "nothing more to revoke, coordinator unknown",
+                    JOINING: "nothing more to revoke, coordinator known",
+                },
+            ),
         },
         SEEKING: {
             CoordinatorFound: to(actions.coordinator_found, JOINING),
             CoordinatorUnknown: to(actions.coordinator_unknown, SEEKING),
             CoordinatorMoved: to(actions.coordinator_moved, SEEKING),
-            Ticked: to(actions.retry, SEEKING, JOINING),
+            Ticked: to(
+                actions.retry,
+                when={
+                    SEEKING: "backoff running, session expired, or coordinator unknown",
+                    JOINING: "backoff over, session not expired, coordinator known",
+                },
+            ),
             Refused: to(leaving.refused, FAILED),
             Polled: to(actions.poll_elsewhere, SEEKING),
             SubscriptionChanged: to(leaving.subscription_changed, SEEKING),
@@ -184,46 +224,83 @@ TABLE: Table[MemberState, Member] = MappingProxyType(
         },
         JOINING: {
             **_between_join_and_sync(JOINING),
-            Joined: to(actions.joined, DECIDING, SYNCING),
+            # The coordinator is known here: it is what the JoinGroup was sent to.
+            RejoinRequested: to(actions.rejoin_between_join_and_sync, JOINING),
+            **dict.fromkeys(
+                (GenerationOutdated, MemberForgotten),
+                to(
+                    actions.identity_refused_between_join_and_sync,
+                    when={SEEKING: "no member id yet", JOINING: "has a member id"},
+                ),
+            ),
+            Joined: to(actions.joined, when={DECIDING: "this member leads", SYNCING: "another member leads"}),
             MemberIdGiven: to(actions.member_id_given, JOINING),
         },
         DECIDING: {
             **_between_join_and_sync(DECIDING),
             **_same_in(DECIDING),
             Decided: to(actions.decided, SYNCING),
-            Ticked: to(actions.ticked, DECIDING, SEEKING, JOINING, UNJOINED),
+            Ticked: to(
+                actions.ticked,
+                when={
+                    DECIDING: "neither session nor poll interval expired",
+                    SEEKING: "session expired",
+                    UNJOINED: "only the poll interval expired",
+                },
+            ),
         },
         SYNCING: {
             **_between_join_and_sync(SYNCING),
             Synced: to(actions.synced, ASSIGNED),
         },
         ASSIGNED: {
-            **_owning(ASSIGNED, REJOIN_NEEDED, ASSIGNED),
-            Polled: to(actions.take_over, RELEASING, RESUMING, STOPPING, SEEKING, JOINING),
+            **_owning(ASSIGNED, REJOIN_NEEDED),
+            Polled: to(
+                actions.take_over,
+                when={
+                    RELEASING: "topics still subscribed, partitions taken away",
+                    RESUMING: "topics still subscribed, nothing taken away",
+                    **{state: f"assigned topics unsubscribed, {when}" for state, when in _REVOKE_THEN_SEEK.items()},
+                },
+            ),
         },
         RELEASING: {
             **_revoking(RELEASING),
-            Stopped: to(actions.stopped_releasing, RESUMING, UNJOINED),
+            Stopped: to(
+                actions.stopped_releasing,
+                when={RESUMING: "generation still valid", UNJOINED: "generation lost meanwhile"},
+            ),
             RejoinRequested: to(actions.rejoin_requested, RELEASING),
             RejoinWanted: to(leaving.rejoin_wanted, RELEASING),
             SubscriptionChanged: to(leaving.subscription_changed_within, RELEASING),
         },
         RESUMING: {
-            **_owning(RESUMING, RESUMING, RESUMING),
-            Resumed: to(actions.resumed, STABLE, REJOIN_NEEDED),
+            **_owning(RESUMING, RESUMING),
+            Resumed: to(actions.resumed, when={STABLE: "no rejoin needed", REJOIN_NEEDED: "rejoin needed"}),
             Polled: to(actions.poll_elsewhere, RESUMING),
         },
         STABLE: {
-            **_owning(STABLE, REJOIN_NEEDED, REJOIN_NEEDED),
-            Ticked: to(actions.ticked, STABLE, REJOIN_NEEDED, UNJOINED),
+            **_owning(STABLE, REJOIN_NEEDED),
+            Ticked: to(
+                actions.ticked,
+                when={
+                    STABLE: "neither session, poll interval nor rejoin delay expired",
+                    REJOIN_NEEDED: "only the rejoin delay expired",
+                    UNJOINED: "session or poll interval expired",
+                },
+            ),
+            SubscriptionChanged: to(
+                leaving.subscription_changed_within, when={STABLE: "the same topics", REJOIN_NEEDED: "other topics"}
+            ),
+            RejoinWanted: to(leaving.rejoin_wanted, REJOIN_NEEDED),
             Polled: to(actions.poll_stable, STABLE),
         },
         REJOIN_NEEDED: {
-            **_owning(REJOIN_NEEDED, REJOIN_NEEDED, REJOIN_NEEDED),
+            **_owning(REJOIN_NEEDED, REJOIN_NEEDED),
             RejoinRequested: to(actions.rejoin_requested_again, REJOIN_NEEDED),
             RejoinWanted: to(actions.nothing_new, REJOIN_NEEDED),
             SubscriptionChanged: to(leaving.subscription_changed, REJOIN_NEEDED),
-            Polled: to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
+            Polled: to(actions.begin_rebalance, when=_REVOKE_THEN_SEEK),
         },
         UNSUBSCRIBING: {
             **_last_revocation(UNSUBSCRIBING, UNJOINED),

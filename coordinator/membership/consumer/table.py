@@ -49,6 +49,8 @@ from coordinator.membership.events import (
 from coordinator.membership.state_table import Row, Table, stepped, to
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coordinator.membership.consumer.moves import Step
 
 MemberRow = Row[ConsumerMemberState, ConsumerMember]
@@ -67,6 +69,19 @@ MemberRow = Row[ConsumerMemberState, ConsumerMember]
     ConsumerMemberState.FATAL,
 )
 
+_CALLBACK_RUNS = "a callback is running"
+_EARLIER, _LAST = "from an earlier callback", "from the last callback"
+_NO_POLL, _POLLED = "poll interval expired", "poll interval not expired"
+
+
+def _acknowledged(waits: str, before: str = "") -> Mapping[ConsumerMemberState, str]:
+    """Where ACKNOWLEDGING leads when a heartbeat may be sent; `waits` says why none is."""
+    return {
+        ACKNOWLEDGING: f"{before}{waits}",
+        RECONCILING: f"{before}heartbeat sent, newer target",
+        STABLE: f"{before}heartbeat sent, no newer target",
+    }
+
 
 def _outside(state: ConsumerMemberState) -> MemberRow:
     """Cells of the states without an epoch that send nothing."""
@@ -79,31 +94,37 @@ def _outside(state: ConsumerMemberState) -> MemberRow:
     }
 
 
-def _heartbeating(state: ConsumerMemberState, *sent: ConsumerMemberState) -> MemberRow:
-    """Cells of the states that send heartbeats; `sent` is where sending one may lead."""
+def _heartbeating(state: ConsumerMemberState) -> MemberRow:
+    """Cells of the states that send heartbeats."""
     return {
         Subscribed: to(actions.subscribed, state),
-        CoordinatorFound: to(actions.coordinator_found, state, *sent),
+        CoordinatorFound: to(actions.coordinator_found, state),
         CoordinatorUnknown: to(actions.coordinator_unknown, state),
         CoordinatorMoved: to(actions.coordinator_moved, state),
         CoordinatorLoading: to(actions.coordinator_loading, state),
         ErrorReported: to(actions.error_reported, state),
         Refused: to(actions.refused, FATAL),
-        Ticked: to(actions.ticked, state, *sent),
+        Ticked: to(actions.ticked, state),
     }
 
 
-def _member(state: ConsumerMemberState, *sent: ConsumerMemberState) -> MemberRow:
+def _member(state: ConsumerMemberState) -> MemberRow:
     """Cells of JOINING, RECONCILING, ACKNOWLEDGING and STABLE."""
     return {
-        **_heartbeating(state, *sent),
+        **_heartbeating(state),
         Unsubscribed: to(actions.leave, PREPARE_LEAVING),
         Closed: to(actions.leave, PREPARE_LEAVING),
         Polled: to(actions.poll, state),
-        HeartbeatAnswered: to(actions.heartbeat_answered, state, RECONCILING, STABLE),
-        TargetResolved: to(actions.target_resolved, state, RECONCILING, STABLE),
-        EpochFenced: to(actions.fenced, FENCED, JOINING),
-        Ticked: to(actions.ticked, state, *sent, STALE),
+        HeartbeatAnswered: to(actions.heartbeat_answered, state),
+        TargetResolved: to(actions.target_resolved, state),
+        EpochFenced: to(
+            actions.fenced,
+            when={
+                FENCED: f"owns partitions or {_CALLBACK_RUNS}",
+                JOINING: "owns nothing and no callback is running",
+            },
+        ),
+        Ticked: to(actions.ticked, when={state: _POLLED, STALE: _NO_POLL}),
     }
 
 
@@ -111,32 +132,65 @@ TABLE: Table[ConsumerMemberState, ConsumerMember] = MappingProxyType(
     {
         UNSUBSCRIBED: {
             **_outside(UNSUBSCRIBED),
-            Polled: to(actions.poll_outside, UNSUBSCRIBED, JOINING),
+            Polled: to(
+                actions.poll_outside,
+                when={UNSUBSCRIBED: "no subscription or closed", JOINING: "subscribed and not closed"},
+            ),
         },
-        JOINING: _member(JOINING),
+        JOINING: {
+            **_member(JOINING),
+            HeartbeatAnswered: to(
+                actions.heartbeat_answered, when={JOINING: "without an assignment", RECONCILING: "with an assignment"}
+            ),
+            # The first target is always to be reconciled, and a member that joins owns nothing.
+            TargetResolved: to(actions.target_resolved, RECONCILING),
+            EpochFenced: to(actions.fenced, JOINING),
+        },
         RECONCILING: {
+            # No answer ends a reconciliation: even the partitions reconciled last are another target when they return.
             **_member(RECONCILING),
             Polled: to(actions.poll_reconciling, RECONCILING),
-            CallbackReturned: to(actions.returned_reconciling, RECONCILING, ACKNOWLEDGING, STABLE),
+            CallbackReturned: to(
+                actions.returned_reconciling,
+                when={
+                    RECONCILING: "not assigned yet, or heartbeat sent with a newer target waiting",
+                    ACKNOWLEDGING: "assigned, a heartbeat is outstanding or coordinator unknown",
+                    STABLE: "assigned, heartbeat sent, no newer target",
+                },
+            ),
         },
-        ACKNOWLEDGING: _member(ACKNOWLEDGING, RECONCILING, STABLE),
-        STABLE: _member(STABLE),
+        ACKNOWLEDGING: {
+            **_member(ACKNOWLEDGING),
+            CoordinatorFound: to(actions.coordinator_found, when=_acknowledged("a heartbeat is outstanding")),
+            HeartbeatAnswered: to(actions.heartbeat_answered, when=_acknowledged("coordinator unknown")),
+            Ticked: to(actions.ticked, when={**_acknowledged("no heartbeat sent", f"{_POLLED}, "), STALE: _NO_POLL}),
+        },
+        STABLE: {
+            **_member(STABLE),
+            HeartbeatAnswered: to(
+                actions.heartbeat_answered,
+                when={STABLE: "without an assignment or with the same", RECONCILING: "with another assignment"},
+            ),
+            TargetResolved: to(
+                actions.target_resolved, when={STABLE: "the same assignment", RECONCILING: "another assignment"}
+            ),
+        },
         PREPARE_LEAVING: {
             **_heartbeating(PREPARE_LEAVING),
             Unsubscribed: to(actions.leave_again, PREPARE_LEAVING),
             Closed: to(actions.leave_again, PREPARE_LEAVING),
             HeartbeatAnswered: to(actions.heartbeat_answered, PREPARE_LEAVING),
             EpochFenced: to(actions.fenced_leaving, UNSUBSCRIBED),
-            CallbackReturned: to(actions.returned_leaving, UNSUBSCRIBED, PREPARE_LEAVING),
+            CallbackReturned: to(actions.returned_leaving, when={PREPARE_LEAVING: _EARLIER, UNSUBSCRIBED: _LAST}),
         },
         FENCED: {
             **_outside(FENCED),
-            CallbackReturned: to(actions.returned_outside, FENCED, JOINING),
+            CallbackReturned: to(actions.returned_outside, when={FENCED: _EARLIER, JOINING: _LAST}),
         },
         STALE: {
             **_outside(STALE),
-            Polled: to(actions.poll_outside, STALE, JOINING),
-            CallbackReturned: to(actions.returned_outside, STALE, JOINING),
+            Polled: to(actions.poll_outside, when={STALE: _CALLBACK_RUNS, JOINING: "no callback is running"}),
+            CallbackReturned: to(actions.returned_outside, when={STALE: _EARLIER, JOINING: _LAST}),
         },
         FATAL: {
             Closed: to(actions.close_fatal, FATAL),

@@ -79,6 +79,8 @@ MemberRow = Row[ServerMemberState, ServerMember]
     ServerMemberState.FAILED,
 )
 
+_LEAVE = {CLOSING: "owns partitions", LEFT: "owns nothing"}
+
 
 def _outside(state: ServerMemberState) -> MemberRow:
     """Cells of UNREGISTERED and REGISTERING, which send nothing to the coordinator."""
@@ -106,7 +108,10 @@ def _inside(state: ServerMemberState) -> MemberRow:
         CoordinatorLoading: to(actions.coordinator_loading, state),
         GenerationOutdated: to(actions.outdated, WAITING),
         Refused: to(actions.refused, FAILED),
-        Ticked: to(actions.ticked, state, UNREGISTERED),
+        Ticked: to(
+            actions.ticked,
+            when={state: "session not expired", UNREGISTERED: "session may have expired"},
+        ),
     }
 
 
@@ -129,7 +134,10 @@ TABLE: Table[ServerMemberState, ServerMember] = MappingProxyType(
     {
         UNREGISTERED: {
             **_outside(UNREGISTERED),
-            SessionRestored: to(actions.session_restored_late, REGISTERING, UNREGISTERED),
+            SessionRestored: to(
+                actions.session_restored_late,
+                when={REGISTERING: "session still alive", UNREGISTERED: "no session"},
+            ),
         },
         REGISTERING: {
             **_outside(REGISTERING),
@@ -140,27 +148,50 @@ TABLE: Table[ServerMemberState, ServerMember] = MappingProxyType(
             **_inside(WAITING),
             NoCommand: to(actions.no_command, WAITING),
             StopCommanded: to(actions.stop_without_generation, WAITING),
-            StartCommanded: to(actions.start, STARTING, WAITING),
+            StartCommanded: to(
+                actions.start, when={STARTING: "the same or a newer generation", WAITING: "an older generation"}
+            ),
             SubscriptionAnnounced: to(actions.subscription_announced, WAITING),
             Closed: to(actions.close, LEFT),
         },
         STARTING: {
             **_inside(STARTING),
             Resumed: to(actions.resumed, STARTED),
-            Closed: to(actions.close, CLOSING, LEFT),
+            Closed: to(actions.close, when=_LEAVE),
         },
         STARTED: {
             **_inside(STARTED),
             NoCommand: to(actions.no_command, STARTED),
-            StopCommanded: to(actions.stop, STOPPING, WAITING, STARTED),
-            StartCommanded: to(actions.start_over, STARTING, STARTED, WAITING),
+            StopCommanded: to(
+                actions.stop,
+                when={
+                    STOPPING: "its own generation, owns partitions",
+                    WAITING: "its own generation, owns nothing",
+                    STARTED: "another generation",
+                },
+            ),
+            StartCommanded: to(
+                actions.start_over,
+                when={
+                    STARTING: "a newer generation",
+                    STARTED: "the same generation",
+                    WAITING: "an older generation",
+                },
+            ),
             SubscriptionAnnounced: to(actions.subscription_announced, STARTED),
             Polled: to(actions.poll, STARTED),
-            Closed: to(actions.close, CLOSING, LEFT),
+            Closed: to(actions.close, when=_LEAVE),
         },
         STOPPING: {
             **_revoking(STOPPING),
-            Stopped: to(actions.stopped, WAITING, REGISTERING, UNREGISTERED),
+            Stopped: to(
+                actions.stopped,
+                when={
+                    WAITING: "still registered",
+                    REGISTERING: "not registered, but connected to ZooKeeper",
+                    UNREGISTERED: "neither registered nor connected",
+                },
+            ),
             Closed: to(actions.close_stopping, CLOSING),
         },
         CLOSING: {
