@@ -114,13 +114,6 @@ def test_without_the_sync_the_conflict_is_expected_instead() -> None:
     assert "knows the group" not in {each.check for each in found.verdicts}
 
 
-def test_a_conflict_that_only_others_met_leaves_open_whose_fault_it_was_and_none_at_all_is_not_the_fault() -> None:
-    first = attempt("m3", 1_500, "ok", waits_ms=5, syncs=0)
-    assert verdict(judged(first, OTHER, settings={}), "claims conflict")[0] is UNKNOWN
-    calm = attempt("m1", 2_000, "ok", waits_ms=5)
-    assert verdict(judged(first, calm, settings={}), "claims conflict")[0] is NO
-
-
 def test_the_catalogues_variant_is_judged_by_the_promise_and_not_by_the_fault() -> None:
     for name, expected in (("stale-view", {"claims conflict"}), ("stale-view-synced", {"knows the group"})):
         scenario = CATALOGUE[name]
