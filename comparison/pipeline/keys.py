@@ -15,5 +15,8 @@ WHOLE_RUN = -1
 #: The change that brings a group to the size to be measured; it is not measured itself.
 FORMING = "form"
 
+#: How an attempt to rebalance ended, as in the trace: it claimed everything, or met another member's claim.
+OK, CONFLICT = "ok", "conflict"
+
 #: The pseudo phase that is a whole rebalance, from its start to its end.
 WHOLE = "rebalance"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.pipeline.figures import model, shares
 from comparison.pipeline.figures.additions import added_by
-from comparison.pipeline.figures.predictions import CONFLICT, ObservedChange, compare_counts
+from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
-from comparison.pipeline.keys import BELIEVED, DELIVERING
+from comparison.pipeline.keys import BELIEVED, CONFLICT, DELIVERING
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered
 from comparison.pipeline.result import Change, Delivery, FirstAttempt
 from comparison.pipeline.silver.counts import SYNC

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures import group_model, model
+from comparison.pipeline.keys import CONFLICT, OK
 from comparison.pipeline.result import Counted
 from comparison.pipeline.silver.counts import READS
 from kernel.designs import COORDINATED, ZOOKEEPER
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from comparison.pipeline.figures.window_counts import WindowCounts
     from comparison.pipeline.measured import EventCount, PartitionOwners
 
-OK, CONFLICT = "ok", "conflict"
 #: What the coordinator of the `server` design reads under its watch on a group's ids.
 WATCHING = "server-ids"
 LATE_SYNC = ("SyncGroup", "REBALANCE_IN_PROGRESS")

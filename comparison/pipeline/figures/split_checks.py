@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, injected_fault
 from comparison.pipeline.figures.group_checks import timer_s
-from comparison.pipeline.figures.predictions import CONFLICT, OK
+from comparison.pipeline.keys import CONFLICT, OK
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
