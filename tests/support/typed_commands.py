@@ -19,6 +19,10 @@ def parsed(command: str) -> click.Context:
     if ">" in arguments:  # the shell's
         arguments = arguments[: arguments.index(">")]
     context, found = click.Context(cli), cli
+    if arguments[0].startswith("-"):  # the program's own options: what they call is not called
+        _, arguments, _ = cli.make_parser(context).parse_args(arguments)
+        if not arguments:
+            return context
     while isinstance(found, click.Group) and arguments and not arguments[0].startswith("-"):
         name, resolved, arguments = found.resolve_command(context, arguments)
         assert resolved is not None

@@ -57,7 +57,7 @@ def test_operations_of_an_ended_session_are_not_sent_in_the_next_one(chroot):
             ender = threading.Thread(target=end_session, args=(chroot, session.credentials))
             ender.start()
             # Blocks the loop on purpose, until kazoo's thread is in the next session.
-            wait_until(lambda: session.credentials[0] not in (0, old), 10, "a new session")
+            wait_until(lambda: session.credentials[0] not in (0, old), 60, "a new session")
             assert (session.session_id, session.state) == (old, SessionState.CONNECTED)
             with pytest.raises(errors.SessionExpired):
                 await session.set("/n", b"stale", only_in=old)
