@@ -37,7 +37,7 @@ classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, 
 	@$(BIN)/python -m kernel.zookeeper.training
 	@$(BIN)/python -m comparison.pipeline.training
 
-test-faults: classes  ## run every scenario in every design as a test of its verdicts (half an hour; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
+test-faults: classes  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest tests/faults $(if $(SMOKE),-m "not originals and not long and not catalogue") -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)
