@@ -13,6 +13,7 @@
 
             proxy.hold(True)    # keep the bytes of both directions; TCP stays up ...
             proxy.hold(False)   # ... and deliver them, even on connections that one side has closed meanwhile
+            proxy.read(False)   # leave what clients send unread, so that their sockets fill; read(True) goes on
             proxy.refuse(True)  # close new connections at once; leave existing ones alone
             proxy.cut()         # break existing connections, in both directions
             await proxy.quiet(0.5)                              # wait until only pings have passed for that long
@@ -456,6 +457,16 @@ class ZooKeeperProxy:
     def refuse(self, on: bool = True, connection: str | None = None) -> None:
         """Close new connections at once; with a name, those that reconnect with that member's session."""
         self._do(lambda: self._switch(self._refused, connection, on))
+
+    def read(self, on: bool = True) -> None:
+        """With False, leave the clients' bytes in the kernel's buffers, so that their sockets fill; True reads on."""
+
+        def switch() -> None:
+            for link in self._links:
+                if link.client.transport is not None and not link.broken:
+                    link.client.transport.resume_reading() if on else link.client.transport.pause_reading()
+
+        self._do(switch)
 
     def hold(self, on: bool = True, connection: str | None = None) -> None:
         """Hold the bytes of both directions, or deliver the held ones."""

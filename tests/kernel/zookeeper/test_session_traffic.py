@@ -36,8 +36,10 @@ def test_more_than_the_socket_takes_at_once_is_written_in_order(chroot):
                 session._bridge._connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
                 large = b"x" * 50_000
                 since = proxy.mark()
+                proxy.read(False)
                 writes = [asyncio.ensure_future(session.create(f"/n{number:02}", large)) for number in range(30)]
-                await until(lambda: session._bridge._connection._unsent, 10, "the socket to be full", every_s=0)
+                await until(lambda: session._bridge._connection._unsent, 10, "the socket to be full")
+                proxy.read(True)
                 await asyncio.gather(*writes)
                 made = [op.path for op in proxy.operations(since) if op.op == "create"]
                 assert made == [f"/n{number:02}" for number in range(30)]
