@@ -65,7 +65,7 @@ IN_CI = {
 }
 RUNS = [(scenario, design) for scenario, design in CELLS if design in IN_CI.get(scenario, ())]
 #: Instead of the usual load: processor time is what many scenarios in a row are short of.
-USUAL_RATE, LOW_RATE = Parameters().rate, 100
+USUAL_RATE, LOW_RATE = Parameters().rate, 40
 #: Smaller than by default, so that a cell takes seconds; or with more time.
 OTHERWISE: dict[str, dict[str, object]] = {
     "add-partitions": {"members": 3, "partitions": 90, "rate": 180},
