@@ -55,7 +55,7 @@ _STALE_VIEW = Scenario(
         Form(),
         Steady(),
         Inject("delay", "follower->ensemble", {"by_ms": _LAG_MS, "ways": "in"}),
-        JoinBehind(),
+        JoinBehind(after_ms=_LAG_MS // 2),
         Heal(),
     ),
     defaults=Parameters(partitions=6, time_limit_s=120),  # each claim and release waits for the lag

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.changes import SETTLE_S
@@ -61,7 +62,7 @@ class GroupSteps:
         members = self._members.present + 1
         await self._changes.make("join", join, members=members, round_=step.round, counted=True)
 
-    async def join_behind(self, _: JoinBehind) -> None:
+    async def join_behind(self, step: JoinBehind) -> None:
         view = self._members.view
 
         def others_rebalance() -> bool:
@@ -74,6 +75,7 @@ class GroupSteps:
         async def join() -> None:
             self._members.join(1)
             await until(others_rebalance, self._changes.takeover_s, "a member to rebalance for the one that joins")
+            await asyncio.sleep(step.after_ms / 1000)
             self._members.join(1)
 
         before = view.rebalanced()
