@@ -12,10 +12,15 @@ from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyspark.worker  # noqa: F401  # what every worker loads first
-from pyspark.daemon import manager
 
-from comparison.pipeline import jobs  # noqa: F401
+from comparison.pipeline.spark.archives import leave_out_archives
+
+leave_out_archives()  # before the first import from one
+
+import pyspark.worker  # noqa: E402, F401  # what every worker loads first
+from pyspark.daemon import manager  # noqa: E402
+
+from comparison.pipeline import jobs  # noqa: E402, F401
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
