@@ -124,9 +124,10 @@ costs a session.
 A name that the process keeps when it is restarted, and that no other process has: the host's name, the ordinal of a pod
 in its set, with a number for each consumer of a process. Not a random one, with which every restart is a new member
 while the old one's session lasts. Not one from a configuration file that all processes share: the newer process fences
-the older one, which ends with FENCED_INSTANCE_ID.
+the older one, which ends with FENCED_INSTANCE_ID. In `consumer` it is the newer one that ends: it is refused with
+UNRELEASED_INSTANCE_ID.
 
-    rebalance-lab run duplicate-instance-id --design static
+    rebalance-lab compare duplicate-instance-id --design static,consumer
 
 ### A delay outlasts the return
 

@@ -74,6 +74,7 @@ EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
         m.waits_for_the_dead: "a generation that began after a member was killed",
         m.its_place_is_gone: _BACK,
         m.given_away_after_the_delay: _BACK,
+        m.newer_is_refused: "a process started with another one's group.instance.id",
         m.older_is_fenced: "a process started with another one's group.instance.id",
         m.taken_over_at_once: "a member with partitions that unsubscribed",
         m.missed_although_healthy: "a member that unsubscribed",

@@ -126,6 +126,25 @@ def older_is_fenced(run: Run) -> CheckResult:
     return EXPECTED, f"{change.target} was refused with FENCED_INSTANCE_ID; no rebalance, no other partition stopped"
 
 
+def newer_is_refused(run: Run) -> CheckResult:
+    """A newer process with the same group.instance.id does not get in; the older one notices nothing.
+
+    The recorded conversations with 4.1.1 answer its ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID (KIP-848).
+    """
+    change = _named(run, DUPLICATE)
+    if change is None:
+        return UNKNOWN, "no process was started with another one's group.instance.id"
+    older = [each for each in run.failures if each.startswith(f"{change.target}: ")]
+    refused = [each for each in run.failures if "UNRELEASED_INSTANCE_ID" in each and each not in older]
+    if older:
+        return NOT_EXPECTED, f"the older one failed: {older[0]}"
+    if change.rounds or change.stopped_kept or change.moved:
+        return NOT_EXPECTED, f"{_cost(change)}: the group should have noticed nothing"
+    if not refused:
+        return NOT_EXPECTED, f"no process was refused because {change.target} has its name"
+    return EXPECTED, f"refused with UNRELEASED_INSTANCE_ID; {change.target} went on, no partition stopped"
+
+
 def taken_over_at_once(run: Run) -> CheckResult:
     """A member that unsubscribes leaves its group, so nobody waits for its session."""
     change, lasts_s = _named(run, UNSUBSCRIBE), timer_s(run, "session_ms")

@@ -259,6 +259,7 @@ CHECKS: tuple[Check, ...] = (
     Check("its place is gone", Kind.HISTORY, (STATIC,), BACK_LATE, MISSED, m.its_place_is_gone),
     Check("given away after the delay", Kind.HISTORY, (DELAYED,), BACK_LATE, MISSED, m.given_away_after_the_delay),
     Check("older one is fenced", Kind.PROMISE, (STATIC,), DUPLICATE, MISSED, m.older_is_fenced),
+    Check("newer one is refused", Kind.PROMISE, (CONSUMER,), DUPLICATE, MISSED, m.newer_is_refused),
     Check("taken over at once", Kind.PROMISE, LEAVING, UNSUBSCRIBING, SEEN, m.taken_over_at_once),
     Check("missed although healthy", Kind.HISTORY, (STATIC,), UNSUBSCRIBING, MISSED, m.missed_although_healthy),
     Check("offsets carried over", Kind.PROMISE, (EAGER,), MIGRATING, SEEN, m.offsets_carried_over),

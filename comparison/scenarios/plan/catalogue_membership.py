@@ -110,11 +110,15 @@ MEMBERSHIP = (
     ),
     Scenario(
         name="duplicate-instance-id",
-        symptom="Two of my processes have the same group.instance.id: one of them ends with FENCED_INSTANCE_ID.",
+        symptom="Two of my processes have the same group.instance.id: one of them ends with FENCED_INSTANCE_ID or "
+        "UNRELEASED_INSTANCE_ID.",
         look_for=(
-            "the newer one takes the place and the partitions of the older one, without a rebalance",
-            "the older one is told with its next request (a heartbeat, a commit); its application gets an error that "
-            "no retry helps against. Until then both deliver, and none of the older one's commits is accepted",
+            "static: the newer one takes the place and the partitions of the older one, without a rebalance",
+            "static: the older one is told with its next request (a heartbeat, a commit); its application gets an "
+            "error that no retry helps against. Until then both deliver, and none of the older one's commits is "
+            "accepted",
+            "consumer: the other way round. The newer one is refused (UNRELEASED_INSTANCE_ID) for as long as the older "
+            "one heartbeats, which notices nothing",
         ),
         steps=(Form(), Steady(), DuplicateInstance()),
         members_min=2,
@@ -126,11 +130,10 @@ MEMBERSHIP = (
                 EAGER: "with a group.instance.id it is the design static",
                 COOPERATIVE: "its members have no group.instance.id here; with one they are fenced as in static",
                 DELAYED: "its members have no group.instance.id here; with one they are fenced as in static",
-                CONSUMER: "its members have no group.instance.id here; with one, no place is taken: the newer process "
-                "is refused (UNRELEASED_INSTANCE_ID), and the older one goes on",
             }
         ),
-        references=("KIP-345", "KAFKA-8225"),
+        named_members=True,
+        references=("KIP-345", "KAFKA-8225", "KIP-848"),
     ),
     Scenario(
         name="unsubscribe",

@@ -220,10 +220,15 @@ def _faults(case: Case) -> Iterator[str]:
 
 
 def _names_of_their_own(case: Case) -> Iterator[str]:
-    if not DESIGNS[case.design].static_membership and any(
-        isinstance(step, DuplicateInstance) for step in case.scenario.steps
-    ):
-        yield "its members have no group.instance.id, so none can be duplicated. Choose static"
+    scenario, design = case.scenario, DESIGNS[case.design]
+    if scenario.named_members and "group.instance.id" not in CONSUMERS[case.design].settings:
+        yield "named_members is true, and its members cannot have a group.instance.id. Leave the design out"
+    duplicated = any(isinstance(step, DuplicateInstance) for step in scenario.steps)
+    if duplicated and not (design.static_membership or scenario.named_members):
+        yield (
+            "its members have no group.instance.id, so none can be duplicated. Choose static, or set "
+            "named_members = true in the scenario's file"
+        )
 
 
 def _points(case: Case) -> Iterator[str]:

@@ -88,6 +88,7 @@ class MemberConfig(ChildConfig):
     members: int = 1  #: consumers to start at once
     consumer: str = ""  #: the design of its consumers, if it is not the run's
     place: str = ""  #: where the process is deployed; a process started in its place has the same
+    named: bool = False  #: whether its consumers have a group.instance.id, whatever their design
 
 
 class ListenerBroken(Exception):
@@ -162,14 +163,16 @@ class Members:
         self._polls[task] = consumer
 
     def _new_consumer(self, number: int) -> GroupConsumer:
+        instance = f"{self._config.place or self._config.process}-{number}"
+        named = {"group.instance.id": instance} if self._config.named else {}
         request = ConsumerRequest(
             process=self._config.process,
             group=self._config.group,
             zookeeper=self._config.zookeeper,
             bootstrap=self._config.bootstrap,
-            settings=self._config.settings,
+            settings={**named, **self._config.settings},
             client_id=f"{self._config.process}-{number}",
-            instance=f"{self._config.place or self._config.process}-{number}",
+            instance=instance,
             gate=self.gate,
         )
         consumer = CONSUMERS[self._config.consumer or self._config.design].consumer(request, self._tracer)

@@ -55,15 +55,17 @@ class MembershipSteps:
 
     async def duplicate_instance(self, _: DuplicateInstance) -> None:
         view, name = self._members.view, self._members.choose_owner()
+        rivals = [name]
 
-        def told() -> bool:
+        def told() -> list[str]:
             self._members.check()
-            return any(failure.startswith(f"{name}: ") for failure in view.failures)
+            return [each for each in rivals if any(failure.startswith(f"{each}: ") for failure in view.failures)]
 
         async def duplicate() -> None:
-            await self._members.add(1, posing_as=self._members.place_of(name))
-            await until(told, self._changes.takeover_s, f"{name} to be told that it was replaced")
-            await self._members.go(self._members.place_of(name), self._changes.takeover_s)
+            rivals.extend(await self._members.add(1, posing_as=self._members.place_of(name)))
+            message = f"{' or '.join(rivals)} to be told that both have the same name"
+            loser, *_ = await until(told, self._changes.takeover_s, message)
+            await self._members.go(self._members.place_of(loser), self._changes.takeover_s)
 
         detail = {"target": name}
         await self._changes.make(DUPLICATE, duplicate, members=self._members.present, detail=detail)

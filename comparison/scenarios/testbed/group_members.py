@@ -173,6 +173,7 @@ class GroupMembers:
         return {
             **self._request.identity(name),
             "place": self._posing.get(place, place),
+            "named": self._request.scenario.named_members,
             "group": self._testbed.group,
             "topics": self._streams_of(place),
             "zookeeper": self._testbed.zookeeper.connect_for_member(victim=place == self.victim),

@@ -237,6 +237,31 @@ def test_older_process_with_the_same_name_is_fenced(
     assert reason in verdict.reason
 
 
+REFUSED = "m5: GroupRefused: group 'lab' refused ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID"
+
+UNNOTICED = change("duplicate", target="m2", members=4, rounds=0, moved=0, stopped_kept=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "failures", "outcome", "reason"),
+    [
+        ([UNNOTICED], [REFUSED], YES, "m2 went on, no partition stopped"),
+        ([UNNOTICED], [], NO, "no process was refused"),
+        ([UNNOTICED], [TOLD, REFUSED], NO, "the older one failed: m2"),
+        ([change("duplicate", target="m2", rounds=1)], [REFUSED], NO, "1 rebalance"),
+        ([change("duplicate", target="m2", rounds=0, moved=1)], [REFUSED], NO, "noticed nothing"),
+        ([change()], [REFUSED], UNKNOWN, "no process was started"),
+    ],
+)
+def test_newer_process_with_the_same_name_is_refused_in_consumer(
+    changes: list[Change], failures: list[str], outcome: VerdictOutcome, reason: str
+) -> None:
+    given = {"changes": changes, "failures": failures}
+    verdict = verdict_on("newer one is refused", "duplicate-instance-id", "consumer", **given)
+    assert verdict.outcome is outcome, verdict.reason
+    assert reason in verdict.reason
+
+
 def tried(**balances: int) -> list[Change]:
     """For each strategy a join to 5 and a leave to 4, after which shares differ by so much."""
     return [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
@@ -73,3 +76,20 @@ def test_every_scenario_is_feasible_with_its_defaults(preset: str) -> None:
 @pytest.mark.parametrize("session_timeout_ms", [1_000, 60_000])
 def test_every_scenario_is_feasible_with_the_shortest_and_the_longest_sessions(session_timeout_ms: int) -> None:
     assert plan(list(CATALOGUE), DESIGN_NAMES, {"session_timeout_ms": session_timeout_ms})
+
+
+@pytest.mark.parametrize(
+    ("design", "named", "complaint"),
+    [
+        ("eager", False, "none can be duplicated. Choose static, or set named_members"),
+        ("zookeeper", True, "cannot have a group.instance.id. Leave the design out"),
+        ("eager", True, None),
+        ("static", False, None),
+    ],
+)
+def test_only_members_with_a_name_are_duplicated(design: str, named: bool, complaint: str | None) -> None:
+    scenario = replace(CATALOGUE["duplicate-instance-id"], named_members=named)
+    parameters = Parameters()
+    case = Case(scenario, design, parameters, configuration(design, parameters))
+    with pytest.raises(ConfigurationError, match=complaint) if complaint else nullcontext():
+        require_feasible(case)
