@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
-from kernel.assignors.connect_units import Unit
+from kernel.assignors.connect_units import Unit, in_order
 from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
 
@@ -83,7 +83,7 @@ class DelayedLeader:
         connectors, delays = [], []
         for topics, workers in _connectors(given):
             configured, running = _circumstances(given, topics, workers, claims)
-            memory, decided = assign_incrementally(
+            memory, delay_ms, after = _assigned(
                 memories.of(topics, absent=given.subscriptions.keys() - workers),
                 Circumstances(
                     now_ms=given.now_ms,
@@ -95,14 +95,32 @@ class DelayedLeader:
                 ),
             )
             connectors.append(Connector(topics, memory))
-            delays += [decided.delay_ms] if decided.delay_ms else []
-            for worker in workers:
-                kept = set(running[worker]) - set(decided.revoked[worker])
-                assignments[worker] |= {_partition(unit) for unit in kept.union(decided.assigned[worker])}
+            delays += [delay_ms] if delay_ms else []
+            for worker, units in after.items():
+                assignments[worker] |= {_partition(unit) for unit in units}
         decision = RoundDecision(
             min(delays, default=0), {member: frozenset(has) for member, has in assignments.items()}
         )
         return replace(self, connectors=tuple(connectors)), decision
+
+
+def _assigned(memory: Memory, given: Circumstances) -> tuple[Memory, int, Mapping[str, set[Unit]]]:
+    """The memory, the delay, and the units of each worker after a round.
+
+    A round that ends a delay can revoke units from the worker that it has just given them to. Connect tells that
+    worker, which rejoins, and the next round assigns them. A consumer is told its new set alone: without anything to
+    stop it does not rejoin. As nobody runs these units, the next round is decided at once.
+    """
+    memory, decided = assign_incrementally(memory, given)
+    after = {
+        worker: {*units, *decided.assigned[worker]}.difference(decided.revoked[worker])
+        for worker, units in given.running.items()
+    }
+    nobody_stops = all(after[worker] >= set(units) for worker, units in given.running.items())
+    if nobody_stops and any(decided.revoked.values()):
+        running = {worker: in_order(units) for worker, units in after.items()}
+        return _assigned(memory, replace(given, completed_generation=given.generation, running=running))
+    return memory, decided.delay_ms, after
 
 
 class _MemoryByTopic:

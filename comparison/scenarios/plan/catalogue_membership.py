@@ -246,7 +246,7 @@ MEMBERSHIP = (
         steps=(
             Form(),
             Steady(),
-            SlowApplication(per_record_ms=8),
+            SlowApplication(per_record_ms=12),
             Hold(4000),
             Form(more=6, change="scale-out"),
             Hold(6000),

@@ -101,6 +101,20 @@ def test_partition_of_a_member_that_stays_away_goes_to_the_least_loaded_member()
     assert group.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
+def test_surplus_of_lost_partitions_goes_to_others_in_the_round_that_ends_the_delay():
+    """A member that came meanwhile gets all of them, and Connect takes back what is above its share: it has not begun
+    with that, so it has nothing to stop, and nobody would rejoin."""
+    of_four = {f"C{n}": partitions(f"P{n} P{n + 4}") for n in range(4)}
+    group = Group(of_four, sizes={"t": 8}, max_delay_ms=10_000)
+    assert group.round() == (0, {})
+    del group.owned["C2"], group.owned["C3"]
+    group.owned["C4"] = set()
+    assert group.round() == (10_000, {})
+    assert group.round(at_ms=10_000) == (0, {})
+    assert group.shown() == {"C0": "P0 P2 P4", "C1": "P1 P5", "C4": "P3 P6 P7"}
+    assert group.round() == (0, {})
+
+
 def test_member_that_returns_still_delivering_its_partition_ends_the_delay():
     group = seed_002()
     had = group.owned.pop("C2")
@@ -241,8 +255,9 @@ lives = st.lists(
         st.tuples(st.just("join"), names),
         st.tuples(st.just("leave"), names),
         st.tuples(st.just("return"), names),
+        st.tuples(st.just("replace"), names),
         st.tuples(st.just("wait"), st.sampled_from((1, 40, 5_000, 10_000))),
-        st.tuples(st.just("partitions"), st.integers(0, 7)),
+        st.tuples(st.just("partitions"), st.integers(0, 9)),
         st.tuples(st.just("subscribe"), st.tuples(names, st.sets(st.sampled_from("tu")))),
         st.tuples(st.just("leader"), st.none()),
     ),
@@ -258,6 +273,9 @@ def happen(group, gone, kind, detail):
             gone[detail] = group.owned.pop(detail)
         case "return" if detail in gone:
             group.owned[detail] = gone.pop(detail)
+        case "replace" if detail in group.owned and len(group.owned) > 1:
+            del group.owned[detail]  # by a process that nobody knows
+            group.owned[f"{detail}'"] = set()
         case "wait":
             group.now_ms += detail
         case "partitions":
