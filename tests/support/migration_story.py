@@ -44,6 +44,14 @@ class Migration:
     def read(self) -> list[tuple[int, int]]:
         return [place for member in self.members for place in member.read]
 
+    def read_again(self) -> dict[tuple[int, int], list[int]]:
+        """{(partition, offset): the members that read it, by their order of coming} of records read more than once."""
+        readers: dict[tuple[int, int], list[int]] = {}
+        for number, member in enumerate(self.members):
+            for record in member.read:
+                readers.setdefault(record, []).append(number)
+        return {record: numbers for record, numbers in readers.items() if len(numbers) > 1}
+
     async def occupy(self, place: int, protocol: str) -> None:
         """Replace the member at this place, and read on."""
         if place in self.places:
@@ -117,4 +125,5 @@ async def migrate(bootstrap: str, strategy: str) -> None:
     finally:
         await migration.close()
     assert await migration.committed() == {migration.produced}
-    assert len(migration.read) == len(set(migration.read))  # each commit reached the next owner
+    again = migration.read_again()
+    assert not again, f"a commit did not reach the next owner: {again}"

@@ -45,6 +45,8 @@ BROKERS = "the broker's"
 
 #: A static member must return within its session, though its process may start slowly on a busy machine.
 SESSION_MS, HEARTBEAT_MS = 60_000, 200
+#: Messages that confluent's member commits together.
+BATCH = 100
 
 
 class StockMember:
@@ -232,12 +234,21 @@ def run_confluent(reporter: ChangeReporter, given: Given) -> None:
             "partition.assignment.strategy": given.strategy,
         }
     consumer = confluent_kafka.Consumer(settings | ({"group.instance.id": given.instance} if given.instance else {}))
-    consumer.subscribe([given.topic])
+
+    def commit(*_: Any) -> None:
+        with contextlib.suppress(confluent_kafka.KafkaException):  # nothing new, or the group has moved on
+            consumer.commit(asynchronous=False)
+
+    # Without a callback librdkafka gives partitions up in the background, also between a poll and the commit after it.
+    # `consume` would call it amid a batch, whose offsets cannot be committed yet; `poll` calls it between messages.
+    consumer.subscribe([given.topic], on_revoke=commit)
     while reporter.going_on:
-        messages = [message for message in consumer.consume(100, timeout=0.1) if message.error() is None]
+        messages = []
+        while len(messages) < BATCH and (message := consumer.poll(0 if messages else 0.1)) is not None:
+            if message.error() is None:
+                messages.append(message)
         if messages:
-            with contextlib.suppress(confluent_kafka.KafkaException):
-                consumer.commit(asynchronous=False)
+            commit()
         reporter.report([(message.partition(), message.offset()) for message in messages], consumer.assignment())
     consumer.close()
 
