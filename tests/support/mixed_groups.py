@@ -488,8 +488,11 @@ class MixedGroup:
         """Check that no record is lost, and that every ownership begins at the committed offset and has no gaps."""
         assert not self._missing()
         assert self.produced
-        faults = [fault for ownership in self.ownerships() for fault in ownership.faults()]
-        assert not faults, "\n".join(faults)
+        ownerships = self.ownerships()
+        faults = [fault for ownership in ownerships for fault in ownership.faults()]
+        of_them = {(each.member, each.partition) for each in ownerships if each.faults()}
+        seen = [str(each) for each in ownerships if (each.member, each.partition) in of_them]
+        assert not faults, "\n".join([*faults, *seen])
 
 
 @asynccontextmanager
