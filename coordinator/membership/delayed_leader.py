@@ -116,8 +116,7 @@ def _assigned(memory: Memory, given: Circumstances) -> tuple[Memory, int, Mappin
         worker: {*units, *decided.assigned[worker]}.difference(decided.revoked[worker])
         for worker, units in given.running.items()
     }
-    nobody_stops = all(after[worker] >= set(units) for worker, units in given.running.items())
-    if nobody_stops and any(decided.revoked.values()):
+    if any(decided.revoked.values()) and all(after[worker] >= set(units) for worker, units in given.running.items()):
         running = {worker: in_order(units) for worker, units in after.items()}
         return _assigned(memory, replace(given, completed_generation=given.generation, running=running))
     return memory, decided.delay_ms, after

@@ -25,6 +25,7 @@ _CHANGEOVER = "every member restarted with the other protocol, and back"
 _GROWN = "partitions added to a topic, and a rebalance"
 _COMMIT = "a commit that the authority accepted"
 _OWNER = "an owner at the authority"
+_DUPLICATE = "a process started with another one's group.instance.id"
 _BACK = "a member that came back under load"
 _JOINED = "a member that joined"
 _MET = "a claim that met one of a killed member"
@@ -74,8 +75,8 @@ EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
         m.waits_for_the_dead: "a generation that began after a member was killed",
         m.its_place_is_gone: _BACK,
         m.given_away_after_the_delay: _BACK,
-        m.newer_is_refused: "a process started with another one's group.instance.id",
-        m.older_is_fenced: "a process started with another one's group.instance.id",
+        m.newer_is_refused: _DUPLICATE,
+        m.older_is_fenced: _DUPLICATE,
         m.taken_over_at_once: "a member with partitions that unsubscribed",
         m.missed_although_healthy: "a member that unsubscribed",
         m.offsets_carried_over: "commits to ZooKeeper, and then to Kafka",

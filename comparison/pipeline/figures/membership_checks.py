@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
     from comparison.pipeline.result import Change, Run
 
+_NO_DUPLICATE = "no process was started with another one's group.instance.id"
 _NO_OWNERS = "the trace does not show who owned what after a change"
 
 
@@ -114,7 +115,7 @@ def older_is_fenced(run: Run) -> CheckResult:
     """
     change = _named(run, DUPLICATE)
     if change is None:
-        return UNKNOWN, "no process was started with another one's group.instance.id"
+        return UNKNOWN, _NO_DUPLICATE
     told = [each for each in run.failures if each.startswith(f"{change.target}: ") and "FENCED_INSTANCE_ID" in each]
     others = [each for each in run.failures if "FENCED_INSTANCE_ID" in each and each not in told]
     if others:
@@ -133,7 +134,7 @@ def newer_is_refused(run: Run) -> CheckResult:
     """
     change = _named(run, DUPLICATE)
     if change is None:
-        return UNKNOWN, "no process was started with another one's group.instance.id"
+        return UNKNOWN, _NO_DUPLICATE
     older = [each for each in run.failures if each.startswith(f"{change.target}: ")]
     refused = [each for each in run.failures if "UNRELEASED_INSTANCE_ID" in each and each not in older]
     if older:
