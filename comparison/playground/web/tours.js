@@ -11,7 +11,11 @@ export class Tours {
     this.root = root;
     this.give = give;
     this.tour = null;
-    tours.then((all) => { this.all = all; });
+    this.isAwaited = false;
+    tours.then((all) => {
+      this.all = all;
+      if (this.isAwaited) this.choose();
+    });
   }
 
   toggle() {
@@ -25,9 +29,10 @@ export class Tours {
     this.point(null);
   }
 
-  // All tours, with what to start for those whose designs are not here.
+  // All tours, with what to start for those whose designs are not here; as soon as tours and game have arrived.
   choose() {
-    if (!this.all || !this.game) return;
+    this.isAwaited = !this.all || !this.game;
+    if (this.isAwaited) return;
     this.tour = null;
     this.point(null);
     const running = this.game.groups.map((each) => each.design);
@@ -102,6 +107,7 @@ export class Tours {
   // Ticks what the step expects to be seen, as it happens.
   update(game) {
     this.game = game;
+    if (this.isAwaited) this.choose();
     const wanted = this.tour?.steps[this.number].seen;
     if (!wanted || !this.done || this.root.hidden) return;
     wanted.forEach((each, place) => {
