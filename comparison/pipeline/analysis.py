@@ -88,8 +88,8 @@ def analyze(
         found = known.found
     else:
         session = spark() if callable(spark) else spark
-        tables = staging(folder)
         try:
+            tables = staging(folder)
             found = _completed(session, runs, marks, known, before, tables)
             publish(folder)
         except BaseException:

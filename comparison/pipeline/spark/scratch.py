@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ def scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...
         work_dir.mkdir(parents=True, exist_ok=True)
         yield work_dir.resolve(), ()
         return
-    folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX)).resolve()
+    folder = Path(tempfile.gettempdir()).resolve() / f"{SCRATCH_PREFIX}{secrets.token_hex(8)}"
     waits, held = os.pipe()
     # Without site packages and environment it starts at once, and nothing can break it.
     sweeper = subprocess.Popen(
@@ -39,6 +40,7 @@ def scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...
     )
     os.close(waits)
     try:
+        folder.mkdir(mode=0o700)  # after its sweeper has started: the program may be killed at any moment
         yield folder, (held,)
     finally:
         os.close(held)

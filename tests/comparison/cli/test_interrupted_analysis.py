@@ -42,6 +42,15 @@ pathlib.Path.rename = interrupted
 main()
 """
 
+#: The command, which waits before it puts its tables in place: however late a signal comes, it comes before that.
+HELD = """
+import threading
+from comparison.pipeline import written
+from comparison.cli.main import main
+written.publish = lambda folder: threading.Event().wait(300)
+main()
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -85,7 +94,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     ids=["early", "in the middle", "late"],
 )
 def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_there: Callable[[Path], object]) -> None:
-    with started(folder, *ANALYZE) as command:
+    with started(folder, "-c", HELD, *ANALYZE[2:]) as command:
         wait_until(lambda: is_there(folder / "run") or command.poll() is not None, 120, "the analysis to get there")
         os.killpg(command.pid, signal.SIGINT)
         output, _ = command.communicate(timeout=60)

@@ -21,6 +21,7 @@ from comparison.run_folder import run_dirs_in
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.waiting import wait_until
+from tests.support.ended import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +53,14 @@ class Command:
             return psutil.Process(self.child.pid).children(recursive=True)
         return []
 
+    def jvms(self) -> int:
+        """How many JVMs the command has; a process that ends meanwhile is none."""
+        count = 0
+        for process in self.descendants():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                count += process.name() == "java"
+        return count
+
     def scratch_folders(self) -> list[Path]:
         return list(self.temporary.glob(f"{SCRATCH_PREFIX}*"))
 
@@ -65,14 +74,8 @@ class Command:
         began = self.descendants()
         self.child.send_signal(by)
         self.child.wait(60)
-        wait_until(lambda: not [each for each in began if alive(each)], 30, lambda: f"{began} to end")
+        wait_until(lambda: all(map(has_ended, began)), 30, lambda: f"{began} to end")
         wait_until(lambda: not self.scratch_folders(), 30, lambda: f"{self.scratch_folders()} to be removed")
-
-
-def alive(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 @pytest.fixture
@@ -127,7 +130,7 @@ def test_an_interrupted_analysis_leaves_no_process_and_no_folder(
         (scratch,) = command.scratch_folders()
         command.until((scratch / "scratch").is_dir)  # made by Spark's own start
     elif at == "executors":
-        command.until(lambda: sum(process.name() == "java" for process in command.descendants()) > 1)
+        command.until(lambda: command.jvms() > 1)
     command.end(by)
     assert command.child.returncode == (-by if by is signal.SIGKILL else Exit.INTERRUPTED)
     assert "Traceback" not in command.output()
