@@ -19,6 +19,8 @@ _Config = TypeVar("_Config")
 #: The kind of a line that a member which is stepped writes when it waits before a ZooKeeper operation, and when it no
 #: longer does. It is no event of the trace: the operation's own event comes with its answer.
 WAITING = "zk_waiting"
+#: The kind of a line that a member writes when it is not to poll and its last poll is over; no event of the trace.
+POLLING_STOPPED = "polling_stopped"
 
 
 async def lines_of_stdin() -> AsyncIterator[Mapping[str, object]]:

@@ -17,9 +17,9 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "leave"}`: leave the group as the design does, and exit;
 - `{"command": "stop"}`: the same, as is the end of the input.
 
-Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines, and
-`WAITING` of a member that is stepped. Original and stock consumers keep the same contract, without `delay`, `step`,
-`let_go` and `halt_at`.
+Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines,
+`WAITING` of a member that is stepped, and `POLLING_STOPPED`. Original and stock consumers keep the same contract,
+without `pause_consumption`, `delay`, `step`, `let_go` and `halt_at`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import msgspec
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
-from comparison.scenarios.processes.lines import WAITING, lines_of_stdin, write_event
+from comparison.scenarios.processes.lines import POLLING_STOPPED, WAITING, lines_of_stdin, write_event
 from kernel.clock import SystemClock
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
@@ -145,6 +145,7 @@ class Members:
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._still = 0  #: members that do not poll
         self._delay_s = 0.0  #: for each record
         self._delay_changed = asyncio.Event()
         self.gate = StepGate(self._waits)
@@ -241,7 +242,7 @@ class Members:
     async def _poll(self, consumer: GroupConsumer, number: int) -> None:
         await self._begin(consumer)
         while True:
-            await self._flowing.wait()
+            await self._until_flowing()
             if not self._subscribed.is_set():
                 consumer = await self._stay_away(consumer, number)
             try:
@@ -252,6 +253,15 @@ class Members:
             else:
                 self._memories[consumer].add(batches)
                 await self._process(sum(len(batch.records) for batch in batches))
+
+    async def _until_flowing(self) -> None:
+        if self._flowing.is_set():
+            return
+        self._still += 1
+        if self._still == len(self._polls):
+            write_event({"kind": POLLING_STOPPED, "process": self._config.process})
+        await self._flowing.wait()
+        self._still -= 1
 
     async def _begin(self, consumer: GroupConsumer) -> None:
         try:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from comparison.scenarios.run.performer import Performer
 from comparison.scenarios.testbed.sessions import expire
 from kernel.trace.writer import SilentTracer
+from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
 from kernel.zookeeper.session import ZooKeeperSession
 
 _TIMEOUT_MS = 10_000
 _BY_HAND = b"by-hand"
 _FOR_GOOD_MS = 3_600_000
+#: A poll waits for records for a tenth of a second; one that a rebalance holds up is waited for no longer than this.
+_POLL_S_MAX = 2.0
 
 
 class Expire(Performer):
@@ -61,7 +66,10 @@ class ListenerException(_OfApplication):
 
 class Slow(_OfApplication):
     async def inject(self) -> None:
+        """Stop polling. It has begun when the poll under way is over, since that one still takes part in rebalances."""
         self.members.slow_down(self.target)
+        with suppress(WaitTimeout):
+            await until(lambda: self.members.is_still(self.target), _POLL_S_MAX, f"{self.target} to stop polling")
 
     async def heal(self) -> None:
         self.members.speed_up(self.target)
