@@ -13,6 +13,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
+from tests.support.ended import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def descendants(child: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:
-    return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return all(map(has_ended, processes))
 
 
 def test_ctrl_c_during_a_run_ends_without_an_analysis_and_keeps_the_traces(

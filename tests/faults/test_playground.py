@@ -15,6 +15,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
+from tests.support.ended import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ class Command:
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:
-    return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return all(map(has_ended, processes))
 
 
 def is_spark(process: psutil.Process) -> bool:

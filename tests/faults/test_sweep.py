@@ -15,6 +15,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
+from tests.support.ended import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def until_run(number: int, folder: Path, child: subprocess.Popen[str]) -> list[p
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return all(map(has_ended, processes))
 
 
 def outcome(folder: Path, number: int) -> tuple[str, int]:

@@ -118,7 +118,8 @@ def test_group_of_a_real_coordinator_is_shown(version: str, chroot: str, tmp_pat
                     assert (member.owned, member.client) == (tuple(T), "client")
                     assert [row.end for row in seen.partitions] == [0, 0]
                     if version == "1.1.1":
-                        arguments = ("--bootstrap-server", broker.bootstrap, "--describe", "--group", "g", "--members")
+                        asked = ("--describe", "--group", "g", "--members", "--timeout", "60000")
+                        arguments = ("--bootstrap-server", broker.bootstrap, *asked)
                         printed = await asyncio.to_thread(tool, version, "kafka.admin.ConsumerGroupCommand", *arguments)
                         (table,) = tables(seen, [Part.MEMBERS])
                         assert [line.split()[1:5] for line in table.lines()] == [line.split()[:4] for line in printed]

@@ -14,6 +14,7 @@ from typing import Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
+from kernel.waiting import wait_until
 from tests.support.java_child import answered_by
 
 VERSION = "4.1.1"
@@ -82,8 +83,19 @@ def converse(admin: JavaAdmin, topic: str) -> dict[str, Any]:
     seen["wrong"] = admin.refusal(admin.admin.createTopics(admin.listed(wrong)).all())
     topic_id = created.topicId(topic).get()
     topics = admin.common("TopicCollection")
-    by_id = admin.admin.describeTopics(topics.ofTopicIds(admin.listed(topic_id))).allTopicIds().get().get(topic_id)
-    seen["by id"] = by_id.name() == topic
+
+    def name_by_id() -> str:
+        """'' until the broker has learned what the controller has answered."""
+        try:
+            found = admin.admin.describeTopics(topics.ofTopicIds(admin.listed(topic_id))).allTopicIds().get()
+        except admin.exception as error:
+            kind = str(error.getCause().getClass().getSimpleName())
+            if kind not in ("UnknownTopicIdException", "InvalidTopicException"):
+                raise
+            return ""
+        return str(found.get(topic_id).name())
+
+    seen["by id"] = wait_until(name_by_id, 20, "the topic by its id") == topic
     options = admin.of("DescribeTopicsOptions")().includeAuthorizedOperations(True)
     described = admin.admin.describeTopics(topics.ofTopicNames(admin.listed(topic)), options)
     by_name = described.allTopicNames().get().get(topic)
@@ -94,7 +106,13 @@ def converse(admin: JavaAdmin, topic: str) -> dict[str, Any]:
     change = admin.of("AlterConfigOp")(entry, admin.java("org.apache.kafka.clients.admin.AlterConfigOp$OpType").SET)
     admin.admin.incrementalAlterConfigs(admin.one(resource, admin.listed(change))).all().get()
     asked = admin.of("DescribeConfigsOptions")().includeSynonyms(True).includeDocumentation(True)
-    config = admin.admin.describeConfigs(admin.listed(resource), asked).all().get().get(resource)
+
+    def altered() -> list[Any]:
+        """The settings, once the broker has learned what the controller has answered."""
+        config = admin.admin.describeConfigs(admin.listed(resource), asked).all().get().get(resource)
+        return [config] if config.get("max.message.bytes").value() == "5000" else []
+
+    (config,) = wait_until(altered, 20, "the altered setting")
     entry = config.get("max.message.bytes")
     seen["config"] = [
         entry.value(),

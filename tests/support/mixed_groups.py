@@ -454,14 +454,16 @@ class MixedGroup:
         found = []
         for (member, tp), made in claims.items():
             ends = [op.at for op in made[1:]] + [float("inf")]
-            last: int | None = None  # of the member's deliveries from the partition
+            goes_on: set[int] = set()  # where the member's previous ownership of the partition would have gone on
             for claim, end in zip(made, ends, strict=True):
                 offsets = [d.offset for d in deliveries[member] if d.partition == tp and claim.at <= d.at < end]
                 begins_at = self._committed_for(claim, operations)
-                if last is not None and was_in_hand(offsets, last, begins_at):
+                if any(was_in_hand(offsets, next_offset - 1, begins_at) for next_offset in goes_on):
                     offsets = offsets[1:]
                 found.append(Ownership(member, tp, begins_at, offsets))
-                last = offsets[-1] if offsets else last
+                goes_on = {offsets[-1] + 1} if offsets else goes_on
+                if len(offsets) < 2:  # its first record may still be in hand; a single one may have been in hand before
+                    goes_on |= {0 if start is None else start for start in begins_at}
         return found
 
     def _committed_for(self, claim: Op, operations: list[Op]) -> frozenset[int | None]:

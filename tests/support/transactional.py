@@ -242,8 +242,10 @@ async def stable_and_end(bootstrap: str, tp: TopicPartition) -> tuple[int, int]:
     try:
         await client.refresh([tp.topic])
         connection = await client.connection(_led(client, tp))
-        _, stable = (await list_offset(connection, {tp: LATEST}, committed=True))[tp]
-        _, end = (await list_offset(connection, {tp: LATEST}))[tp]
+        refused, stable = (await list_offset(connection, {tp: LATEST}, committed=True))[tp]
+        also_refused, end = (await list_offset(connection, {tp: LATEST}))[tp]
+        if refused or also_refused:
+            raise _NotYet(f"{tp}: {refused or also_refused}")
         return stable, end
     finally:
         await client.close()

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 
 
+def all_events(output: Path) -> list[dict[str, Any]]:
+    """The JSON lines printed so far, without one that is still being written."""
+    whole, _, _ = output.read_text().rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+
+
 def events(output: Path, kind: str) -> list[dict[str, Any]]:
-    lines = [line for line in output.read_text().splitlines() if line.startswith("{")]
-    return [event for line in lines if (event := json.loads(line))["event"] == kind]
+    return [event for event in all_events(output) if event["event"] == kind]
 
 
 def completed(output: Path) -> list[dict[str, Any]]:
@@ -32,13 +37,20 @@ def completed(output: Path) -> list[dict[str, Any]]:
 
 
 def owned(output: Path) -> set[int]:
-    """The partitions that the consumer's last line shows as its own."""
+    """The partitions that the consumer's lines show as its own; none while a rebalance has not ended."""
     now: set[int] = set()
-    for line in output.read_text().splitlines():
-        event = json.loads(line) if line.startswith("{") else {"event": ""}
+    ended = False
+    for event in all_events(output):
+        kind = event["event"]
         partitions = {row["partition"] for row in event.get("partitions", [])}
-        now = now | partitions if event["event"] == "assigned" else now - partitions
-    return now
+        if kind == "assigned":
+            now |= partitions
+        elif kind in {"revoked", "lost"}:
+            now -= partitions
+        # A rebalance's line follows those of what it revoked and assigned.
+        if kind in {"assigned", "revoked", "lost", "rebalance"}:
+            ended = kind == "rebalance" and event["outcome"] == "ok"
+    return now if ended else set()
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +70,7 @@ def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
 @pytest.mark.parametrize(
     ("design", "settings"),
     [
-        ("zookeeper", ("auto.offset.reset=smallest", "rebalance.backoff.ms=300")),
+        ("zookeeper", ("auto.offset.reset=smallest", "rebalance.backoff.ms=300", "rebalance.max.retries=30")),
         ("server", ("auto.offset.reset=earliest", "zookeeper.session.timeout.ms=4000")),
         ("eager", ("auto.offset.reset=earliest", "heartbeat.interval.ms=300")),
     ],

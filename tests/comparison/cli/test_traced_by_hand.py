@@ -81,7 +81,13 @@ def test_watch_adds_what_zookeeper_says(terminals: Terminals, tmp_path: Path) ->
         owned = [line.split() for line in seen.read_text().rsplit("\n\n", 1)[-1].splitlines()]
         return [row[3:6] for row in owned if row and row[0] == "z"] == [["2", "2", "0"]] * 4
 
-    wait_until(is_committed, 60, lambda: f"all offsets: {seen.read_text()}{output.read_text()}")
+    def is_followed() -> bool:
+        """What `watch` has shown it follows a moment later, which is when its trace begins."""
+        return (tmp_path / "old" / "trace" / "observer-1.jsonl").read_text().count('"authority_named"') >= 4
+
+    wait_until(
+        lambda: is_committed() and is_followed(), 60, lambda: f"all offsets: {seen.read_text()}{output.read_text()}"
+    )
     for child in (consuming, watching):
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 0

@@ -19,6 +19,7 @@ from comparison.pipeline.session import spark_session
 from comparison.pipeline.spark.master import parse_master
 from comparison.pipeline.spark.settings import settings_of
 from kernel.waiting import wait_until
+from tests.support.ended import has_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +70,7 @@ def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> No
         jvm = psutil.Process(int(process.stdout.readline()))
         process.send_signal(ending)
         process.communicate(timeout=180)
-    wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM to end")
+    wait_until(lambda: has_ended(jvm), 30, "the JVM to end")
 
 
 def test_jvm_that_dies_during_the_analysis_is_a_clear_error() -> None:

@@ -56,7 +56,7 @@ def test_click_on_a_rebalance_in_the_lanes_opens_its_messages(browser: Any, repo
         assert opened(page) == ["split-brain-zookeeper-rebalance-1"]
         focused = page.evaluate("document.activeElement.textContent")
         assert focused.startswith("rebalance 1")
-        assert page.locator("#tip").is_hidden()
+        page.locator("#tip").wait_for(state="hidden")
 
 
 def test_key_opens_the_messages_of_the_rebalance_that_was_gone_to(browser: Any, report: Path) -> None:

@@ -25,7 +25,7 @@ def test_recorded_transactions_on_data_are_answered_as_4_1_1_answered_them(chroo
 
 
 async def _play_all(chroot: str, tmp_path: Path) -> dict[str, list[str]]:
-    """What differed, by conversation."""
+    """What differed, by conversation. One that differs is played once more, alone: their pauses are real time."""
     recorded = recording("data")
     assert len(recorded.conversations) == 10
     settings = {k: v for k, v in recorded.settings.items() if not k.startswith("transaction.state.")}
@@ -38,5 +38,6 @@ async def _play_all(chroot: str, tmp_path: Path) -> dict[str, list[str]]:
         await wait_for_coordinator(admin, *(f"warm-{n}" for n in range(16)))
         admin.close()
         names = list(recorded.conversations)
-        found = await asyncio.gather(*(player(recorded, name, connect).play() for name in names))
-        return {name: differences for name, differences in zip(names, found, strict=True) if differences}
+        together = await asyncio.gather(*(player(recorded, name, connect).play() for name in names))
+        again = [name for name, differences in zip(names, together, strict=True) if differences]
+        return {name: found for name in again if (found := await player(recorded, name, connect).play())}

@@ -34,7 +34,7 @@ FUSSIER = {"bad/join-not-utf8", "bad/heartbeat-trailing"}
 
 
 def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_path: Path) -> None:
-    """All at once; one that differs is played once more, alone, before it counts: timers are real."""
+    """All at once; one that differs is played up to twice more, alone, before it counts: timers are real."""
 
     async def test() -> None:
         async with running_broker(chroot, tmp_path, settings=SETTINGS, mount=(mount,), tracer=SilentTracer()) as broker:
@@ -51,7 +51,8 @@ def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_
             admin.close()
             names = RECORDED.conversations.keys() - FUSSIER
             together = dict(zip(names, await asyncio.gather(*map(play, names)), strict=True))
-            problems = {name: found for name in names if together[name] and (found := await play(name))}
+            again = [name for name in names if together[name]]
+            problems = {name: found for name in again if await play(name) and (found := await play(name))}
             assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
             for name in FUSSIER:
                 (refused,) = await play(name)

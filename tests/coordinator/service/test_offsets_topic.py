@@ -156,7 +156,7 @@ def test_client_may_read_but_not_write_the_topic(chroot: str, tmp_path: Path) ->
 def _with_kafka_python(bootstrap: str) -> list[tuple[int, int, bytes]]:
     kafka: Any = pytest.importorskip("kafka")
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False, consumer_timeout_ms=3_000
+        bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False, consumer_timeout_ms=60_000
     )
     consumer.assign([kafka.TopicPartition(TOPIC, n) for n in sorted(consumer.partitions_for_topic(TOPIC))])
     consumer.seek_to_beginning()

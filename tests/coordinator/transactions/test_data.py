@@ -99,6 +99,7 @@ def test_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(chro
         async with (
             broker_at(chroot, tmp_path) as bootstrap,
             transactional(bootstrap, "x", timeout_ms=300) as producer,
+            transactional(bootstrap, "x") as successor,
         ):
             await producer.init()
             await producer.send(T0, "a")
@@ -106,9 +107,10 @@ def test_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(chro
             assert await read(bootstrap, T0) == []
             assert await producer.produce(T0, "b") is ErrorCode.invalid_producer_epoch
             assert await producer.end() is ErrorCode.producer_fenced
-            await producer.init()
-            await producer.send(T0, "c")
-            assert await producer.end() is ErrorCode.none
+            await successor.init()
+            assert successor.producer_id == producer.producer_id
+            await successor.send(T0, "c")
+            assert await successor.end() is ErrorCode.none
             await settled(bootstrap, T0)
             assert await read(bootstrap, T0) == ["c"]
 

@@ -71,8 +71,10 @@ def test_mounted_part_is_served_and_stops_while_the_cluster_is_still_there(chroo
             return {"error_code": 0}
 
         async def stop() -> None:
-            topic = await services.create_internal_topic("__consumer_offsets")
-            assert topic is not None, "ZooKeeper still answers"
+            topic = await until(
+                lambda: services.create_internal_topic("__consumer_offsets"), 20, "the topic: ZooKeeper still answers"
+            )
+            assert topic is not None
             handled.append(f"stopped with {len(topic.partitions)} partitions")
 
         services.on_stop(stop)

@@ -165,7 +165,8 @@ def test_kill_9_loses_nothing_that_was_emitted(tmp_path: Path) -> None:
         child.send_signal(signal.SIGKILL)
         acknowledged = [int(line) for line in child.stdout if line.endswith("\n")]
     trace = read_trace(path)
-    assert trace.quarantined == ()
+    # The event that was being written, and so not acknowledged, may be torn.
+    assert [q.reason for q in trace.quarantined] in ([], [Reason.TORN])
     assert trace.end is None
     assert len(trace.events) >= max(acknowledged, default=100)
     assert [event["seq"] for event in trace.events] == list(range(len(trace.events)))

@@ -20,8 +20,9 @@ from kernel.errors import EnvironmentFault
 from kernel.waiting import wait_until
 from kernel.zookeeper.counters import read_counters, server_mode
 from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
-from kernel.zookeeper.server import PortInUse, StartGivenUp
+from kernel.zookeeper.server import PortInUse, ServerProcess, StartGivenUp
 from kernel.zookeeper.txnlog import read_ensemble
+from tests.support.ended import has_ended
 from tests.support.zookeeper import opened
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def test_a_server_is_ready_keeps_its_log_in_the_run_folder_and_ends_when_stopped
     with EmbeddedZooKeeper(tmp_path) as zookeeper:
         (server,) = zookeeper.servers
         assert zookeeper.connect_string == f"127.0.0.1:{server.client_port}"
-        assert server.mode() == read_counters("127.0.0.1", server.client_port).mode == "standalone"
+        wait_until(lambda: server.mode() == "standalone", 20, "the server to say its mode")
+        assert read_counters("127.0.0.1", server.client_port).mode == "standalone"
         assert "Snapshotting" in server.log_path.read_text()
         assert server.log_path.is_relative_to(tmp_path)
         pid = server.pid
@@ -77,7 +79,7 @@ def test_no_server_outlives_its_parent(tmp_path, how):
         if how is signal.SIGINT:
             assert parent.stdout.readline() == "running\n"
         assert parent.wait(30) != 0
-    wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, 5, "the server to end")
+    wait_until(lambda: has_ended(server), 30, "the server to end")
 
 
 def test_a_port_that_is_in_use_is_named(tmp_path):
@@ -162,7 +164,10 @@ def test_when_the_disk_fills_up_writes_fail_and_nothing_acknowledged_is_lost(tmp
 
 
 @pytest.mark.parametrize("kind", [EmbeddedZooKeeper, ZooKeeperEnsemble])
-def test_cancelled_start_ends_at_once_and_leaves_no_server(kind: type[ZooKeeperEnsemble], tmp_path: Path):
+def test_cancelled_start_ends_at_once_and_leaves_no_server(
+    kind: type[ZooKeeperEnsemble], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ServerProcess, "mode", lambda _: None)  # it is not ready before the start is given up
     given_up = threading.Event()
     zookeeper = kind(tmp_path, given_up=given_up)
     with ThreadPoolExecutor(1) as pool:
@@ -196,8 +201,7 @@ def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
     with ZooKeeperEnsemble(tmp_path, quorum_links=links) as ensemble:
         assert sorted(asked) == [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
         leader = ensemble.leader()
-        followers = ensemble.followers()
-        assert len(followers) == 2
+        followers = wait_until(lambda: len(found := ensemble.followers()) == 2 and found, 20, "two followers")
 
         # Every server counts every write, and the reads that it answered itself.
         asyncio.run(write_and_read(followers[0]))
@@ -208,6 +212,6 @@ def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
         assert ensemble.leader() is not leader
         asyncio.run(write("/without"))
         leader.restart()
-        assert leader.mode() == "follower"
+        wait_until(lambda: leader.mode() == "follower", 20, "the killed leader to follow")
     paths = [txn.path for txn in read_ensemble([server.data_dir for server in ensemble.servers]) if txn.op == "create"]
     assert paths == ["/before", "/without"]

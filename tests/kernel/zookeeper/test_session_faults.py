@@ -187,8 +187,9 @@ def test_without_retries_a_broken_connection_fails_sent_and_waiting_operations(o
 
     async def conversation():
         session = await ZooKeeperSession.open(
-            own.connect_string, session_timeout_ms=600, tracer=tracer, name="s", connection_timeout_ms=500
+            own.connect_string, session_timeout_ms=600, tracer=tracer, name="s", connection_timeout_ms=10_000
         )
+        session._connection_timeout_s = 0.5  # of operations: to open a session takes a busy machine longer
         async with session:
             own.servers[0].pause()
             try:
@@ -210,7 +211,7 @@ def test_with_retries_an_operation_outlives_the_server_and_each_try_is_traced(ow
     tracer = ListTracer()
 
     async def conversation():
-        async with opened(own.connect_string, tracer, timeout_ms=600, retry_forever=True) as session:
+        async with opened(own.connect_string, tracer, timeout_ms=3000, retry_forever=True) as session:
             own.servers[0].pause()
             pending = asyncio.ensure_future(session.create("/late", ephemeral=True))
             await become(session, SessionState.SUSPENDED)

@@ -195,8 +195,10 @@ def test_a_reset_sets_both_positions_and_is_committed(chroot, tmp_path, reset, s
 def test_shutdown_does_not_interrupt_the_timers_last_commit(chroot, tmp_path):
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
-            async with running_broker(chroot, tmp_path, {"t": 1}) as broker:
+            async with running_broker(chroot, tmp_path, {"t": 1}) as broker, opened(chroot) as other:
                 await produce(broker, "t", 1, range(10))
+                await other.ensure_path(f"{OFFSETS}/t/0")
+                await other.set(f"{OFFSETS}/t/0", b"0")  # so the timer has no reset to commit
                 pause = proxy.pause_at(lambda op: op.op == "setData" and op.path == f"{OFFSETS}/t/0")
                 async with member(proxy.connect_string, "c1", {"t": 1}, auto_commit_interval_ms="200") as c1:
                     await c1.read_until(10)
@@ -206,9 +208,7 @@ def test_shutdown_does_not_interrupt_the_timers_last_commit(chroot, tmp_path):
                     pause.release()
                     await closing
                 written = [op for op in proxy.operations() if op.path == f"{OFFSETS}/t/0" and op.op != "getData"]
-                assert [op.op for op in written] == [
-                    "setData",
-                    "create",
-                ]  # by the timer; the shutdown does not commit again
+                # By the timer; the shutdown does not commit again.
+                assert [(op.op, op.data) for op in written] == [("setData", b"10")]
 
     asyncio.run(conversation())

@@ -12,6 +12,7 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from tests.support.weak_members import fetches
 from tests.support.zk_consumers import Member, member, running_broker, settled, shared
 from tests.support.zookeeper import opened
 
@@ -151,6 +152,8 @@ def test_malformed_offset_fails_its_owner_by_name(chroot, tmp_path, data):
         async with group(chroot, tmp_path) as (session, members):
             before = failures(members)
             path = paths.offset("g", "t", 0)
+            await fetches(members[0])
+            await members[0].consumer.commit()  # otherwise its rebalance may write its reset over what follows
             await session.ensure_path(path)
             await session.set(path, data)
             await touch(session)

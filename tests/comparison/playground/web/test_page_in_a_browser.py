@@ -156,7 +156,22 @@ def test_reduced_motion_moves_the_lanes_only_when_there_is_news(browser: Any) ->
 def test_lanes_move_by_themselves_until_they_are_held(browser: Any) -> None:
     with served_game(example_at(CUT)) as game, opened(browser, game.address) as page:
         waits_until(page, "document.querySelector('.lane-plot > g').hasAttribute('transform')")
-        waits_until(page, f"document.querySelector('.lane-plot > g').getAttribute('transform') !== '{left_of(page)}'")
+        page.evaluate(
+            """() => {
+                window.lefts = new Set();
+                const look = () => {
+                    lefts.add(document.querySelector('.lane-plot > g').getAttribute('transform'));
+                    requestAnimationFrame(look);
+                };
+                look();
+            }"""
+        )
+
+        def have_moved() -> bool:
+            game.change(after_ms=0)  # without news they stand still after a while; news alone puts them in two places
+            return bool(page.evaluate("lefts.size > 5"))
+
+        wait_until(have_moved, 10, "the lanes to move", every_s=0.5)
         page.keyboard.press("h")
         assert page.get_by_role("button", name="Pause the lanes", pressed=True).is_visible()
         held = left_of(page)
@@ -338,8 +353,17 @@ def test_member_that_joins_gets_a_card_and_one_that_ends_keeps_it(browser: Any) 
 def test_page_goes_on_after_its_connection_was_lost(browser: Any) -> None:
     lost = "net::ERR_INCOMPLETE_CHUNKED_ENCODING"
     with served_game(example_at(CUT)) as game, opened(browser, game.address, expected=(lost,)) as page:
+        # The alert stands only until the page has connected again.
+        page.evaluate(
+            """() => {
+                const alert = document.querySelector("[role=alert]");
+                window.told = [];
+                new MutationObserver(() => alert.checkVisibility() && told.push(alert.textContent))
+                    .observe(alert, { childList: true, characterData: true, subtree: true });
+            }"""
+        )
         game.lose()
-        page.get_by_role("alert").get_by_text("The connection to the game is lost").wait_for()
+        waits_until(page, "told.some((each) => each.startsWith('The connection to the game is lost'))")
         game.change(m.RateChanged(design="eager", rate=77))
         column(page, "eager").get_by_text("77 records/s").wait_for()
         assert page.get_by_role("alert").text_content() == ""
@@ -371,5 +395,5 @@ def test_end_of_the_game_leads_to_its_report(browser: Any, tmp_path: Any) -> Non
         assert page.get_by_role("button", name="Stop and analyse").is_disabled()
         with page.context.expect_page() as report:
             page.get_by_role("link", name="Open its report").click()
-        assert report.value.get_by_role("heading", name="What was found").is_visible()
+        report.value.get_by_role("heading", name="What was found").wait_for()
         assert page.get_by_role("alert").text_content() == ""

@@ -118,9 +118,11 @@ def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_pat
 def test_child_of_a_cancelled_request_ends_and_is_not_confused_with_the_next_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         fork_server = await ForkServer.open()
+        os.kill(fork_server.pid, signal.SIGSTOP)  # it must not answer before the request is cancelled
         waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
         await until((tmp_path / "given-up.log").exists, 20, "the request")
         waiting.cancel()
+        os.kill(fork_server.pid, signal.SIGCONT)
         child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
         await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one to end")
         assert child.returncode is None

@@ -13,7 +13,7 @@ import pytest
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.processes.bystander_process import NAMESPACE
+from comparison.scenarios.processes.bystander_process import NAMESPACE, RATE
 from comparison.scenarios.processes.children import ChildFailed
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.testbed.bystander import BystanderChild
@@ -72,7 +72,11 @@ def test_bystander_reads_and_writes_in_turn_and_traces_how_long_each_took(
     assert {event["kind"] for event in events} == {"bystander_op"}
     assert all(event["ok"] and event["latency_ns"] > 0 for event in events)
     reads = sum(event["op"] == "getData" for event in events)
-    assert abs(2 * reads - len(events)) <= 2
+    # An operation that came due while there was no processor is left out: then the same one may come twice in a row.
+    begun = [event["ns"] - event["latency_ns"] for event in events]
+    left_out = max(0, (max(begun) - min(begun)) * RATE // 10**9 + 1 - len(events))
+    assert 0 < reads < len(events)
+    assert abs(2 * reads - len(events)) <= 2 + left_out
     assert '{"end":' in (tmp_path / "trace" / "bystander.jsonl").read_text(encoding="utf-8").splitlines()[-1]
 
 

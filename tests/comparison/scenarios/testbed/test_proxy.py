@@ -250,11 +250,11 @@ def test_delayed_chunks_do_not_wait_for_each_other() -> None:
             assert await received.get() == b"0"
             proxy.delay(300, ways=frozenset({Way.TO_CLIENT}))
             begun = time.monotonic()
-            for _ in range(10):
+            for _ in range(100):
                 client[1].write(b"x")
                 assert await asyncio.wait_for(received.get(), 20) == b"x"
-            assert await asyncio.wait_for(client[0].readexactly(10), 20) == b"x" * 10
-            assert 0.3 <= time.monotonic() - begun < 10 * 0.3
+            assert await asyncio.wait_for(client[0].readexactly(100), 20) == b"x" * 100
+            assert 0.3 <= time.monotonic() - begun < 100 * 0.3
 
     asyncio.run(scenario())
 
@@ -325,7 +325,11 @@ def test_stop_ends_a_half_open_connection() -> None:
     asyncio.run(scenario())
 
 
-def test_proxy_waits_for_an_upstream_that_is_not_listening_yet(unused_port: int) -> None:
+def test_proxy_waits_for_an_upstream_that_is_not_listening_yet(
+    unused_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("comparison.scenarios.testbed.proxy.UPSTREAM_RETRY_S", 60.0)
+
     async def scenario() -> None:
         proxy = TcpProxy("link", SilentTracer())
         await proxy.start(unused_port)

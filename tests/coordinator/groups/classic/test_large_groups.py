@@ -17,6 +17,7 @@ from coordinator.groups.records import GroupRecord, MemberRecord
 from coordinator.groups.requests import Protocol
 from coordinator.service.group_answers import JOIN_ANSWERS, entries_ahead
 from coordinator.service.record_codec import encode, encode_ahead
+from kernel.garbage import collection_put_off
 from kernel.wire.codec import encode_response
 from kernel.wire.versions import Api
 from tests.support.group_machine import Machine, subscription
@@ -124,11 +125,12 @@ def calls_of(do: Callable[[], Any]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        do()
-    finally:
-        sys.setprofile(before)
+    with collection_put_off():  # it would count what it does to the garbage of other tests
+        sys.setprofile(counted)
+        try:
+            do()
+        finally:
+            sys.setprofile(before)
     return count
 
 

@@ -55,7 +55,7 @@ async def candidates(chroot: str, number: int) -> AsyncIterator[list[Candidate]]
         for node_id in range(1, number + 1):
             session = await stack.enter_async_context(opened(chroot))
             cluster_id = await ensure_cluster(session)
-            await register(session, BrokerAddress(node_id, "127.0.0.1", 9000), CLOCK, patience_ms=1000)
+            await register(session, BrokerAddress(node_id, "127.0.0.1", 9000), CLOCK, patience_ms=30_000)
             made.append(Candidate(session, Observer(session, cluster_id), Controller(session, node_id, CLOCK)))
         yield made
 
@@ -93,7 +93,7 @@ def test_broker_restarted_unnoticed_loses_its_previous_leadership(chroot: str) -
             await one.step()
             assert await one.states("shared") == [(2, 0, 1)]
             await two.session.delete("/brokers/ids/2")
-            await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), CLOCK, patience_ms=1000)
+            await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), CLOCK, patience_ms=30_000)
             await one.step()
             # As Kafka does for a bounced broker: it left, then it returned.
             assert await one.states("shared") == [(1, 1, 1)]
