@@ -31,7 +31,7 @@ from packaging.requirements import Requirement
 import docker
 from kernel.errors import EnvironmentFault
 from kernel.jre import bundled_java
-from kernel.zookeeper.server import LOGGING, LOGGING_JARS, SERVER_JARS, jars
+from kernel.zookeeper.server import LOGGING_JARS, LOGGING_OPTIONS, SERVER_JARS, jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -101,7 +101,9 @@ def lay_out_server(root: Path) -> None:
     copy_libraries([_SHELL, home / "bin" / "java", *home.rglob("*.so")], root, within=home)
     for name in ("conf", "data", "datalog", "tmp"):
         keep_folder(root / name)
-    (root / "conf" / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+    # As the launcher reads arguments from a file: a line each, quoted because of the space in one.
+    options = "".join(f'"{option}"\n' for option in LOGGING_OPTIONS)
+    (root / "conf" / "logging.options").write_text(options, encoding="utf-8")
     shutil.copy2(Path(__file__).with_name("start-server.sh"), root / "start-server.sh")
     (root / "Dockerfile").write_text(SERVER_DOCKERFILE, encoding="utf-8")
 

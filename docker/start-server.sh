@@ -28,5 +28,4 @@ echo "${ZOO_MY_ID:-1}" > /data/myid
 # SERVER_JVMFLAGS is several words.
 # shellcheck disable=SC2086
 exec /java/bin/java "-Xmx${ZK_SERVER_HEAP:-128}m" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData \
-    -Dlog4j2.configurationFile=/conf/log4j2.properties -Dlog4j2.disableJmx=true -Dzookeeper.jmx.log4j.disable=true \
-    ${SERVER_JVMFLAGS:-} -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"
+    @/conf/logging.options ${SERVER_JVMFLAGS:-} -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"
