@@ -31,10 +31,13 @@ RELEASES = {"0.8.2.2": "0.8.2", "1.1.1": "1.1"}
 TOPICS = {"alpha": 4, "beta": 3, "gamma": 12}
 RECORDS = 2  #: in each partition; a member that has read them has committed something
 
-#: (what, who, subscription): the changes between two readings of the znodes.
+#: (what, who, subscription): the changes between two readings of the znodes. Owners commit before others join: a
+#: member that reads a partition's offset before its owner's rebalance commits it would read the records again.
 STATIC = (
     ("join", "c1", {"alpha": 2, "beta": 1}),
+    ("commit", "c1", None),
     ("join", "c2", {"alpha": 1, "gamma": 2}),
+    ("commit", "c2", None),
     ("join", "c3", {"gamma": 11}),
     ("commit", "c2", None),
     ("leave", "c1", None),
@@ -43,6 +46,7 @@ STATIC = (
 )
 WILDCARDS = (
     ("join", "c1", Pattern("white_list", " alpha , beta", 2)),
+    ("commit", "c1", None),
     ("join", "c2", Pattern("black_list", '"gamma"', 1)),
     ("join", "c3", {"beta": 1}),
     ("leave", "c1", None),
