@@ -69,7 +69,7 @@ class Slow(_OfApplication):
         """Stop polling. It has begun when the poll under way is over, since that one still takes part in rebalances."""
         self.members.slow_down(self.target)
         with suppress(WaitTimeout):
-            await until(lambda: self.members.is_still(self.target), _POLL_S_MAX, f"{self.target} to stop polling")
+            await until(lambda: self.target in self.members.view.still, _POLL_S_MAX, f"{self.target} to stop polling")
 
     async def heal(self) -> None:
         self.members.speed_up(self.target)

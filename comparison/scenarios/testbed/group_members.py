@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
-from comparison.scenarios.processes.lines import POLLING_STOPPED, WAITING
+from comparison.scenarios.processes.lines import WAITING
 from comparison.scenarios.testbed.group_view import QUIET_MS, GroupView
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError
@@ -58,7 +58,6 @@ class GroupMembers:
         self._gone: set[str] = set()
         #: process -> the ZooKeeper sessions of its members, by member
         self.sessions: dict[str, dict[str, int]] = {}
-        self._still: set[str] = set()  #: processes that were to stop polling, and have
         #: Called when a member that is stepped waits before a ZooKeeper operation, and when it no longer does.
         self.on_waiting: Callable[[Mapping[str, object]], None] = lambda _: None
         self.joined = 0  #: members started so far, including those that have left
@@ -91,8 +90,6 @@ class GroupMembers:
     def _heard(self, event: Mapping[str, object]) -> None:
         if event.get("kind") == WAITING:
             self.on_waiting(event)
-        elif event.get("kind") == POLLING_STOPPED:
-            self._still.add(str(event["process"]))
         else:
             if event.get("kind") == "session_changed" and event.get("state") == "connected":
                 of_process = self.sessions.setdefault(str(event["process"]), {})
@@ -228,13 +225,9 @@ class GroupMembers:
         self._children[name].send({"command": "commit", "remembered": True})
 
     def slow_down(self, name: str) -> None:
-        """Stop polling in one process, once the polls under way are over: `is_still`."""
-        self._still.discard(name)
+        """Stop polling in one process; the polls under way are over when it is in `view.still`."""
+        self.view.still.discard(name)
         self._children[name].send({"command": "pause_consumption"})
-
-    def is_still(self, name: str) -> bool:
-        """Whether no member of a process polls any more."""
-        return name in self._still
 
     def speed_up(self, name: str) -> None:
         """Resume polling."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.scenarios.processes.lines import POLLING_STOPPED
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class GroupView:
         #: Member id and generation of each process's last assignment, in designs that have them.
         self.identities: dict[str, tuple[str, int]] = {}
         self.decider = ""  #: the process that assigned last
+        self.still: set[str] = set()  #: processes that were to stop polling, and have
         self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.
@@ -79,6 +81,9 @@ class GroupView:
             return
         elif kind == "phase_entered":
             self.decider = process
+            return
+        elif kind == POLLING_STOPPED:
+            self.still.add(process)
             return
         elif kind == "rebalance_started":
             self._open_rebalances[process] += 1
