@@ -101,9 +101,9 @@ def lay_out_server(root: Path) -> None:
     copy_libraries([_SHELL, home / "bin" / "java", *home.rglob("*.so")], root, within=home)
     for name in ("conf", "data", "datalog", "tmp"):
         keep_folder(root / name)
-    # As the launcher reads arguments from a file: a line each, quoted because of the space in one.
+    # An argument file for the java launcher: one option a line, quoted because one contains a space.
     options = "".join(f'"{option}"\n' for option in LOGGING_OPTIONS)
-    (root / "conf" / "logging.options").write_text(options, encoding="utf-8")
+    (root / "logging.options").write_text(options, encoding="utf-8")
     shutil.copy2(Path(__file__).with_name("start-server.sh"), root / "start-server.sh")
     (root / "Dockerfile").write_text(SERVER_DOCKERFILE, encoding="utf-8")
 

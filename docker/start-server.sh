@@ -28,4 +28,4 @@ echo "${ZOO_MY_ID:-1}" > /data/myid
 # SERVER_JVMFLAGS is several words.
 # shellcheck disable=SC2086
 exec /java/bin/java "-Xmx${ZK_SERVER_HEAP:-128}m" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData \
-    @/conf/logging.options ${SERVER_JVMFLAGS:-} -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"
+    @/logging.options ${SERVER_JVMFLAGS:-} -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"

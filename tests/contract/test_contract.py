@@ -60,7 +60,7 @@ def test_members_that_join_share_the_partitions(bench: Bench) -> None:
         async with members(bench, {bench.topic: 1}) as (first,):
             await shared_out([first], everything)
             async with members(bench, {bench.topic: 1}, {bench.topic: 1}) as (second, third):
-                # Members of `consumer` give up and take over one by one: all may be owned before it is even.
+                # Members of `consumer` give up and take over one by one: all may be owned before the shares are even.
                 await until(
                     lambda: [len(member.owned) for member in (first, second, third)] == [2, 2, 2],
                     60,
@@ -80,7 +80,7 @@ def test_each_stream_knows_its_place_in_the_group(bench: Bench) -> None:
         await bench.create(4)
         async with members(bench, {bench.topic: 2}) as (member,):
             await shared_out([member], partitions_of(bench.topic, 4))
-            # Before that, one stream may own everything, and the other not be in the group yet.
+            # Until then one stream may own everything while the other has not joined yet.
             await until(
                 lambda: sorted(map(len, member.consumer.assignment().values())) == [2, 2],
                 60,

@@ -116,7 +116,7 @@ async def play(group: MixedGroup, script: Sequence[tuple], host=None) -> AsyncIt
             await members[who].commit()
         owned = await group.settled()
         await read(group, set(owned))
-        # A member that keeps what it has may not have begun its rebalance yet: then the owners say nothing about it.
+        # A member that keeps its partitions may not have begun its rebalance yet, which the owners do not show.
         await group.proxy.quiet(0.3, ran=None if host is None else host.answers)
         yield (what, who, subscription), await asyncio.to_thread(look, group.broker.zookeeper, group.name)
 

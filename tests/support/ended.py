@@ -1,4 +1,4 @@
-"""Whether a process has ended: it may do so between two questions about it."""
+"""Whether a process has ended, even if it ends while it is being asked about."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psutil
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether it is gone, or only waits for its parent to take note of its end."""
+    """Whether it is gone, or a zombie that its parent has not reaped."""
     with suppress(psutil.NoSuchProcess):
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     return True

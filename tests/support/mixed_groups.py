@@ -454,7 +454,7 @@ class MixedGroup:
         found = []
         for (member, tp), made in claims.items():
             ends = [op.at for op in made[1:]] + [float("inf")]
-            goes_on: set[int] = set()  # where the member's previous ownership of the partition would have gone on
+            goes_on: set[int] = set()  # offsets at which the member's previous ownership would have gone on
             for claim, end in zip(made, ends, strict=True):
                 offsets = [d.offset for d in deliveries[member] if d.partition == tp and claim.at <= d.at < end]
                 begins_at = self._committed_for(claim, operations)

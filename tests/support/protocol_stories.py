@@ -67,7 +67,7 @@ async def freeze_and_wake(bootstrap: str, first_kind: str, second_kind: str) -> 
             second.resume()
         await until(lambda: len(first.owned) == 3, PATIENCE_S, "the second to take part again")
         assert await epoch_of(bootstrap, "frozen") > epoch
-        # It may not have said yet that it lost its former part, which may be what the first has kept.
+        # It may not have reported the loss of its former part yet, and the first may have kept just that.
         await until(
             lambda: len(second.owned) == 3 and first.owned | second.owned == EVERYTHING,
             PATIENCE_S,

@@ -254,7 +254,7 @@ def test_expiry_growth_and_crash_cost_as_modelled(chroot, tmp_path):
 
                 await quiet()
                 happened = Round([back, other])
-                proxy.refuse()  # otherwise it may return to its session before that ends, and read more
+                proxy.refuse()  # otherwise it may reconnect to its session before that ends, and read more
                 proxy.cut()
                 await asyncio.to_thread(end_session, chroot, back.session.credentials)
                 proxy.refuse(False)

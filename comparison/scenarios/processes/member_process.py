@@ -18,8 +18,7 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "stop"}`: the same, as is the end of the input.
 
 Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines,
-`WAITING` of a member that is stepped, and `POLLING_STOPPED`. Original and stock consumers keep the same contract,
-without `pause_consumption`, `delay`, `step`, `let_go` and `halt_at`.
+`WAITING` of a member that is stepped, and `POLLING_STOPPED` when the last poll has returned after `pause_consumption`.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ class Members:
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
         self._flowing = asyncio.Event()
         self._flowing.set()
-        self._still = 0  #: members that do not poll
+        self._polls_under_way = 0
         self._delay_s = 0.0  #: for each record
         self._delay_changed = asyncio.Event()
         self.gate = StepGate(self._waits)
@@ -182,6 +181,7 @@ class Members:
 
     def pause(self) -> None:
         self._flowing.clear()
+        self._report_if_stopped()
 
     def resume(self) -> None:
         self._flowing.set()
@@ -242,11 +242,12 @@ class Members:
     async def _poll(self, consumer: GroupConsumer, number: int) -> None:
         await self._begin(consumer)
         while True:
-            await self._until_flowing()
+            await self._flowing.wait()
             if not self._subscribed.is_set():
                 consumer = await self._stay_away(consumer, number)
+                continue
             try:
-                batches = await consumer.getmany(timeout_ms=POLL_MS)
+                batches = await self._polled(consumer)
             except (RebalanceLabError, ListenerBroken) as error:
                 self._failed(error)
                 await asyncio.sleep(POLL_MS / 1000)
@@ -254,14 +255,17 @@ class Members:
                 self._memories[consumer].add(batches)
                 await self._process(sum(len(batch.records) for batch in batches))
 
-    async def _until_flowing(self) -> None:
-        if self._flowing.is_set():
-            return
-        self._still += 1
-        if self._still == len(self._polls):
+    async def _polled(self, consumer: GroupConsumer) -> Sequence[Batch]:
+        self._polls_under_way += 1
+        try:
+            return await consumer.getmany(timeout_ms=POLL_MS)
+        finally:
+            self._polls_under_way -= 1
+            self._report_if_stopped()
+
+    def _report_if_stopped(self) -> None:
+        if not self._flowing.is_set() and not self._polls_under_way:
             write_event({"kind": POLLING_STOPPED, "process": self._config.process})
-        await self._flowing.wait()
-        self._still -= 1
 
     async def _begin(self, consumer: GroupConsumer) -> None:
         try:

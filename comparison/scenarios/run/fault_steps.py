@@ -73,9 +73,9 @@ class Faults:
         name = self._members.choose_owner()
         for_ms = self._configuration.max_poll_ms + step.over_ms
         detail = {"processing_ms": for_ms, "max_poll_interval_ms": self._configuration.max_poll_ms}
-        begun = time.monotonic()
         slow = await self._injections.set_up("slow", self._members.place_of(name))
         slowed = await self._injections.begin("slow", slow, detail)
+        begun = time.monotonic()  # its last poll has returned
 
         async def join() -> None:
             self._members.join(1)

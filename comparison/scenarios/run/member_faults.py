@@ -14,7 +14,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 _TIMEOUT_MS = 10_000
 _BY_HAND = b"by-hand"
 _FOR_GOOD_MS = 3_600_000
-#: A poll waits for records for a tenth of a second; one that a rebalance holds up is waited for no longer than this.
+#: A poll takes a tenth of a second. A member that is processing records or is frozen is waited for no longer than this.
 _POLL_S_MAX = 2.0
 
 
@@ -66,10 +66,12 @@ class ListenerException(_OfApplication):
 
 class Slow(_OfApplication):
     async def inject(self) -> None:
-        """Stop polling. It has begun when the poll under way is over, since that one still takes part in rebalances."""
+        """Stop polling, and wait until the poll under way has returned: until then it takes part in rebalances."""
         self.members.slow_down(self.target)
         with suppress(WaitTimeout):
-            await until(lambda: self.target in self.members.view.still, _POLL_S_MAX, f"{self.target} to stop polling")
+            await until(
+                lambda: self.target in self.members.view.stopped_polling, _POLL_S_MAX, f"{self.target} to stop polling"
+            )
 
     async def heal(self) -> None:
         self.members.speed_up(self.target)

@@ -225,12 +225,12 @@ class GroupMembers:
         self._children[name].send({"command": "commit", "remembered": True})
 
     def slow_down(self, name: str) -> None:
-        """Stop polling in one process; the polls under way are over when it is in `view.still`."""
-        self.view.still.discard(name)
+        """Stop polling in one process. It is in `view.stopped_polling` once its last polls have returned."""
         self._children[name].send({"command": "pause_consumption"})
 
     def speed_up(self, name: str) -> None:
         """Resume polling."""
+        self.view.stopped_polling.discard(name)
         self._children[name].send({"command": "resume"})
 
     def delay(self, name: str, per_record_ms: int) -> None:

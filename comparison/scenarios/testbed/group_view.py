@@ -52,7 +52,7 @@ class GroupView:
         #: Member id and generation of each process's last assignment, in designs that have them.
         self.identities: dict[str, tuple[str, int]] = {}
         self.decider = ""  #: the process that assigned last
-        self.still: set[str] = set()  #: processes that were to stop polling, and have
+        self.stopped_polling: set[str] = set()  #: processes that have stopped polling, as they were told
         self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.
@@ -83,7 +83,7 @@ class GroupView:
             self.decider = process
             return
         elif kind == POLLING_STOPPED:
-            self.still.add(process)
+            self.stopped_polling.add(process)
             return
         elif kind == "rebalance_started":
             self._open_rebalances[process] += 1

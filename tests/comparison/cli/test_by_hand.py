@@ -22,7 +22,7 @@ PARTITIONS = 4
 
 
 def all_events(output: Path) -> list[dict[str, Any]]:
-    """The JSON lines printed so far, without one that is still being written."""
+    """The JSON lines printed so far, except one that is still being written."""
     whole, _, _ = output.read_text().rpartition("\n")
     return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
@@ -37,7 +37,7 @@ def completed(output: Path) -> list[dict[str, Any]]:
 
 
 def owned(output: Path) -> set[int]:
-    """The partitions that the consumer's lines show as its own; none while a rebalance has not ended."""
+    """The partitions that the consumer's lines show as its own; empty until the last rebalance has ended."""
     now: set[int] = set()
     ended = False
     for event in all_events(output):
@@ -47,7 +47,7 @@ def owned(output: Path) -> set[int]:
             now |= partitions
         elif kind in {"revoked", "lost"}:
             now -= partitions
-        # A rebalance's line follows those of what it revoked and assigned.
+        # The line of a rebalance comes after those of what it revoked and assigned.
         if kind in {"assigned", "revoked", "lost", "rebalance"}:
             ended = kind == "rebalance" and event["outcome"] == "ok"
     return now if ended else set()

@@ -42,7 +42,7 @@ pathlib.Path.rename = interrupted
 main()
 """
 
-#: The command, which waits before it puts its tables in place: however late a signal comes, it comes before that.
+#: The command, held just before it puts its tables in place, so that even a late signal comes before that.
 HELD = """
 import threading
 from comparison.pipeline import written

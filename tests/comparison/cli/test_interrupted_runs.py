@@ -54,7 +54,7 @@ class Command:
         return []
 
     def jvms(self) -> int:
-        """How many JVMs the command has; a process that ends meanwhile is none."""
+        """How many JVMs the command has, not counting one that ends meanwhile."""
         count = 0
         for process in self.descendants():
             with contextlib.suppress(psutil.NoSuchProcess):

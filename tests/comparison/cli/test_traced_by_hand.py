@@ -82,7 +82,7 @@ def test_watch_adds_what_zookeeper_says(terminals: Terminals, tmp_path: Path) ->
         return [row[3:6] for row in owned if row and row[0] == "z"] == [["2", "2", "0"]] * 4
 
     def is_followed() -> bool:
-        """What `watch` has shown it follows a moment later, which is when its trace begins."""
+        """The observer watches in the background: its trace may have the owners later than the screen."""
         return (tmp_path / "old" / "trace" / "observer-1.jsonl").read_text().count('"authority_named"') >= 4
 
     wait_until(

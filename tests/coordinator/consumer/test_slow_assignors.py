@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.broker import Broker
 
-#: Outlives the pauses of a busy machine, in which no heartbeat is sent.
+#: Longer than the pauses of a busy machine, in which no heartbeat is sent.
 SESSION_S = 4
 #: Longer than the session.
 DECISION_S = 6
@@ -89,8 +89,8 @@ def test_leader_stays_in_the_group_while_its_strategy_computes_longer_than_the_s
             for leader in leaders.values():  # in the first generation: no member was removed
                 assert [event["generation"] for event in leader.tracer.of("partitions_assigned")] == [1]
                 errors = {event.get("error") for event in leader.tracer.of("attempt_ended")}
-                # The groups' partitions had just been created, too: the broker that leads one may hear of it, and load
-                # it, after the other broker has named it.
+                # The groups' partitions are new as well: their leader may learn of them, and load them, only after the
+                # other broker has named it.
                 assert errors <= {None, "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
 
     asyncio.run(test())

@@ -90,7 +90,7 @@ async def _play_all(recorded: Recording, chroot: str, tmp_path: Path) -> tuple[l
             name for name, found in zip(together, await asyncio.gather(*map(play, together)), strict=True) if found
         ]
         again = differing + [name for name in names if name not in together]
-        # The machine may have paused in that one, too.
+        # The machine may have paused during that play, too.
         problems = {name: found for name in again if await play(name) and (found := await play(name))}
     return differing, problems
 

@@ -25,7 +25,7 @@ def test_recorded_transactions_on_data_are_answered_as_4_1_1_answered_them(chroo
 
 
 async def _play_all(chroot: str, tmp_path: Path) -> dict[str, list[str]]:
-    """What differed, by conversation. One that differs is played once more, alone: their pauses are real time."""
+    """What differed, by conversation. One that differs is played once more, alone: their waits are in real time."""
     recorded = recording("data")
     assert len(recorded.conversations) == 10
     settings = {k: v for k, v in recorded.settings.items() if not k.startswith("transaction.state.")}

@@ -263,7 +263,7 @@ def test_concurrent_writes_are_stored_together():
 
 
 def test_writes_that_arrive_turn_after_turn_are_stored_together(monkeypatch: pytest.MonkeyPatch):
-    # It is of real time, also under a virtual clock: on a busy machine it could be over between two turns.
+    # It is real time even under a virtual clock, and could run out between two turns on a busy machine.
     monkeypatch.setattr("coordinator.service.led_partition.LINGER_S", 60.0)
 
     async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:

@@ -72,7 +72,9 @@ def test_mounted_part_is_served_and_stops_while_the_cluster_is_still_there(chroo
 
         async def stop() -> None:
             topic = await until(
-                lambda: services.create_internal_topic("__consumer_offsets"), 20, "the topic: ZooKeeper still answers"
+                lambda: services.create_internal_topic("__consumer_offsets"),
+                20,
+                "the topic, while ZooKeeper still answers",
             )
             assert topic is not None
             handled.append(f"stopped with {len(topic.partitions)} partitions")

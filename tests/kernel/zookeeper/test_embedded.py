@@ -52,7 +52,8 @@ def test_a_server_is_ready_keeps_its_log_in_the_run_folder_and_ends_when_stopped
         (server,) = zookeeper.servers
         assert zookeeper.connect_string == f"127.0.0.1:{server.client_port}"
         wait_until(lambda: server.mode() == "standalone", 20, "the server to say its mode")
-        assert read_counters("127.0.0.1", server.client_port).mode == "standalone"
+        address = ("127.0.0.1", server.client_port)
+        wait_until(lambda: read_counters(*address).mode == "standalone", 20, "the counters to say it, too")
         assert "Snapshotting" in server.log_path.read_text()
         assert server.log_path.is_relative_to(tmp_path)
         pid = server.pid

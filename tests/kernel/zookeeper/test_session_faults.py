@@ -189,7 +189,7 @@ def test_without_retries_a_broken_connection_fails_sent_and_waiting_operations(o
         session = await ZooKeeperSession.open(
             own.connect_string, session_timeout_ms=600, tracer=tracer, name="s", connection_timeout_ms=10_000
         )
-        session._connection_timeout_s = 0.5  # of operations: to open a session takes a busy machine longer
+        session._connection_timeout_s = 0.5  # for operations only: opening a session may take longer
         async with session:
             own.servers[0].pause()
             try:

@@ -153,7 +153,7 @@ def test_malformed_offset_fails_its_owner_by_name(chroot, tmp_path, data):
             before = failures(members)
             path = paths.offset("g", "t", 0)
             await fetches(members[0])
-            await members[0].consumer.commit()  # otherwise its rebalance may write its reset over what follows
+            await members[0].consumer.commit()  # otherwise its rebalance may overwrite what follows with its reset
             await session.ensure_path(path)
             await session.set(path, data)
             await touch(session)

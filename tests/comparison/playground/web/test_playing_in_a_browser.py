@@ -289,6 +289,22 @@ def test_tour_of_designs_that_do_not_run_says_what_to_start(browser: Any) -> Non
         assert tour.count() == 0
 
 
+def test_tours_that_are_asked_for_before_they_have_arrived_open_when_they_do(browser: Any) -> None:
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        held: list[Any] = []
+
+        def hold(route: Any) -> None:
+            held.append(route)
+
+        page.route("**/tours.json", hold)
+        page.reload()
+        page.locator(".card").first.wait_for()
+        page.keyboard.press("t")
+        assert page.locator("#tour").is_hidden()
+        held[0].continue_()
+        page.get_by_role("region", name="Guided tour").get_by_role("heading", name="Guided tours").wait_for()
+
+
 def test_refused_step_of_a_tour_waits_for_nothing(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         game.game.answers = [c.Answer(accepted=False, reason="m2 has ended: start it first")]

@@ -120,9 +120,11 @@ def test_child_of_a_cancelled_request_ends_and_is_not_confused_with_the_next_one
         fork_server = await ForkServer.open()
         os.kill(fork_server.pid, signal.SIGSTOP)  # it must not answer before the request is cancelled
         waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
-        await until((tmp_path / "given-up.log").exists, 20, "the request")
-        waiting.cancel()
-        os.kill(fork_server.pid, signal.SIGCONT)
+        try:
+            await until((tmp_path / "given-up.log").exists, 20, "the request")
+            waiting.cancel()
+        finally:
+            os.kill(fork_server.pid, signal.SIGCONT)
         child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
         await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one to end")
         assert child.returncode is None
@@ -183,6 +185,9 @@ def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot:
                 30,
                 lambda: f"two members to start: {events}; {child.log_tail()}",
             )
+            child.send({"command": "pause_consumption"})
+            await until(lambda: "polling_stopped" in kinds(events), 30, "both to stop polling")
+            child.send({"command": "resume"})
             child.send({"command": "sing"})
             child.send({"command": "leave"})
             assert await ended_within(child, 30) == 0

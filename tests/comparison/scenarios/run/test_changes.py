@@ -104,7 +104,7 @@ def test_a_member_that_never_hears_of_a_join_is_waited_for_as_long_as_sessions_l
         begun = time.monotonic()
         await group.changes.make("join", group.join, members=3)
         assert group.has_settled
-        assert time.monotonic() - begun >= 2 * SESSION_MS / 1000, "two sessions, as `until_all_rebalance` has it"
+        assert time.monotonic() - begun >= 2 * SESSION_MS / 1000, "two sessions, as `Changes.make` waits"
 
     asyncio.run(run())
 

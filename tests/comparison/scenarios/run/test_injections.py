@@ -12,8 +12,10 @@ from comparison.scenarios.plan.vocabulary import Heal, Inject, Settle
 from comparison.scenarios.run import injections
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.link_faults import Cable
+from comparison.scenarios.run.member_faults import Slow
 from comparison.scenarios.run.performer import Performer
 from comparison.scenarios.testbed.link import BOTH_WAYS, Way
+from kernel.waiting import until
 from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
@@ -157,3 +159,27 @@ def test_parameters_of_a_performer_are_whole_numbers() -> None:
     values: Mapping[str, int | str] = {"away_ms": 300}
     changes: Any = SimpleNamespace(members=None, testbed=None)
     assert Performer(changes, "m1", values).number("away_ms") == 300
+
+
+def test_a_slow_member_is_slow_once_its_last_poll_has_returned() -> None:
+    async def run() -> None:
+        sent: list[str] = []
+        view = SimpleNamespace(stopped_polling=set())
+        members: Any = SimpleNamespace(view=view, slow_down=sent.append)
+        changes: Any = SimpleNamespace(members=members, testbed=None)
+        slowing = asyncio.create_task(Slow(changes, "m2", {}).inject())
+        await until(lambda: sent == ["m2"], 20, "the command")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not slowing.done()
+        view.stopped_polling.add("m2")
+        await asyncio.wait_for(slowing, 20)
+
+    asyncio.run(run())
+
+
+def test_a_member_that_cannot_stop_polling_is_not_waited_for_indefinitely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("comparison.scenarios.run.member_faults._POLL_S_MAX", 0.01)
+    members: Any = SimpleNamespace(view=SimpleNamespace(stopped_polling=set()), slow_down=lambda _: None)
+    changes: Any = SimpleNamespace(members=members, testbed=None)
+    asyncio.run(asyncio.wait_for(Slow(changes, "m2", {}).inject(), 20))

@@ -72,7 +72,7 @@ def test_bystander_reads_and_writes_in_turn_and_traces_how_long_each_took(
     assert {event["kind"] for event in events} == {"bystander_op"}
     assert all(event["ok"] and event["latency_ns"] > 0 for event in events)
     reads = sum(event["op"] == "getData" for event in events)
-    # An operation that came due while there was no processor is left out: then the same one may come twice in a row.
+    # An operation that came due while there was no CPU for it is left out: the same one may come twice in a row.
     begun = [event["ns"] - event["latency_ns"] for event in events]
     left_out = max(0, (max(begun) - min(begun)) * RATE // 10**9 + 1 - len(events))
     assert 0 < reads < len(events)

@@ -33,6 +33,12 @@ def test_a_group_is_settled_when_every_partition_has_one_owner_and_every_member_
     assert view.settled(2, 0)
 
 
+def test_a_process_that_has_stopped_polling_is_known_and_nothing_has_moved(view: GroupView) -> None:
+    view.apply({"kind": "polling_stopped", "process": "m1"})
+    assert view.stopped_polling == {"m1"}
+    assert view.moved_ns == 0
+
+
 def test_a_group_is_not_settled_while_a_partition_is_owned_twice(view: GroupView) -> None:
     view.apply(owns("m1", P0, P1))
     assert view.settled(1, 0)

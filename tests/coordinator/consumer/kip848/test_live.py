@@ -197,7 +197,7 @@ def test_member_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(chr
             await shared_out([idle, busy], EVERYTHING)
             (before,) = idle.consumer.member_ids
             await idle.pause()
-            told = len(idle.listener.of("lost"))  # a pause of the machine may have cost it its partitions before
+            told = len(idle.listener.of("lost"))  # it may have lost them before, in a pause of the machine
             await shared_out([busy], EVERYTHING)
             assert idle.owned == frozenset()
             assert len(idle.listener.of("lost")) == told  # it is told in a poll

@@ -125,7 +125,7 @@ def calls_of(do: Callable[[], Any]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    with collection_put_off():  # it would count what it does to the garbage of other tests
+    with collection_put_off():  # a collection would count the finalizers of other tests' garbage
         sys.setprofile(counted)
         try:
             do()

@@ -224,7 +224,7 @@ def test_topic_recreated_by_an_old_tool_is_another_topic(chroot: str, tmp_path: 
             await session.create(paths.topic_deletion("t"), b"")
             await gone(session, paths.topic_deletion("t"))
             await session.create(paths.topic("t"), GOOD_REPLICAS)
-            # Until its view changes, the broker leads the topic that is gone.
+            # Until its view changes, the broker still leads the deleted topic.
             assert await broker.cluster.until(
                 lambda now: "t" in now.topics and now.topics["t"].topic_id != before, WAIT_MS
             )

@@ -159,7 +159,7 @@ def test_two_concurrent_terms_leave_the_pairs_to_the_later_one(tmp_path: Path):
             earlier, led = await asyncio.gather(*wishes, return_exceptions=True)
             assert not isinstance(led, BaseException)
             assert await led.items() == [(b"k", b"v")]
-            if not isinstance(earlier, Fenced):  # it was over before the later one began
+            if not isinstance(earlier, Fenced):  # it had finished before the later one began
                 assert not isinstance(earlier, BaseException)
                 with pytest.raises(Fenced):
                     await earlier.upsert([(b"k", b"zombie")])
