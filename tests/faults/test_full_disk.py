@@ -19,6 +19,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
+from tests.support.ended import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +44,7 @@ def crash(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
     )
     wait_until(
-        lambda: any(
-            '"change_settled"' in path.read_text() for path in tmp_path.glob("*/crash/eager/trace/runner.jsonl")
-        ),
+        lambda: any('"steady"' in path.read_text() for path in tmp_path.glob("*/crash/eager/trace/runner.jsonl")),
         180,
         "the group to run",
     )
@@ -68,7 +67,7 @@ def test_full_disk_ends_the_command_with_one_line_and_no_process_left(
     assert crash.returncode == Exit.USAGE, stderr
     assert f"cannot write the run folder {tmp_path}" in stderr.splitlines()[-1]
     assert "File too large" in stderr.splitlines()[-1]
-    assert not [process for process in processes if process.is_running()]
+    wait_until(lambda: all(map(has_ended, processes)), 30, "every process to end")
 
 
 def test_member_that_cannot_trace_ends_its_run_and_a_full_disk_fails_the_analysis_clearly(

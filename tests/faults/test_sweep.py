@@ -47,7 +47,7 @@ def until_run(number: int, folder: Path, child: subprocess.Popen[str]) -> list[p
     """Wait until this run's group has formed; returns the command's processes."""
     trace = folder / "s" / RUNS[number] / "trace" / "runner.jsonl"
     wait_until(
-        lambda: (trace.exists() and '"change_settled"' in trace.read_text()) or child.poll() is not None,
+        lambda: (trace.exists() and '"steady"' in trace.read_text()) or child.poll() is not None,
         180,
         (folder / "output").read_text,
     )

@@ -13,7 +13,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.gold.commits import IN_FLIGHT_NS
 from comparison.pipeline.result import Term
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 #: A broker traces its takeover when it has loaded the group, and names the owners while it loads.
 LOADING_NS = 1_000_000_000
+#: How late a busy broker may trace what was durable before it was replaced. One that is not fenced goes on far longer.
+TRACED_LATE_NS = 1_000_000_000
 _NS_PER_MS = 1_000_000
 _INT32, _INT32_MIN = 1 << 32, -(1 << 31)
 
@@ -75,7 +76,7 @@ def _held(took: Sequence[Takeover], stretches: Sequence[Acting]) -> list[_Held]:
 
 def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
     replaced_ns = min((other.began_ns for other in later if other.process != term.process), default=None)
-    late = replaced_ns is not None and term.last_ns is not None and term.last_ns > replaced_ns + IN_FLIGHT_NS
+    late = replaced_ns is not None and term.last_ns is not None and term.last_ns > replaced_ns + TRACED_LATE_NS
     return Term(
         group=group,
         broker=term.process,

@@ -37,6 +37,8 @@ STALLED_SHARE_MAX = 0.25
 STORM_SHARE_MIN = 0.5
 #: How often a client of ZooKeeper sends a ping at least, as a share of its session.
 PING_SHARE = 1 / 3
+#: In how many steps a delay grows (comparison.scenarios.run.link_faults).
+GROWING_STEPS = 10
 #: What becomes of an operation whose connection or session ends before its answer.
 _UNANSWERED = ("ConnectionLost", "SessionExpired")
 
@@ -367,8 +369,9 @@ def outlasts_a_slow_link(run: Run) -> CheckResult:
 
 
 def _delay_ms(injected: Mapping[str, Any], at_ms: float) -> float:
-    """Of one way, so long after it began to grow."""
-    return min(1.0, at_ms / float(injected["within_ms"])) * float(injected["to_ms"])
+    """Of one way, so long after it began to grow: in equal steps, the first one at once."""
+    step = min(GROWING_STEPS, int(at_ms * GROWING_STEPS / float(injected["within_ms"])) + 1)
+    return float(injected["to_ms"]) * step / GROWING_STEPS
 
 
 def _change(run: Run, name: str) -> Change | None:

@@ -27,6 +27,8 @@ _STUBBORN = MappingProxyType(
         "partition.assignment.strategy": "roundrobin",
     }
 )
+#: Java's client pauses for up to two seconds before it connects again: a session of three could end meanwhile.
+_UNHURRIED = MappingProxyType({"zookeeper.session.timeout.ms": "6000"})
 _NO_ZOOKEEPER_SESSION: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (name for name, design in DESIGNS.items() if not design.zookeeper_sessions),
@@ -76,6 +78,7 @@ OUTAGES = (
         ),
         steps=(Form(), Steady(), Inject("kill", "leader"), Hold(4000), Heal()),
         defaults=Parameters(time_limit_s=120),
+        settings=_UNHURRIED,
         budget_s=20,
         zookeeper_servers=3,
         members_min=2,
@@ -95,9 +98,10 @@ OUTAGES = (
             "the other designs: heartbeats and commits go to the coordinating broker, which needs ZooKeeper for none "
             "of them; a new coordinator could not be elected meanwhile",
         ),
-        steps=(Form(), Steady(), Inject("quorum-loss", "ensemble"), Hold(5000), Heal()),
+        steps=(Form(), Steady(), Inject("quorum-loss", "ensemble"), Hold(8000), Heal()),  # longer than a session
         defaults=Parameters(time_limit_s=120),
-        budget_s=22,
+        settings=_UNHURRIED,
+        budget_s=25,
         zookeeper_servers=3,
         members_min=2,
         brokers_min=2,
@@ -113,7 +117,8 @@ OUTAGES = (
             "own by then",
             "server: the coordinator sees the id go and come back, and commands two rebalances at most",
         ),
-        steps=(Form(), Steady(), Inject("expire", "owner"), Hold(1500), Settle()),
+        # The hold outlasts the pause of up to two seconds before a member connects again.
+        steps=(Form(), Steady(), Inject("expire", "owner"), Hold(2600), Settle()),
         budget_s=12,
         members_min=2,
         not_applicable=_NO_ZOOKEEPER_SESSION,
@@ -129,7 +134,7 @@ OUTAGES = (
             "server: one coordinator sees them go and come back: a rebalance for each at most, and fewer if it sees "
             "several at once",
         ),
-        steps=(Form(), Steady(), Inject("expire", "members"), Hold(1500), Settle()),
+        steps=(Form(), Steady(), Inject("expire", "members"), Hold(2600), Settle()),  # as in session-expiry
         budget_s=12,
         members_min=2,
         not_applicable=_NO_ZOOKEEPER_SESSION,
@@ -158,7 +163,7 @@ OUTAGES = (
             Steady(),
             Inject("delay", "m1->authority", {"by_ms": 250, "ways": "in"}),
             Inject("join", "group"),
-            Hold(4800),
+            Hold(5400),
             Inject("expire", "m1"),
             Hold(3500),
             Heal("delay"),
@@ -203,8 +208,11 @@ OUTAGES = (
             "session timeout; its own timer has stopped it before. A consumer member has no such timer: it is replaced "
             "as well, and goes on delivering beside its successor until the heal",
         ),
-        steps=(Form(), Steady(), Inject("cut", "owner->authority", {"ways": "in"}), Hold(9000), Heal()),
-        budget_s=20,
+        steps=(Form(), Steady(), Inject("cut", "owner->authority", {"ways": "in"}), Hold(12_000), Heal()),
+        # The member gives up a connection after up to one second and pauses for up to two: with a session of three, its
+        # next attempt could be too late.
+        settings=MappingProxyType({"zookeeper.session.timeout.ms": "3500"}),
+        budget_s=23,
         members_min=2,
         brokers_min=2,
         references=("KIP-62", "ZOOKEEPER programmer's guide, sessions"),

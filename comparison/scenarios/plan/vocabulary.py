@@ -130,11 +130,11 @@ class JoinBehind:
     """Let a member join whose ZooKeeper server is the follower, and another one elsewhere while the first one joins.
 
     The second one comes `after_ms` after others have begun to rebalance for the first one, so that a follower that
-    lags by twice as much does not know of it yet when the first one reads the group, and it has claimed its partitions
+    lags 2.5 times as long does not know of it yet when the first one reads the group, and it has claimed its partitions
     when the first one does. With a coordinator, it is the coordinating broker that uses the follower.
     """
 
-    after_ms: int = 750
+    after_ms: int = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,16 @@ def test_incremental_members_stop_only_what_moves_and_need_one_more_round_at_the
     assert (verdicts["changes over and back"], verdicts["stops by protocol"]) == (NO, NO)
 
 
+@pytest.mark.parametrize(("attempts_failed", "outcome"), [(1, YES), (0, NO)])
+def test_incremental_member_that_is_sent_back_to_join_needs_another_round(
+    attempts_failed: int, outcome: VerdictOutcome
+) -> None:
+    parameters = {"partitions": 12, "topics": 1, "changed_from": "cooperative"}
+    changes = there_and_back((4,) * 6, rounds=4, generation=16, attempts_failed=attempts_failed)
+    judged = judge(run("group-protocol-migration", "consumer", changes=changes, parameters=parameters))
+    assert {each.check: each.outcome for each in judged.verdicts}["changes over and back"] is outcome
+
+
 @pytest.mark.parametrize(
     ("given", "outcome"),
     [

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from comparison.pipeline.figures.outage_checks import GROWING_STEPS
 from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.pipeline.result import Change, Delivery, VerdictOutcome
+from comparison.scenarios.run import link_faults
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.results import change, run
 
@@ -319,15 +321,16 @@ def silent(silent_ms: float) -> dict[str, Any]:
         ("replaced", "asymmetric-cut", link("cut", takeover_ms=9_100.0), UNKNOWN, "nobody was assigned"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=4_000.0), UNKNOWN, "nobody was assigned"),
         ("replaced", "asymmetric-cut", link("cut", healed_ms=None), UNKNOWN, "from start to heal"),
-        # A heartbeat that arrives after 1 s is answered 0.5 s later; the next one is sent after 1 s and takes 1.25 s.
-        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_100.0), YES, "about 3.6 s apart"),
+        # A heartbeat that arrives after 1.1 s is answered 0.6 s later; the next one is sent after 1 s and takes 2.1 s.
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=4_100.0), YES, "about 3.7 s apart"),
         ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=6_500.0), YES, "about 5.8 s apart"),
-        ("outlasts the delay", "slow-link", silent(4_615.0), YES, "about 3.6 s apart"),
-        ("outlasts the delay", "slow-link", silent(2_995.0), YES, "about 3.6 s apart"),
+        ("outlasts the delay", "slow-link", silent(4_615.0), YES, "about 3.7 s apart"),
+        ("outlasts the delay", "slow-link", silent(2_995.0), YES, "about 3.7 s apart"),
         ("outlasts the delay", "slow-link", silent(1_700.0), NO, "at most 1.7 s after it was heard from"),
-        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=3_100.0), UNKNOWN, "may have been late"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=3_100.0), YES, "about 3.1 s apart"),
+        ("outlasts the delay", "slow-link", link("growing-delay", takeover_ms=2_900.0), UNKNOWN, "may have been late"),
         ("outlasts the delay", "slow-link", link("growing-delay"), YES, "round trips of up to 6.0 s; the session is 3"),
-        ("outlasts the delay", "slow-link", link("growing-delay", healed_ms=2_000.0), UNKNOWN, "up to 2.0 s"),
+        ("outlasts the delay", "slow-link", link("growing-delay", healed_ms=2_000.0), UNKNOWN, "up to 2.4 s"),
         ("outlasts the delay", "slow-link", {}, UNKNOWN, "from start to heal"),
     ],
 )
@@ -385,3 +388,7 @@ def test_a_killed_zookeeper_member_may_lose_the_record_in_hand(
     )
     assert found is not None
     assert found[0] is outcome
+
+
+def test_a_delay_grows_in_as_many_steps_as_the_check_assumes() -> None:
+    assert GROWING_STEPS == link_faults._STEPS
