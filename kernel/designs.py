@@ -48,6 +48,14 @@ class Design:
     #: A running member can change its subscription.
     resubscribes: bool = True
 
+    @property
+    def stepwise(self) -> bool:
+        """Whether every partition may have an owner before each has its last one.
+
+        Members that reconcile give up and take over one by one; Connect's leader pauses between two rounds that revoke.
+        """
+        return self.reconciles or self.delays_reassignment
+
 
 DESIGNS: Mapping[str, Design] = MappingProxyType(
     {

@@ -244,8 +244,6 @@ CHECKS: tuple[Check, ...] = (
     Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, g.never_owned_by_two),
     Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
     Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
-    # Not where members reconcile: one may give up what another is to have, and get it back when that one is gone.
-    Check("kept partitions never stop", Kind.PROMISE, PATIENT, FLAPPING, SEEN, g.kept_goes_on),
     Check("delay honoured", Kind.PROMISE, (DELAYED,), ("leave", "crash"), MISSED, g.delay_honoured),
     Check("generation kept", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.generation_kept),
     Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),

@@ -184,8 +184,8 @@ OUTAGES = (
             "zookeeper: two rebalances for each crash (the process is back before its old session ends), each of which "
             "stops everybody; the sessions of dead processes pile up and keep a share of the partitions",
             "eager: fewer and longer ones, because each waits for the dead member's session; nobody delivers meanwhile",
-            "cooperative and delayed: as many, but only the flapping member's partitions stop; consumer: an epoch for "
-            "each return and for each dead member's session, and few partitions stop",
+            "cooperative and delayed: as many, but hardly more than the flapping member's partitions stop; consumer: "
+            "an epoch for each return and for each dead member's session, and few partitions stop",
             "static: none, as long as the process is back within its session timeout; but a process that dies before "
             "its first commit delivers the same records each time",
         ),

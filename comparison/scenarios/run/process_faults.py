@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.run.performer import Performer
+from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from kernel.zookeeper.servers import Server
 
 START_S = 60.0
+_BEGUN_S_MAX = 2.0
 
 
 class _OfProcess(Performer):
@@ -135,6 +138,12 @@ class Flap(_OfProcess):
                 await self.members.kill(self.members.process_at(place))
             await asyncio.sleep(self.number("every_ms") / 1000)
             await self.members.come_back(place)
+            await self._until_joining(self.members.process_at(place))
+
+    async def _until_joining(self, name: str) -> None:
+        """A process that is killed before it has begun to join was never back."""
+        with suppress(WaitTimeout):  # another fault may keep it away
+            await until(lambda: name in self.members.view.begun(), _BEGUN_S_MAX, f"{name} to join")
 
 
 class DiskFull(_OfProcess):

@@ -43,7 +43,7 @@ class GroupMembers:
         self._testbed = testbed
         self._request = testbed.request
         self._tracer = testbed.tracer
-        heartbeat_ms = self._request.configuration.heartbeat_ms if DESIGNS[self._request.design].reconciles else 0
+        heartbeat_ms = self._request.configuration.heartbeat_ms if DESIGNS[self._request.design].stepwise else 0
         self.view = GroupView(testbed.partitions, heartbeat_ms=heartbeat_ms)
         self.places = [f"m{number}" for number in range(1, processes + 1)]
         self._living = {place: place for place in self.places}  #: place -> its current process

@@ -41,7 +41,7 @@ class GroupView:
     """What all members believe to own, in the processes that are present: not killed, left or frozen."""
 
     def __init__(self, partitions: Iterable[TopicPartition], *, heartbeat_ms: int = 0) -> None:
-        """`heartbeat_ms`: how often members are told what to take over next, where they are told one by one."""
+        """`heartbeat_ms`: of designs in which members get their partitions step by step; 0: they get them at once."""
         self.partitions = frozenset(partitions)
         self._heartbeat_ms = heartbeat_ms
         self.delivered: dict[TopicPartition, int] = {}  #: the next offset that was not delivered yet
