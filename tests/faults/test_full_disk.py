@@ -19,7 +19,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.ended import has_ended
+from tests.support.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def test_full_disk_ends_the_command_with_one_line_and_no_process_left(
     assert crash.returncode == Exit.USAGE, stderr
     assert f"cannot write the run folder {tmp_path}" in stderr.splitlines()[-1]
     assert "File too large" in stderr.splitlines()[-1]
-    wait_until(lambda: all(map(has_ended, processes)), 30, "every process to end")
+    wait_until(lambda: all_ended(processes), 30, "every process to end")
 
 
 def test_member_that_cannot_trace_ends_its_run_and_a_full_disk_fails_the_analysis_clearly(

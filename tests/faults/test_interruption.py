@@ -13,7 +13,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.ended import has_ended
+from tests.support.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +63,6 @@ def descendants(child: subprocess.Popen[str]) -> list[psutil.Process]:
     return found
 
 
-def all_gone(processes: list[psutil.Process]) -> bool:
-    return all(map(has_ended, processes))
-
-
 def test_ctrl_c_during_a_run_ends_without_an_analysis_and_keeps_the_traces(
     comparison: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -74,7 +70,7 @@ def test_ctrl_c_during_a_run_ends_without_an_analysis_and_keeps_the_traces(
     children = descendants(comparison)
     comparison.send_signal(signal.SIGINT)
     assert comparison.wait(60) == Exit.INTERRUPTED, (tmp_path / "progress").read_text()
-    assert all_gone(children)
+    assert all_ended(children)
     assert (tmp_path / "result").read_text() == ""
     progress = (tmp_path / "progress").read_text()
     assert "on Spark" not in progress
@@ -101,7 +97,7 @@ def test_a_second_ctrl_c_aborts_at_once_and_leaves_no_process(
     wait_until(lambda: "interrupted" in (tmp_path / "progress").read_text(), 60, "the first line of output")
     comparison.send_signal(signal.SIGINT)
     assert comparison.wait(60) == Exit.INTERRUPTED
-    wait_until(lambda: all_gone(children), 60, "the children to end with their parent")
+    wait_until(lambda: all_ended(children), 60, "the children to end with their parent")
 
 
 def test_children_of_a_killed_runner_end(comparison: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -109,7 +105,7 @@ def test_children_of_a_killed_runner_end(comparison: subprocess.Popen[str], tmp_
     children = descendants(comparison)
     comparison.kill()
     comparison.wait()
-    wait_until(lambda: all_gone(children), 60, "the children to end with their parent")
+    wait_until(lambda: all_ended(children), 60, "the children to end with their parent")
 
 
 def test_member_that_dies_unexpectedly_fails_the_run_and_is_named(

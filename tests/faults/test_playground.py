@@ -15,7 +15,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.ended import has_ended
+from tests.support.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +63,6 @@ class Command:
         return found
 
 
-def all_gone(processes: list[psutil.Process]) -> bool:
-    return all(map(has_ended, processes))
-
-
 def is_spark(process: psutil.Process) -> bool:
     try:
         return "org.apache.spark.deploy.SparkSubmit" in process.cmdline()
@@ -89,7 +85,7 @@ def test_what_was_played_gets_an_analysis_and_a_report_that_the_page_serves(comm
     children = command.descendants()
     command.stop_on_the_page()
     wait_until(lambda: "Ctrl-C closes it" in command.said(), 240, command.said)
-    assert all_gone(children)
+    assert all_ended(children)
     assert "playground" in command.asked("report.html")
     command.child.send_signal(signal.SIGINT)
     assert command.child.wait(30) == Exit.AS_EXPECTED, command.said()
@@ -107,7 +103,7 @@ def test_a_command_that_ends_while_it_is_played_leaves_no_process(command: Comma
     command.child.send_signal(number)
     expected = -signal.SIGKILL if number == signal.SIGKILL else Exit.INTERRUPTED
     assert command.child.wait(60) == expected, command.said()
-    wait_until(lambda: all_gone(children), 30, "the children to end with their parent")
+    wait_until(lambda: all_ended(children), 30, "the children to end with their parent")
     if number != signal.SIGKILL:
         assert "to analyse the traces: rebalance-lab analyze" in command.said()
 
@@ -125,4 +121,4 @@ def test_a_command_that_ends_during_the_analysis_leaves_no_process(command: Comm
     command.child.send_signal(number)
     expected = -signal.SIGKILL if number == signal.SIGKILL else Exit.INTERRUPTED
     assert command.child.wait(60) == expected, command.said()
-    wait_until(lambda: all_gone(children), 60, "the analysis to end with its parent")
+    wait_until(lambda: all_ended(children), 60, "the analysis to end with its parent")

@@ -15,7 +15,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.ended import has_ended
+from tests.support.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,10 +55,6 @@ def until_run(number: int, folder: Path, child: subprocess.Popen[str]) -> list[p
     return psutil.Process(child.pid).children(recursive=True)
 
 
-def gone(processes: list[psutil.Process]) -> bool:
-    return all(map(has_ended, processes))
-
-
 def outcome(folder: Path, number: int) -> tuple[str, int]:
     """How a run ended, and when its record was written."""
     path = folder / "s" / RUNS[number] / "run.json"
@@ -69,7 +65,7 @@ def test_killed_and_interrupted_sweep_goes_on_with_what_is_missing(tmp_path: Pat
     with sweep(tmp_path, *GRID, "-o", str(tmp_path / "s")) as child:
         children = until_run(1, tmp_path, child)
         child.kill()
-        wait_until(lambda: gone(children), 60, "the children to end with their parent")
+        wait_until(lambda: all_ended(children), 60, "the children to end with their parent")
     first = outcome(tmp_path, 0)
     assert first[0] == "complete"
     assert outcome(tmp_path, 1)[0] == ""
@@ -79,7 +75,7 @@ def test_killed_and_interrupted_sweep_goes_on_with_what_is_missing(tmp_path: Pat
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == Exit.INTERRUPTED
         assert time.monotonic() - began < QUICKLY_S
-        assert gone(children)
+        assert all_ended(children)
     said = (tmp_path / "output").read_text()
     assert "1 of 3 runs done before" in said
     assert f"to go on: rebalance-lab sweep {tmp_path / 's'}" in said.replace("\n", "")

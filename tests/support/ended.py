@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def has_ended(process: psutil.Process) -> bool:
@@ -12,3 +16,7 @@ def has_ended(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     return True
+
+
+def all_ended(processes: Iterable[psutil.Process]) -> bool:
+    return all(map(has_ended, processes))

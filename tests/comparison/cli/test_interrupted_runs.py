@@ -21,7 +21,7 @@ from comparison.run_folder import run_dirs_in
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.waiting import wait_until
-from tests.support.ended import has_ended
+from tests.support.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class Command:
         began = self.descendants()
         self.child.send_signal(by)
         self.child.wait(60)
-        wait_until(lambda: all(map(has_ended, began)), 30, lambda: f"{began} to end")
+        wait_until(lambda: all_ended(began), 30, lambda: f"{began} to end")
         wait_until(lambda: not self.scratch_folders(), 30, lambda: f"{self.scratch_folders()} to be removed")
 
 
