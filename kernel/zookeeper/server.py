@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: The server and the jars it needs to start, found by leaving out one at a time. A class path of `jars/*` would more
 #: than double the start time.
 SERVER_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
-#: For the server's log: log4j-api with its own SimpleLogger. log4j-core would take 60 % of the CPU time of a start (0.9
-#: instead of 0.35 s with the archive of the classes, medians of 8 on two busy cores), for nothing that is needed here.
+#: For the server's log: log4j-api with its own SimpleLogger. log4j-core would take almost half of the CPU time of a
+#: start (0.7 instead of 0.4 s with the archive of the classes, medians of 8, in turns), for nothing needed here.
 LOGGING_JARS = ("log4j-slf4j2-impl", "log4j-api")
 _SIMPLE_LOG = "org.apache.logging.log4j.simplelog"
 #: Lines like `2026-01-31 12:00:00,000 INFO Class text` on standard output, which is redirected to the log file.
