@@ -14,6 +14,7 @@ import click
 import msgspec
 from rich.console import Console
 
+from comparison.cli.interrupts import interrupts_wait
 from comparison.cli.report_file import REPORT, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
@@ -61,8 +62,9 @@ def analysed(
     URIs of further runs, and the folders of the commands that made the runs.
     Raises `EnvironmentFault` when the disk is full.
     """
-    # Imported only here: loading Spark takes longer than most commands.
-    from comparison.pipeline.session import starting_session
+    with interrupts_wait():
+        # Imported only here: loading Spark takes longer than most commands.
+        from comparison.pipeline.session import starting_session
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -71,12 +73,13 @@ def analysed(
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
         with starting as started:
-            # Loaded while the JVM starts.
-            from comparison.cli.damage import damage_of
-            from comparison.pipeline.analysis import Again
-            from comparison.pipeline.analysis import analyze as analyze_on
-            from comparison.pipeline.spark.stores import copied
-            from comparison.pipeline.written import TABLES
+            with interrupts_wait():
+                # Loaded while the JVM starts.
+                from comparison.cli.damage import damage_of
+                from comparison.pipeline.analysis import Again
+                from comparison.pipeline.analysis import analyze as analyze_on
+                from comparison.pipeline.spark.stores import copied
+                from comparison.pipeline.written import TABLES
 
             result = analyze_on(
                 started.session,
