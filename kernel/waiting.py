@@ -1,6 +1,9 @@
 """Wait for a condition with a timeout: the only way to wait for something that happens elsewhere.
 
 Messages complete the sentence "timed out after 60 s waiting for ...": "the group to settle", "a leader of t-0".
+
+Time during which this process is stopped, or hardly gets the processor, does not count: what is waited for may need
+this process, or have been stopped with it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+#: A pause between two looks counts for at most this many times its length, or this long.
+_LATE_MAX = 10
+_LATE_MAX_S = 0.2
 
 
 class WaitTimeout(Unavailable):
@@ -27,18 +33,38 @@ def _described(message: str | Callable[[], str], timeout_s: float) -> str:
     return f"timed out after {timeout_s:g} s waiting for {message() if callable(message) else message}"
 
 
+class _Waited:
+    """How long has been waited, without what a pause took longer than it was to."""
+
+    def __init__(self, every_s: float) -> None:
+        self._late_max_s = max(every_s * _LATE_MAX, _LATE_MAX_S)
+        self._looking_since_s = time.monotonic()
+        self._paused_since_s = self._looking_since_s
+        self.seconds = 0.0
+
+    def looked(self) -> None:
+        self._paused_since_s = time.monotonic()
+        self.seconds += self._paused_since_s - self._looking_since_s
+
+    def paused(self) -> None:
+        self._looking_since_s = time.monotonic()
+        self.seconds += min(self._looking_since_s - self._paused_since_s, self._late_max_s)
+
+
 def wait_until(
     condition: Callable[[], T], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
 ) -> T:
     """Poll `condition` until it returns a true value, and return that. Raises `WaitTimeout` after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
+    waited = _Waited(every_s)
     while True:
         result = condition()
         if result:
             return result
-        if time.monotonic() >= deadline:
+        waited.looked()
+        if waited.seconds >= timeout_s:
             raise WaitTimeout(_described(message, timeout_s))
         time.sleep(every_s)
+        waited.paused()
 
 
 @overload
@@ -61,13 +87,15 @@ async def until(
     condition: Callable[[], Any], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
 ) -> Any:
     """`wait_until` for the event loop; `condition` may be a coroutine function."""
-    deadline = time.monotonic() + timeout_s
+    waited = _Waited(every_s)
     while True:
         result = condition()
         if inspect.isawaitable(result):
             result = await result
         if result:
             return result
-        if time.monotonic() >= deadline:
+        waited.looked()
+        if waited.seconds >= timeout_s:
             raise WaitTimeout(_described(message, timeout_s))
         await asyncio.sleep(every_s)
+        waited.paused()

@@ -138,7 +138,7 @@ class BrokerConnection:
         """
         chosen = self.version_of(api) if version is None else version
         correlation_id, future = self._send(api, chosen, body)
-        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._time_out, api, timeout_ms)
+        timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._time_out, correlation_id, timeout_ms)
         error = "CANCELLED"
         try:
             answer = await future
@@ -224,9 +224,12 @@ class BrokerConnection:
             group=group,
         )
 
-    def _time_out(self, api: Api, timeout_ms: int) -> None:
-        late = RequestTimedOut(f"{api.name} was not answered by {self.host}:{self.port} within {timeout_ms} ms")
-        self._fail_all(late)
+    def _time_out(self, correlation_id: int, timeout_ms: int) -> None:
+        late = self._sent.get(correlation_id)
+        if late is None:
+            return  # answered in the same turn of the loop, before its caller could cancel the timer
+        error = RequestTimedOut(f"{late.api.name} was not answered by {self.host}:{self.port} within {timeout_ms} ms")
+        self._fail_all(error)
         self.close()
 
     def connected(self, transport: asyncio.Transport) -> None:

@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 
 #: How long `close` waits for an unresponsive server.
 CLOSE_WAIT_S = 3.0
+#: It waits in so many parts: a pause of this process counts as one of them at most.
+_CLOSE_WAITS = 30
 
 RETRIED = (ConnectionLost, SessionExpired, OperationTimeout)
 
@@ -154,8 +156,16 @@ class SessionLifecycle:
         if self._closing is None:
             self._closing = self._loop.create_future()
             self._bridge.stop_in_background(self._stopped)
-            self._loop.call_later(CLOSE_WAIT_S, self._closed)
+            self._wait_for_close(_CLOSE_WAITS)
         await asyncio.shield(self._closing)
+
+    def _wait_for_close(self, parts: int) -> None:
+        if self._closing is not None and self._closing.done():
+            return
+        if parts:
+            self._loop.call_later(CLOSE_WAIT_S / _CLOSE_WAITS, self._wait_for_close, parts - 1)
+        else:
+            self._closed()
 
     # -- state -----------------------------------------------------------------------------------------------
 

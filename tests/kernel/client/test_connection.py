@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,7 @@ from kernel.broker.server.server import BrokerServer
 from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection, Disconnected, RequestTimedOut, UnsupportedByBroker
 from kernel.errors import Unavailable
+from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
@@ -123,6 +127,42 @@ def test_late_answer_closes_the_connection_with_an_error_that_names_the_wait() -
     run(test)
 
 
+def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_the_timeout(unused_port: int) -> None:
+    """As in Kafka's clients, which handle what they have received before they look for what is late."""
+    answer_now = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        client, _ = listening.accept()
+        with client, client.makefile("rb") as reader:
+            for _ in range(2):
+                frame = reader.read(int.from_bytes(reader.read(4)))
+                if frame[:2] == b"\0\x12":
+                    client.sendall(versions(frame, (12, 0, 4)))
+            answer_now.wait(30)
+            correlation_id = struct.unpack_from(">i", frame, 4)[0]
+            client.sendall(codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27}))
+            reader.read()  # until the client has closed
+
+    async def test() -> None:
+        connection = await BrokerConnection.open("127.0.0.1", unused_port, "c")
+        timed = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=50))
+        await asyncio.sleep(0)  # the request is sent
+        answer_now.set()
+        assert connection._transport is not None
+        answered = select.select([connection._transport.get_extra_info("socket")], [], [], 30)
+        time.sleep(0.1)  # noqa: ASYNC251  # the fault: the loop stands still past the timeout
+        assert answered[0]
+        assert (await timed).error_code is ErrorCode.rebalance_in_progress
+        assert not connection.closed
+        await closed(connection)
+
+    with socket.create_server(("127.0.0.1", unused_port)) as listening:
+        server = threading.Thread(target=serve, args=(listening,))
+        server.start()
+        run(test)
+        server.join(30)
+
+
 def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_received() -> None:
     async def test() -> None:
         waiting: list[asyncio.Future[Mapping[str, Any] | None]] = []
@@ -137,6 +177,7 @@ def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_received() ->
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(connection.call(Api.JoinGroup, {}), 0.05)
         heartbeat = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
+        await until(lambda: waiting, 30, "the request to arrive")
         waiting[0].set_result({"error_code": 0})
         assert (await heartbeat).error_code is ErrorCode.rebalance_in_progress
         assert not connection.closed
