@@ -48,7 +48,7 @@ QUICK = {
         "retry.backoff.ms": "50",
     },
     "eager": _CLASSIC,
-    "static": {**_CLASSIC, "session.timeout.ms": "3500"},  # others wait for its end when this member leaves
+    "static": _CLASSIC,  # others wait for the end of its session when this member leaves
     "cooperative": _CLASSIC,
     "delayed": {**_CLASSIC, "scheduled.rebalance.max.delay.ms": "400"},
     "consumer": {

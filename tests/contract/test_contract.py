@@ -44,7 +44,7 @@ def test_single_member_gets_every_partition_and_every_record_in_order(bench: Ben
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
             await producer.send(bench.topic, 25)
             await shared_out([member], partitions_of(bench.topic, 4))
-            await until(lambda: len(member.records) >= 100, 10, lambda: f"100 records, got {len(member.records)}")
+            await until(lambda: len(member.records) >= 100, 60, lambda: f"100 records, got {len(member.records)}")
         for n in range(4):
             own = [record for record in member.records if record.partition == n]
             assert [record.offset for record in own] == list(range(25))
@@ -116,12 +116,12 @@ def test_member_goes_on_at_the_committed_position(bench: Bench) -> None:
         async with producing(bench.bootstrap) as producer:
             await producer.send(bench.topic, 10)
             async with members(bench, {bench.topic: 1}) as (first,):
-                await until(lambda: len(first.records) == 20, 10, lambda: f"20 records, got {len(first.records)}")
+                await until(lambda: len(first.records) == 20, 60, lambda: f"20 records, got {len(first.records)}")
                 outcome = await committed_all(first)
                 assert outcome.accepted == {TopicPartition(bench.topic, n): 10 for n in range(2)}
             await producer.send(bench.topic, 3)
             async with members(bench, {bench.topic: 1}) as (second,):
-                await until(lambda: len(second.records) >= 6, 10, lambda: f"6 records, got {len(second.records)}")
+                await until(lambda: len(second.records) >= 6, 60, lambda: f"6 records, got {len(second.records)}")
                 assert Counter(record.offset for record in second.records) == {10: 2, 11: 2, 12: 2}
 
     asyncio.run(test())
@@ -158,7 +158,7 @@ def test_streams_of_one_consumer_share_its_partitions(bench: Bench) -> None:
             await shared_out([member], partitions_of(bench.topic, 4))
             await until(
                 lambda: sorted(map(len, member.consumer.assignment().values())) == [2, 2],
-                10,
+                60,
                 lambda: f"two partitions a stream, got {member.consumer.assignment()}",
             )
             assert set(member.consumer.assignment()) == {0, 1}
@@ -205,15 +205,15 @@ def test_nothing_is_delivered_twice_in_orderly_joins_and_leaves(bench: Bench) ->
         everything = partitions_of(bench.topic, 4)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (first,):
             await producer.send(bench.topic, 50)
-            await until(lambda: len(first.records) == 200, 10, lambda: f"200 records, got {len(first.records)}")
+            await until(lambda: len(first.records) == 200, 60, lambda: f"200 records, got {len(first.records)}")
             async with members(bench, {bench.topic: 1}) as (second,):
                 await shared_out([first, second], everything)
                 await producer.send(bench.topic, 50)
                 both = [first, second]
-                await until(lambda: sum(len(m.records) for m in both) >= 400, 10, "the other half of the records")
+                await until(lambda: sum(len(m.records) for m in both) >= 400, 60, "the other half of the records")
             await shared_out([first], everything)
             await producer.send(bench.topic, 10)
-            await until(lambda: sum(len(m.records) for m in both) >= 440, 10, "the last records")
+            await until(lambda: sum(len(m.records) for m in both) >= 440, 60, "the last records")
         seen = Counter((record.partition, record.offset) for member in both for record in member.records)
         assert len(seen) == 440
         assert set(seen.values()) == {1}
@@ -311,7 +311,7 @@ def test_commit_in_on_revoked_is_accepted_in_a_rebalance_and_while_closing(bench
 
         leaving.listener = Committing()
         await leaving.begin({bench.topic: 1})
-        await until(lambda: len(leaving.records) == 40, 10, lambda: f"40 records, got {len(leaving.records)}")
+        await until(lambda: len(leaving.records) == 40, 60, lambda: f"40 records, got {len(leaving.records)}")
         joining = await bench.consumer(**manual(bench)).begin({bench.topic: 1})
         await until(lambda: len(joining.owned) == 2, 60, lambda: f"two partitions, got {joining.owned}")
         await until(lambda: len(leaving.owned) == 2, 60, lambda: f"two partitions, got {leaving.owned}")
@@ -335,7 +335,7 @@ def test_trace_has_deliveries_and_commits(bench: Bench) -> None:
         await bench.create(2)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
             await producer.send(bench.topic, 20)
-            await until(lambda: len(member.records) == 40, 10, lambda: f"40 records, got {len(member.records)}")
+            await until(lambda: len(member.records) == 40, 60, lambda: f"40 records, got {len(member.records)}")
             await committed_all(member)
         tracer = member.tracer
         delivered = {
@@ -420,7 +420,7 @@ def test_member_that_unsubscribes_releases_everything_and_may_subscribe_again(be
         everything = partitions_of(bench.topic, 2)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
             await producer.send(bench.topic, 10)
-            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, got {len(member.records)}")
+            await until(lambda: len(member.records) == 20, 60, lambda: f"20 records, got {len(member.records)}")
             if not member.consumer.capabilities.resubscribe:
                 with pytest.raises(UserError, match="cannot unsubscribe"):
                     await member.consumer.unsubscribe()
@@ -434,7 +434,7 @@ def test_member_that_unsubscribes_releases_everything_and_may_subscribe_again(be
                 await member.consumer.getmany(timeout_ms=0)
             await member.resubscribe({bench.topic: 1})
             await producer.send(bench.topic, 1)
-            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, got {len(member.records)}")
+            await until(lambda: len(member.records) >= 22, 60, lambda: f"22 records, got {len(member.records)}")
             assert max(Counter((record.partition, record.offset) for record in member.records).values()) == 1
 
     asyncio.run(test())

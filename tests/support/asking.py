@@ -52,7 +52,7 @@ class Asking:
         _, api, version, body = asked
         await self._learn_ids(body)
         if api == "Produce":  # each gets its own append time, as with a broker that takes longer
-            await until(lambda: _now_ms() > self._produced_ms, 1, "the next millisecond", every_s=0.0005)
+            await until(lambda: _now_ms() > self._produced_ms, 30, "the next millisecond", every_s=0.0005)
         try:
             answer = await asyncio.wait_for(self.connection.send(Api[api], version, self._filled(body)), 20)
         except ConnectionEnded:
@@ -83,7 +83,7 @@ class Asking:
             listed = await self.connection.send(Api.ListOffsets, 7, {"replica_id": -1, "topics": rows})
             return all(one.error_code is ErrorCode.none for topic in listed.topics for one in topic.partitions)
 
-        await until(led, 10, "every topic to be led")
+        await until(led, 60, "every topic to be led")
 
     async def _learn_ids(self, body: Any) -> None:
         for name in {value[1:] for value in _strings(body) if value.startswith("#")} - self._ids.keys():

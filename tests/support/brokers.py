@@ -94,7 +94,7 @@ async def running_cluster(
             for node_id in range(1, number + 1)
         ]
         for broker in brokers:
-            assert await broker.cluster.until(lambda snapshot: len(snapshot.brokers) == number, 5000)
+            assert await broker.cluster.until(lambda snapshot: len(snapshot.brokers) == number, 60_000)
         yield brokers
 
 
@@ -166,7 +166,7 @@ async def create_topics(broker: Broker, topics: Mapping[str, int], *, replicatio
             {"name": name, "num_partitions": partitions, "replication_factor": replication_factor}
             for name, partitions in topics.items()
         ]
-        answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 10_000})
+        answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 60_000})
         assert all(topic.error_code is ErrorCode.none for topic in answer.topics), answer
     ours = [
         TopicPartition(name, index)
@@ -175,7 +175,7 @@ async def create_topics(broker: Broker, topics: Mapping[str, int], *, replicatio
         if partition.leader == broker.address.node_id
     ]
     # ZooKeeper names a leader before that broker has taken over.
-    await until(lambda: all(broker.cluster.leads(tp) for tp in ours), 10, lambda: f"{ours} to be led")
+    await until(lambda: all(broker.cluster.leads(tp) for tp in ours), 60, lambda: f"{ours} to be led")
 
 
 async def send_values(broker: Broker, tp: TopicPartition, values: Sequence[bytes]) -> None:

@@ -82,7 +82,7 @@ class Commander:
         def latest() -> bool:
             return bool(self.questions) and wanted(self.questions[-1])
 
-        await until(latest, 10, lambda: f"another request than {self.questions[-1:]}")
+        await until(latest, 60, lambda: f"another request than {self.questions[-1:]}")
         return self.questions[-1]
 
     def _find(self, _: RequestContext, body: Any) -> Answer:

@@ -153,7 +153,7 @@ class Conversation:
             records.extend(await self._topic.new())
             return bool(records)
 
-        await until(found, 10, f"records of {what!r}")
+        await until(found, 60, f"records of {what!r}")
         self.written[what] = [[self._plain(r.key), None if r.value is None else self._plain(r.value)] for r in records]
         return answer
 

@@ -2,7 +2,7 @@
 
 async with cluster(chroot, tmp_path, 2) as brokers:
     async with committing(brokers, "g1", "g2") as clients:      # members, many commits in flight
-        await until(lambda: clients[0].acknowledged > 100, 10, "commits")
+        await until(lambda: clients[0].acknowledged > 100, 60, "commits")
         await brokers.kill(1)
         await clients[0].verify()       # every acknowledged commit is stored, wherever its coordinator is now
 """
@@ -76,13 +76,13 @@ class Brokers:
             connection = await self.connect(node_id)
             try:
                 wanted = {"name": name, "assignments": [], "configs": [], **sizes}
-                await connection.send(Api.CreateTopics, 5, {"topics": [wanted], "timeout": 10_000})
+                await connection.send(Api.CreateTopics, 5, {"topics": [wanted], "timeout": 60_000})
 
                 async def known(connection: WireConnection = connection) -> bool:
                     answer = await connection.send(Api.Metadata, 4, {"topics": [{"name": name}]})
                     return bool(answer.topics[0].error_code is ErrorCode.none)
 
-                await until(known, 10, f"broker {node_id} to know {name}")
+                await until(known, 60, f"broker {node_id} to know {name}")
             finally:
                 connection.close()
 

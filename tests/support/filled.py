@@ -71,7 +71,7 @@ async def _coordinators(brokers: Brokers, node_id: int, names: Sequence[str]) ->
         found[:] = await brokers.found_at(node_id, *names)
         return set(found) <= brokers.running.keys()
 
-    await until(all_are_found, 20, lambda: f"a coordinator for each of {len(names)} groups: {set(found)}")
+    await until(all_are_found, 60, lambda: f"a coordinator for each of {len(names)} groups: {set(found)}")
     return found
 
 
@@ -98,7 +98,7 @@ async def _formed(group_id: str, connections: Sequence[WireConnection], offsets:
         (described,) = (await first.send(Api.DescribeGroups, 1, {"groups": [group_id]})).groups
         return len(described.members) == len(connections)
 
-    await until(all_have_come, 20, f"{len(connections)} members of {group_id}")
+    await until(all_have_come, 60, f"{len(connections)} members of {group_id}")
     joined = await asyncio.gather(first.send(Api.JoinGroup, 3, body | {"member_id": leader}), *coming)
     members = tuple(answer.member_id for answer in joined)
     assert {answer.generation_id for answer in joined} == {GENERATION}, joined

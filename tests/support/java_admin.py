@@ -95,7 +95,7 @@ def converse(admin: JavaAdmin, topic: str) -> dict[str, Any]:
             return ""
         return str(found.get(topic_id).name())
 
-    seen["by id"] = wait_until(name_by_id, 20, "the topic by its id") == topic
+    seen["by id"] = wait_until(name_by_id, 60, "the topic by its id") == topic
     options = admin.of("DescribeTopicsOptions")().includeAuthorizedOperations(True)
     described = admin.admin.describeTopics(topics.ofTopicNames(admin.listed(topic)), options)
     by_name = described.allTopicNames().get().get(topic)
@@ -112,7 +112,7 @@ def converse(admin: JavaAdmin, topic: str) -> dict[str, Any]:
         config = admin.admin.describeConfigs(admin.listed(resource), asked).all().get().get(resource)
         return [config] if config.get("max.message.bytes").value() == "5000" else []
 
-    (config,) = wait_until(altered, 20, "the altered setting")
+    (config,) = wait_until(altered, 60, "the altered setting")
     entry = config.get("max.message.bytes")
     seen["config"] = [
         entry.value(),

@@ -394,7 +394,7 @@ class MixedGroup:
             found = await self.session.exists(path)
             return found is None or found.ephemeral_owner != before.ephemeral_owner
 
-        await until(expired, 10, f"{path} to expire")
+        await until(expired, 60, f"{path} to expire")
         self.proxy.refuse(False, party.consumer_id)
 
     # -- records -----------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Keeper:
 
 
 @asynccontextmanager
-async def keeper(connect_string: str, *, session_timeout_ms: int = 8000, **settings: str) -> AsyncIterator[Keeper]:
+async def keeper(connect_string: str, *, session_timeout_ms: int = 30_000, **settings: str) -> AsyncIterator[Keeper]:
     """Settings by Kafka's names with underscores for dots."""
     given = {name.replace("_", "."): value for name, value in settings.items()}
     base = {"zookeeper.connect": connect_string, "group.id": "g", "consumer.id": "c1"}

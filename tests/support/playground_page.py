@@ -30,7 +30,7 @@ def example_at(count: int) -> m.Snapshot:
 
 @contextmanager
 def opened(
-    browser: Any, address: str, *, expected: tuple[str, ...] = (), timeout_ms: int = 10_000, **given: Any
+    browser: Any, address: str, *, expected: tuple[str, ...] = (), timeout_ms: int = 60_000, **given: Any
 ) -> Iterator[Any]:
     """The page, once it shows the game. `expected` are parts of errors that the browser may report."""
     context = browser.new_context(**{"viewport": DESKTOP, **given})

@@ -132,7 +132,7 @@ class RawMember:
             connection.close()
             await connection.wait_closed()
 
-    async def running(self, generation: int, *, timeout_s: float = 15) -> None:
+    async def running(self, generation: int, *, timeout_s: float = 60) -> None:
         await until(
             lambda: self.generation == generation and self.stopped != generation,
             timeout_s,

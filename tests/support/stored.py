@@ -84,7 +84,7 @@ class StorageProcess:
         assert self.process.stdout is not None
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         self.process.stdout.close()
         with contextlib.suppress(BrokenPipeError):  # the process no longer reads its input
             self.process.stdin.close()
@@ -109,7 +109,7 @@ class StorageProcess:
         """SIGSTOP, and wait until the process has stopped."""
         os.kill(self.process.pid, signal.SIGSTOP)
         status = Path(f"/proc/{self.process.pid}/stat")
-        wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 5, "the process to be stopped")
+        wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 60, "the process to be stopped")
 
     def go_on(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)

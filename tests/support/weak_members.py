@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceLabError
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
     from kernel.zookeeper.session import ZooKeeperSession
     from tests.support.zk_proxy import Op, ZooKeeperProxy
+
+
+#: The registration of a member without topics: when it comes, everybody rebalances, and nothing is assigned anew.
+VISITOR = b'{"pattern":"static","subscription":{}}'
 
 
 def begins(op: Op) -> bool:
@@ -64,6 +69,17 @@ async def joined(chroot: str, name: str, topics: Mapping[str, int], **settings: 
         yield made
 
 
+def gives_up_soon(who: Member, *, attempts: int, backoff_ms: int) -> None:
+    """From now on it rebalances with so few attempts. One that joins needs as many as it takes the others to release,
+    which is longer on a busy machine.
+    """
+    executor = who.consumer._executor
+    assert executor is not None
+    assert executor.machine.state is RebalanceState.IDLE
+    config = replace(executor.machine.config, max_retries=attempts, backoff_ms=backoff_ms)
+    executor.machine = replace(executor.machine, config=config)
+
+
 @asynccontextmanager
 async def joining(
     chroot: str, name: str, topics: Mapping[str, int], *, waits_ms: int | None = None, **settings: str
@@ -94,7 +110,7 @@ async def fetches(who: Member) -> None:
         mine = {tp for has in who.consumer.assignment().values() for tp in has}
         return {(tp.topic, tp.partition) for tp in mine} <= started
 
-    await until(all_started, 10, lambda: f"{who.id} to fetch {who.consumer.assignment()}")
+    await until(all_started, 60, lambda: f"{who.id} to fetch {who.consumer.assignment()}")
 
 
 async def at_rest(*members: Member) -> None:
@@ -113,7 +129,7 @@ async def at_rest(*members: Member) -> None:
             looks = looks + 1 if notified == answered and executor.machine.state is RebalanceState.IDLE else 0
             return looks == 3  # its reaction to an answer takes another turn of the loop
 
-        await until(rests, 15, f"{who.id} to be idle")
+        await until(rests, 60, f"{who.id} to be idle")
 
 
 @asynccontextmanager
@@ -157,7 +173,7 @@ async def lapse(chroot: str, *severed: Member) -> None:
         await asyncio.to_thread(end_session, chroot, who.session.credentials)
 
 
-async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: float = 15) -> None:
+async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: float = 60) -> None:
     """Wait until `number` attempts have ended with `outcome`."""
     await until(
         lambda: len(outcomes(who, outcome)) >= number,
@@ -185,12 +201,12 @@ async def has(who: Member, tp: TopicPartition, number: int) -> None:
     """Wait until `number` records of a partition were delivered to it; another task must poll."""
     await until(
         lambda: len(who.records.get(tp, ())) >= number,
-        10,
+        60,
         lambda: f"{number} records of {tp} at {who.session.member}, got {who.records}",
     )
 
 
-async def failure(join: asyncio.Task[None], *, timeout_s: float = 15) -> RebalanceLabError:
+async def failure(join: asyncio.Task[None], *, timeout_s: float = 60) -> RebalanceLabError:
     """The exception that the join raised in the application."""
     await asyncio.wait({join}, timeout=timeout_s)
     assert join.done(), "the join neither failed nor succeeded"

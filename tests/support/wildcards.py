@@ -61,6 +61,6 @@ def operations(who: Member, since: int = 0) -> list[str]:
     ]
 
 
-async def rebalanced(who: Member, times: int, *, timeout_s: float = 15) -> None:
+async def rebalanced(who: Member, times: int, *, timeout_s: float = 60) -> None:
     """Wait until `times` rebalances have succeeded since it was started."""
     await until(lambda: who.rebalances() >= times, timeout_s, lambda: f"{times} rebalances, got {who.rebalances()}")

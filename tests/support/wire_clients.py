@@ -69,7 +69,7 @@ class WireConnection:
                 future.set_exception(ConnectionEnded())
 
 
-async def wait_for_coordinator(connection: WireConnection, *group_ids: str, timeout_s: float = 10) -> None:
+async def wait_for_coordinator(connection: WireConnection, *group_ids: str, timeout_s: float = 60) -> None:
     """Wait until the broker coordinates these groups; the first request creates `__consumer_offsets`."""
 
     async def coordinates() -> bool:

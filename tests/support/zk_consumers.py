@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Short times for tests; only the session is longer than any pause of a busy machine.
 SETTINGS = {
-    "zookeeper.session.timeout.ms": "8000",
+    "zookeeper.session.timeout.ms": "30000",
     "rebalance.backoff.ms": "200",
     "rebalance.max.retries": "20",
     "auto.commit.interval.ms": "3600000",
@@ -72,7 +72,7 @@ async def _led(client: ClusterClient, topic: str, partitions: int) -> bool:
 async def led(broker: Broker, topic: str, partitions: int) -> None:
     """Wait until every partition's leader has taken over, so that members look for leaders only once."""
     async with client_of(broker) as client:
-        await until(lambda: _led(client, topic, partitions), 10, f"leaders of {topic}")
+        await until(lambda: _led(client, topic, partitions), 60, f"leaders of {topic}")
 
 
 @asynccontextmanager
@@ -133,7 +133,7 @@ class Member:
             got += len(serials)
         return got
 
-    async def read_until(self, total: int, *, timeout_s: float = 10) -> None:
+    async def read_until(self, total: int, *, timeout_s: float = 60) -> None:
         """Poll until `total` records have been delivered."""
 
         async def enough() -> bool:
@@ -196,7 +196,7 @@ async def owners(session: ZooKeeperSession, group: str = "g") -> dict[TopicParti
     return found
 
 
-async def settled(session: ZooKeeperSession, expected: Mapping[TopicPartition, str], *, timeout_s: float = 15) -> None:
+async def settled(session: ZooKeeperSession, expected: Mapping[TopicPartition, str], *, timeout_s: float = 60) -> None:
     """Wait until the owner nodes are exactly these."""
     seen: dict[TopicPartition, str] = {}
 

@@ -124,7 +124,7 @@ class Pause:
     def is_reached(self) -> bool:
         return self.op is not None
 
-    async def reached(self, timeout_s: float = 10) -> Op:
+    async def reached(self, timeout_s: float = 60) -> Op:
         await until(lambda: self.is_reached, timeout_s, "a request to reach the proxy's pause")
         assert self.op is not None
         return self.op
@@ -496,7 +496,7 @@ class ZooKeeperProxy:
             link.abort()
         await asyncio.gather(*self._connecting, return_exceptions=True)
         ends = [end for link in self._links for end in (link.client, link.server)]
-        await until(lambda: all(e.closed or e.transport is None for e in ends), 5, "the proxy's connections to close")
+        await until(lambda: all(e.closed or e.transport is None for e in ends), 60, "the proxy's connections to close")
 
     def __enter__(self) -> ZooKeeperProxy:
         return self

@@ -106,13 +106,13 @@ class Watched:
     def events(self) -> list[WatchEvent]:
         return [fired.event for fired in self.fired]
 
-    async def wait(self, number: int = 1, *, timeout_s: float = 5) -> list[WatchFired]:
+    async def wait(self, number: int = 1, *, timeout_s: float = 60) -> list[WatchFired]:
         """Wait for at least `number` events."""
         await until(lambda: len(self.fired) >= number, timeout_s, lambda: f"{number} watch events, got {self.fired}")
         return self.fired
 
 
-async def become(session: ZooKeeperSession, state: SessionState, *, timeout_s: float = 10) -> None:
+async def become(session: ZooKeeperSession, state: SessionState, *, timeout_s: float = 60) -> None:
     await until(lambda: session.state is state, timeout_s, lambda: f"{state}, still {session.state}", every_s=0.005)
 
 

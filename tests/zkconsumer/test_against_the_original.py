@@ -66,19 +66,23 @@ def test_znodes_are_those_of_the_original_byte_for_byte(chroot, tmp_path):
             await first.read_until(20)
             await resolved(first, 4 + 3)
             await stage("c1 joined")
+            await first.consumer.commit()  # or c2 may start before its rebalance does
             c2 = member(chroot, "c2", {"alpha": 1, "gamma": 2}, group="range")
             second = await c2.__aenter__()
             await owned_by(session, {"range_c1": 6, "range_c2": 13})
             await resolved(second, 12)
             await stage("c2 joined")
+            await second.consumer.commit()
             c3 = member(chroot, "c3", {"gamma": 11}, group="range")
             third = await c3.__aenter__()
             await owned_by(session, {"range_c1": 6, "range_c2": 3, "range_c3": 10})
+            await rebalanced((first, 3), (second, 2), (third, 1))
             await resolved(third, 0)
             await stage("c3 joined")
             await second.consumer.commit()
             await stage("c2 committed")
             await c1.__aexit__(None, None, None)
+            await rebalanced((second, 3), (third, 2))
             await owned_by(session, {"range_c2": 6, "range_c3": 10})
             await stage("c1 left")
             await c2.__aexit__(None, None, None)
@@ -93,7 +97,7 @@ def test_znodes_are_those_of_the_original_byte_for_byte(chroot, tmp_path):
 async def resolved(who: Member, resets: int) -> None:
     """Wait until `resets` positions without an offset have been reset; the next rebalance commits them."""
     await until(
-        lambda: len(who.tracer.of("position_reset")) >= resets, 10, lambda: f"{resets} resets: {who.tracer.events}"
+        lambda: len(who.tracer.of("position_reset")) >= resets, 60, lambda: f"{resets} resets: {who.tracer.events}"
     )
 
 
@@ -106,4 +110,14 @@ async def owned_by(session, expected: dict[str, int]) -> None:
         seen = dict(Counter(thread.rsplit("-", 1)[0] for thread in (await owners(session, "range")).values()))
         return seen == expected
 
-    await until(as_expected, 15, lambda: f"{expected}, got {seen}")
+    await until(as_expected, 60, lambda: f"{expected}, got {seen}")
+
+
+async def rebalanced(*times: tuple[Member, int]) -> None:
+    """Wait until each has succeeded so often: one that keeps its partitions releases and claims them all the same."""
+    for who, number in times:
+        await until(
+            lambda who=who, number=number: who.rebalances() >= number,
+            60,
+            lambda who=who: f"rebalances of {who.id}, {who.rebalances()} so far",
+        )

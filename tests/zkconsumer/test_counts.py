@@ -87,7 +87,7 @@ class Round:
 
     async def settled(self, members: Sequence[Member]) -> None:
         for who in members:
-            await until(lambda w=who: self.found_leaders(w), 15, f"the rebalance of {who.id}")
+            await until(lambda w=who: self.found_leaders(w), 60, f"the rebalance of {who.id}")
 
 
 def _folder(op: Mapping[str, object]) -> bool:
@@ -259,7 +259,7 @@ def test_expiry_growth_and_crash_cost_as_modelled(chroot, tmp_path):
                 await asyncio.to_thread(end_session, chroot, back.session.credentials)
                 proxy.refuse(False)
                 notified = ("delivery", "getData", "/brokers/topics/t")
-                await until(lambda: notified in back.operations(), 20, "the listeners to be notified")
+                await until(lambda: notified in back.operations(), 60, "the listeners to be notified")
                 await quiet()
                 check_expiry(happened, back)
 
@@ -346,7 +346,7 @@ async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncEx
     await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
     await until(
         lambda: all(w.calls[-1][2] and len(w.calls[-1][2]) == (P + 2) // 2 for w in members),
-        15,
+        60,
         "the partitions of v to be shared",
     )
     await proxy.quiet(0.4)

@@ -38,6 +38,7 @@ def test_owners_follow_joins_and_a_member_without_topics_changes_nothing(chroot,
             await settled(session, shared("t", ("g_c0-0", range(2))))
             await produce(broker, "t", 2, range(3))
             await c0.read_until(6)
+            await c0.consumer.commit()  # or c1 may start before c0's rebalance does
             async with joined(chroot, "c1", {"t": 1}) as c1:
                 both = shared("t", ("g_c0-0", [0]), ("g_c1-0", [1]))
                 await settled(session, both)
@@ -45,7 +46,7 @@ def test_owners_follow_joins_and_a_member_without_topics_changes_nothing(chroot,
                 await asyncio.gather(c0.read_until(9), c1.read_until(3))
                 assert c1.records == {TopicPartition("t", 1): [3, 4, 5]}
                 async with member(chroot, "c2", {}) as c2:
-                    await until(lambda: c1.rebalances() >= 2, 10, "c1 to see c2")
+                    await until(lambda: c1.rebalances() >= 2, 60, "c1 to see c2")
                     await settled(session, both)
                     await produce(broker, "t", 2, range(6, 9))
                     await asyncio.gather(c0.read_until(12), c1.read_until(6))
@@ -109,7 +110,7 @@ def test_waiting_poll_ends_with_the_consumer(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}), joined(chroot, "c0", {"t": 1}) as c0:
             waiting = asyncio.create_task(c0.consumer.getmany(timeout_ms=60_000))
-            await until(lambda: c0.consumer._filled._waiters, 5, "the poll to wait")
+            await until(lambda: c0.consumer._filled._waiters, 60, "the poll to wait")
             await c0.consumer.close()
             assert await asyncio.wait_for(waiting, 5) == ()
 
@@ -127,7 +128,7 @@ def test_long_poll_does_not_delay_a_rebalance(chroot, tmp_path):
         ):
             began = time.monotonic()
             waiting = asyncio.create_task(c0.consumer.getmany(timeout_ms=60_000))
-            await until(lambda: c0.consumer._filled._waiters, 5, "the poll to wait")
+            await until(lambda: c0.consumer._filled._waiters, 60, "the poll to wait")
             async with joined(chroot, "c1", {"t": 1}):
                 await settled(session, shared("t", ("g_c0-0", [0]), ("g_c1-0", [1])))
                 await produce(broker, "t", 1, range(1))
@@ -212,7 +213,7 @@ def test_member_joins_while_another_one_claims(chroot, tmp_path):
             async with joining(link.connect_string, "c0", {"t": 1}) as (c0, first):
                 await between.reached()
                 async with joining(chroot, "c1", {"t": 1}) as (c1, second):
-                    await until(lambda: c1.consumer.member_ids, 10, "c1 to be registered")
+                    await until(lambda: c1.consumer.member_ids, 60, "c1 to be registered")
                     between.release()
                     await asyncio.wait_for(asyncio.gather(first, second), 15)
                     await settled(session, shared("t", ("g_c0-0", range(2)), ("g_c1-0", range(2, 4))))
@@ -220,7 +221,7 @@ def test_member_joins_while_another_one_claims(chroot, tmp_path):
                         await produce(broker, "t", 4, range(3))
                         await until(
                             lambda: sum(len(got) for who in (c0, c1) for got in who.records.values()) == 12,
-                            10,
+                            60,
                             "every record once",
                         )
 
@@ -238,7 +239,7 @@ def test_a_topics_growth_after_an_expiry_is_noticed(chroot, tmp_path):
             joined(chroot, "c0", {"t": 1}) as c0,
         ):
             await expire(c0.session)
-            await until(lambda: len(outcomes(c0, "ok")) >= 2, 10, "c0 to return")
+            await until(lambda: len(outcomes(c0, "ok")) >= 2, 60, "c0 to return")
             await broker.cluster.grow_topic("t", partitions=3)
             await settled(session, shared("t", ("g_c0-0", range(3))))
 

@@ -103,7 +103,7 @@ def test_a_cut_connection_comes_back_unless_it_is_refused(chroot):
                 proxy.refuse(False)
                 await become(session, SessionState.CONNECTED)
                 await expire(session)
-                await until(lambda: proxy.operations()[-1].op == "connect", 10, "a new session")
+                await until(lambda: proxy.operations()[-1].op == "connect", 60, "a new session")
                 assert [op.result for op in proxy.operations() if op.op == "reconnect"][-1] == "SessionExpired"
 
     asyncio.run(script())

@@ -182,7 +182,7 @@ async def without_conflict(play: Play, group: str, joiner: str, holder: str, top
     done = holding.rebalances()
     joining = asyncio.create_task(play.join(group, joiner, topics))
     await pause.reached()
-    await until(lambda: holding.rebalances() > done, 10, "the holder's rebalance")
+    await until(lambda: holding.rebalances() > done, 60, "the holder's rebalance")
     pause.release()
     await joining
 
@@ -194,7 +194,7 @@ async def expired(play: Play, server: str) -> None:
     play.proxy.refuse(True, "g_c2")
     play.proxy.cut("g_c2")
     await asyncio.to_thread(end_session, server, c2.session.credentials)
-    await until(lambda: c1.rebalances() > done, 10, "c1 to own all partitions")
+    await until(lambda: c1.rebalances() > done, 60, "c1 to own all partitions")
 
 
 async def back(play: Play) -> None:
@@ -204,9 +204,9 @@ async def back(play: Play) -> None:
     pause = play.proxy.pause_at(lists_brokers("g_c2"))
     play.proxy.refuse(False, "g_c2")
     await pause.reached()
-    await until(lambda: c1.rebalances() > done[0], 10, "c1's rebalance")
+    await until(lambda: c1.rebalances() > done[0], 60, "c1's rebalance")
     pause.release()
-    await until(lambda: c2.rebalances() >= done[1] + 2, 20, "c2 to return")
+    await until(lambda: c2.rebalances() >= done[1] + 2, 60, "c2 to return")
 
 
 async def play_static(play: Play, broker: Broker, server: str) -> None:
@@ -219,7 +219,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     c1 = play.members["g_c1"]
     since, before = play.marks(), c1.rebalances()
     await play.leave("g_c2")
-    await until(lambda: c1.rebalances() > before, 10, "c1 to own all partitions")
+    await until(lambda: c1.rebalances() > before, 60, "c1 to own all partitions")
     await play.take("graceful leave", since)
 
     since, before = play.marks(), c1.rebalances()
@@ -230,7 +230,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     await third.reached()
     assert play.count("g_c2", since[0], reads_owner) == 4, "two failed attempts of c2"
     pause.release()
-    await until(lambda: c1.rebalances() > before, 10, "c1 to release its partitions")
+    await until(lambda: c1.rebalances() > before, 60, "c1 to release its partitions")
     third.release()
     await joining
     await play.take("join with conflict and retry", since)
@@ -242,7 +242,8 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
 
     since = play.marks()
     play.proxy.cut("g_c2")
-    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 to return")
+    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 60, "c2 to return")
+    await until(lambda: play.count("g_c2", since[0], lambda op: op.watch) >= 3, 60, "c2 to set its watches again")
     await play.take("short disconnect", since)
 
     since = play.marks()
@@ -254,7 +255,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
 
     since, done = play.marks(), (c1.rebalances(), c2.rebalances())
     await broker.cluster.grow_topic("t", partitions=6)
-    await until(lambda: c1.rebalances() > done[0] and c2.rebalances() > done[1], 10, "both members after the growth")
+    await until(lambda: c1.rebalances() > done[0] and c2.rebalances() > done[1], 60, "both members after the growth")
     await play.take("the topic grows from 4 to 6 partitions", since)
 
 
@@ -276,9 +277,9 @@ async def play_wildcards(play: Play, broker: Broker) -> None:
     pause = play.proxy.pause_at(lambda op: op.connection == "w_w2" and op.op == "create" and "/owners/v/" in op.path)
     await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
     await pause.reached()
-    await until(lambda: play.members["w_w1"].rebalances() > done["w_w1"], 10, "w1 to create the parent znode")
+    await until(lambda: play.members["w_w1"].rebalances() > done["w_w1"], 60, "w1 to create the parent znode")
     pause.release()
-    await until(lambda: all(play.members[n].rebalances() > d for n, d in done.items()), 10, "both to see topic v")
+    await until(lambda: all(play.members[n].rebalances() > d for n, d in done.items()), 60, "both to see topic v")
     await play.take("a matching topic appears", since)
 
 

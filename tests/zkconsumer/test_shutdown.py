@@ -13,13 +13,12 @@ from kernel.errors import RebalanceFailed, UserError
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionClosed
+from tests.support.weak_members import VISITOR
 from tests.support.wildcards import add_broker, add_topic, operations, rebalanced, wildcard
 from tests.support.zk_consumers import Member, member, new_member, owners, produce, running_broker
 from tests.support.zk_proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper import opened
 from zkconsumer.znodes.filters import TopicFilter
-
-VISITOR = b'{"pattern":"static","subscription":{}}'
 
 
 def commits(op: Op) -> bool:
@@ -81,7 +80,7 @@ def test_closing_wildcard_member_stops_watching_first_and_a_static_one_last(chro
                 since = len(c1.tracer.events)
                 # Nothing on this connection passes the paused request, so its answers wait with it.
                 await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
-                await until(lambda: "zk_notified" in [e["kind"] for e in c1.tracer.events[since:]], 5, "the event")
+                await until(lambda: "zk_notified" in [e["kind"] for e in c1.tracer.events[since:]], 60, "the event")
                 pause.release()
                 await closing
                 answered = [op for op in link.operations() if op.path == paths.member_ids("g") and op.op == "exists"]
@@ -100,7 +99,7 @@ def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):
             c1 = new_member(chroot, "c1", zookeeper_session_timeout_ms="30000")
             await c1.consumer.start()
             joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
-            await until(lambda: len(operations(c1)) >= 3, 5, "the conflict of ids")
+            await until(lambda: len(operations(c1)) >= 3, 60, "the conflict of ids")
             await asyncio.wait_for(c1.consumer.close(), 15)  # otherwise it would wait for a session timeout
             with pytest.raises(SessionClosed, match="before it was registered"):
                 await joining

@@ -49,7 +49,7 @@ def test_auto_commit_excludes_the_records_of_its_own_poll(
             for before in (0, 5, 10):
                 (batch,) = await consumer.getmany(timeout_ms=10_000, max_records=5)
                 assert len(batch.records) == 5
-                await until(lambda: last_commit(member) is not None, 10, "a commit")
+                await until(lambda: last_commit(member) is not None, 60, "a commit")
                 assert last_commit(member) == before
                 member.tracer.events.clear()
             (batch,) = await consumer.getmany(timeout_ms=10_000, max_records=5)

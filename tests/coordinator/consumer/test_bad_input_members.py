@@ -97,7 +97,7 @@ def test_unsubscribed_topic_in_an_assignment_is_ignored_and_the_member_rejoins(
             strange = encode_assignment([TopicPartition("u", 0), TopicPartition("t", 1)])
             await world.leader(protocol, to_the_other(strange, strange, GOOD))
             member = await world.member(protocol)
-            await until(lambda: member.owned == member.listener.has == MINE, 10, "a third round")
+            await until(lambda: member.owned == member.listener.has == MINE, 60, "a third round")
             assert member.failure is None
             assert member.listener.of("assigned") == [MINE]
 
@@ -113,7 +113,7 @@ def test_unreadable_assignment_is_raised_and_does_not_stall_the_group(
         async with story(chroot, tmp_path) as world:
             leader = await world.leader(protocol, to_the_other(junk, GOOD))
             member = await world.member(protocol)
-            await until(lambda: member.failure is not None, 10, "the poll to fail")
+            await until(lambda: member.failure is not None, 60, "the poll to fail")
             assert isinstance(member.failure, GroupRefused)
             assert "assignment: " in str(member.failure)
             assert member.owned == frozenset()
@@ -121,7 +121,7 @@ def test_unreadable_assignment_is_raised_and_does_not_stall_the_group(
                 lambda: leader.sizes == [1, 2, 1], 15, "the member to leave, which takes less than a session timeout"
             )
             other = await world.member(protocol)
-            await until(lambda: other.owned == MINE, 10, "the next member to get its share")
+            await until(lambda: other.owned == MINE, 60, "the next member to get its share")
 
     asyncio.run(test())
 
@@ -132,10 +132,10 @@ def test_member_left_out_of_an_assignment_owns_nothing_and_goes_on(chroot: str, 
         async with story(chroot, tmp_path) as world:
             leader = await world.leader(protocol, to_the_other(None, GOOD))
             member = await world.member(protocol)
-            await until(lambda: leader.sizes == [1, 2] and bool(member.listener.heard), 10, "an empty assignment")
+            await until(lambda: leader.sizes == [1, 2] and bool(member.listener.heard), 60, "an empty assignment")
             assert member.owned == frozenset()
             third = await world.member(protocol)
-            await until(lambda: third.owned | member.owned == MINE, 10, "the next round")
+            await until(lambda: third.owned | member.owned == MINE, 60, "the next round")
             assert member.failure is None
 
     asyncio.run(test())
@@ -150,9 +150,9 @@ def test_partition_assigned_twice_is_delivered_by_both_and_a_nonexistent_one_by_
             data = encode_assignment(both)
             await world.leader("range", lambda _, members: dict.fromkeys(members[1:], data))
             members = [await world.member("range"), await world.member("range")]
-            await until(lambda: all(member.owned == both for member in members), 10, "the same for both")
+            await until(lambda: all(member.owned == both for member in members), 60, "the same for both")
             await producer.send("t", 3)
-            await until(lambda: all(len(member.records) == 3 for member in members), 10, "three records each")
+            await until(lambda: all(len(member.records) == 3 for member in members), 60, "three records each")
             assert [member.failure for member in members] == [None, None]
 
     asyncio.run(test())

@@ -66,7 +66,7 @@ def test_member_that_unsubscribes_resumes_at_its_offsets_when_it_subscribes_agai
                 await member.consumer.getmany(timeout_ms=0)
             await member.consumer.unsubscribe()  # from nothing
             await member.begin({t: 1})
-            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, got {len(member.records)}")
+            await until(lambda: len(member.records) == 20, 60, lambda: f"20 records, got {len(member.records)}")
             (old,) = member.consumer.member_ids
             assert not (await member.consumer.commit()).refused
             await member.unsubscribe()
@@ -80,7 +80,7 @@ def test_member_that_unsubscribes_resumes_at_its_offsets_when_it_subscribes_agai
                 await member.consumer.getmany(timeout_ms=0)
             await producer.send(t, 1)
             await member.resubscribe({t: 1})
-            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, got {len(member.records)}")
+            await until(lambda: len(member.records) >= 22, 60, lambda: f"22 records, got {len(member.records)}")
             assert set(Counter((record.partition, record.offset) for record in member.records).values()) == {1}
             assert member.consumer.member_ids != (old,)
             assert next(event["member"] for event in member.tracer.of("member_started")) == old

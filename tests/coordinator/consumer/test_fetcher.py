@@ -41,7 +41,7 @@ async def taken(fetcher: Fetcher, tp: TopicPartition, number: int) -> list[bytes
             found.extend(record.value for record in batch.records if batch.topic_partition == tp)
         return len(found) >= number
 
-    await until(all_there, 10, lambda: f"{number} records of {tp}, got {found}")
+    await until(all_there, 60, lambda: f"{number} records of {tp}, got {found}")
     return found
 
 
@@ -63,7 +63,7 @@ def test_unreadable_batch_is_reported_with_its_offset_and_other_partitions_go_on
                 await taken(fetcher, BROKEN, 1)
             assert fetcher.position(BROKEN) == 2, "nothing is skipped"
             broker.log("t", 1).append(further)
-            await until(lambda: fetcher.position(WHOLE) == broker.log("t", 1).end or _take(fetcher), 10, "the others")
+            await until(lambda: fetcher.position(WHOLE) == broker.log("t", 1).end or _take(fetcher), 60, "the others")
         fetcher.begin(0, "m", {BROKEN: 5})
         assert await taken(fetcher, BROKEN, 1) == [b"behind"]
 

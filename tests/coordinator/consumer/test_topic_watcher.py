@@ -112,7 +112,7 @@ def test_leader_requests_one_rejoin_per_change_of_topics() -> None:
             watcher.check_topics()
             assert leader.calls == []
             brokers.sizes["t"] = 6
-            await until(lambda: watcher.seen().sizes == {"t": 6}, 5, "the new partitions to be seen")
+            await until(lambda: watcher.seen().sizes == {"t": 6}, 60, "the new partitions to be seen")
             assert leader.calls == []  # it takes effect in polls only
             watcher.check_topics()
             watcher.check_topics()
@@ -147,11 +147,11 @@ def test_leader_looks_up_the_groups_topics_and_soon_retries_a_missing_one() -> N
             watcher.check_topics()
             stream.assigned_sizes = {"t": 4, "other": 0}
             watcher.check_topics()
-            await until(lambda: len(brokers.asked) >= 4, 5, "three more lookups")
+            await until(lambda: len(brokers.asked) >= 4, 60, "three more lookups")
             assert brokers.asked[0] == {"t"}
             assert brokers.asked[1] == {"t", "other"}
             brokers.sizes["other"] = 1
-            await until(lambda: watcher.seen().sizes == {"t": 4, "other": 1}, 5, "the other topic to be seen")
+            await until(lambda: watcher.seen().sizes == {"t": 4, "other": 1}, 60, "the other topic to be seen")
             watcher.check_topics()
             assert stream.calls == ["metadata-changed"]
 
@@ -164,10 +164,10 @@ def test_silent_brokers_are_retried_after_the_backoff() -> None:
         async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="40") as watcher:
             brokers.down = True
             asked = len(brokers.asked)
-            await until(lambda: len(brokers.asked) >= asked + 3, 5, "further requests")
+            await until(lambda: len(brokers.asked) >= asked + 3, 60, "further requests")
             assert watcher.seen().sizes == {"t": 4}  # it keeps what it knew
             brokers.sizes, brokers.down = {"t": 5}, False
-            await until(lambda: watcher.seen().sizes == {"t": 5}, 5, "the answer")
+            await until(lambda: watcher.seen().sizes == {"t": 5}, 60, "the answer")
             brokers.down = True
             with pytest.raises(Unavailable):  # a new subscription gets the error
                 await watcher.ask(BY_PATTERN)
@@ -184,7 +184,7 @@ def test_join_with_a_pattern_waits_for_metadata_within_the_polls_timeout() -> No
             held: Any = stream
             assert watcher.holds_back(held)
             waits = asyncio.create_task(watcher.refresh_before_join(60))
-            await until(lambda: len(brokers.asked) == 2, 5, "the request that both polls share")
+            await until(lambda: len(brokers.asked) == 2, 60, "the request that both polls share")
             brokers.sizes["t2"] = 1
             brokers.gate.set()
             await waits
@@ -208,7 +208,7 @@ def test_rare_short_polls_join_with_metadata_that_arrived_in_between() -> None:
             await watcher.refresh_before_join(0.0)
             assert watcher.holds_back(held)
             brokers.gate.set()
-            await until(lambda: "t2" in watcher.seen().sizes, 5, "the answer")
+            await until(lambda: "t2" in watcher.seen().sizes, 60, "the answer")
             await watcher.refresh_before_join(0.0)
             assert not watcher.holds_back(held)
             assert len(brokers.asked) == 2
@@ -242,13 +242,13 @@ def test_end_stops_the_lookups_and_is_idempotent() -> None:
         brokers, stream = Brokers(t=4), Stream("t")
         async with watching(brokers, stream, BY_NAME) as watcher:
             brokers.gate.clear()
-            await until(lambda: len(brokers.asked) == 2, 5, "a request that is not answered")
+            await until(lambda: len(brokers.asked) == 2, 60, "a request that is not answered")
             await watcher.end()
             await watcher.end()
             watcher.check_topics()
             brokers.gate.set()
             assert stream.calls == []
             watcher.begin(BY_NAME)
-            await until(lambda: len(brokers.asked) > 2, 5, "the watch to go on")
+            await until(lambda: len(brokers.asked) > 2, 60, "the watch to go on")
 
     asyncio.run(test())

@@ -43,12 +43,12 @@ def test_topic_that_grows_costs_one_rebalance_begun_by_the_leader(places: Places
             assert triggers(leader)[-1] == "metadata-changed"
             assert triggers(follower)[-1] == "group-rebalancing"
             seen = looks(leader)
-            await until(lambda: looks(leader) > seen + 2, 10, "the leader to look again")
+            await until(lambda: looks(leader) > seen + 2, 60, "the leader to look again")
             assert generation_of(leader) == generation_of(follower) == before + 1
             async with producing(places.bootstrap) as producer:
                 await producer.send(t, 1)
                 both = [leader, follower]
-                await until(lambda: sum(len(member.records) for member in both) == 6, 10, "a record of each partition")
+                await until(lambda: sum(len(member.records) for member in both) == 6, 60, "a record of each partition")
 
     asyncio.run(test())
 
@@ -85,7 +85,7 @@ def test_follower_that_sees_a_topic_grow_leaves_it_to_the_leader(places: Places)
             before = generation_of(follower), follower.owned
             await place.topics.grow(t, 3)
             seen = looks(follower)
-            await until(lambda: looks(follower) > seen + 2, 10, "the follower to look again")
+            await until(lambda: looks(follower) > seen + 2, 60, "the follower to look again")
             assert (generation_of(follower), follower.owned) == before
             assert follower.consumer.capabilities.resubscribe
             await leader.close()
@@ -138,7 +138,7 @@ def test_missing_topic_is_looked_up_soon_and_assigned_when_created(places: Place
         async with places.place() as place:
             late = place.topic("late")
             member = await place.member(metadata_max_age_ms="600000").begin({late: 1})
-            await until(lambda: member.tracer.of("rebalance_ended"), 10, "the member to join without effect")
+            await until(lambda: member.tracer.of("rebalance_ended"), 60, "the member to join without effect")
             assert member.owned == frozenset()
             await place.topics.create({late: 2})
             await shared_out([member], partitions_of(late, 2))
@@ -153,7 +153,7 @@ def test_pattern_follows_topics_that_are_created_and_deleted(places: Places) -> 
             pattern = place.topic(r"\Qp.\E[a-z]")
             first = await place.member().begin_pattern(pattern)
             second = await place.member().begin_pattern(pattern)
-            await until(lambda: first.consumer.member_ids and second.consumer.member_ids, 10, "both to join")
+            await until(lambda: first.consumer.member_ids and second.consumer.member_ids, 60, "both to join")
             assert not first.owned | second.owned
             await place.topics.create({a: 2, other: 2})
             await shared_out([first, second], partitions_of(a, 2))
@@ -210,7 +210,7 @@ def test_pattern_and_names_replace_each_other_and_exclude_internal_topics(places
             await member.resubscribe(place.topic("(?!t).*"))
             await shared_out([member], partitions_of(u, 2))
             await member.resubscribe(".*")
-            await until(lambda: partitions_of(t, 2) <= member.owned, 10, "all topics")
+            await until(lambda: partitions_of(t, 2) <= member.owned, 60, "all topics")
             assert not {tp.topic for tp in member.owned if tp.topic.startswith("__")}
             await member.resubscribe({t: 1})
             await shared_out([member], partitions_of(t, 2))

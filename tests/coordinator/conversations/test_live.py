@@ -56,11 +56,14 @@ def test_recorded_conversations_are_answered_as_4_1_1_answered_them_over_tcp(
     differing, problems = asyncio.run(_play_all(recorded, chroot, tmp_path))
     assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
     few = max(RECORDINGS[name] // 4, 3)
-    assert len(differing) < few, f"they differed only at the first try: {differing}"
+    assert len(differing) < few, f"they differed at the first try alone, too: {differing}"
 
 
 async def _play_all(recorded: Recording, chroot: str, tmp_path: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """The names of those that differed when played together, and what differed when they were played alone."""
+    """The names of those that differed at the first play alone, and what differed at the second.
+
+    When they are played together, a machine that stands still for a session's length makes all of them differ.
+    """
     names = list(recorded.conversations)
     settings = {k: v for k, v in recorded.settings.items() if not k.startswith(FOREIGN)}
     async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,), tracer=SilentTracer()) as broker:
@@ -86,12 +89,11 @@ async def _play_all(recorded: Recording, chroot: str, tmp_path: Path) -> tuple[l
                 return await player(recorded, name, connect, topic_ids, change_topic).play()
 
         together = [name for name in names if not recorded.conversations[name].get("alone")]
-        differing = [
-            name for name, found in zip(together, await asyncio.gather(*map(play, together)), strict=True) if found
-        ]
-        again = differing + [name for name in names if name not in together]
+        played = dict(zip(together, await asyncio.gather(*map(play, together)), strict=True))
+        again = [name for name in names if name not in played or played[name]]
+        differing = [name for name in again if await play(name)]
         # The machine may have paused during that play, too.
-        problems = {name: found for name in again if await play(name) and (found := await play(name))}
+        problems = {name: found for name in differing if (found := await play(name))}
     return differing, problems
 
 
@@ -101,7 +103,7 @@ async def _create_with_ids(broker: Broker, recorded: Recording) -> None:
         node = TopicNode(((broker.address.node_id,),) * partitions, recorded.topic_ids[name])
         await broker.cluster.session.create(paths.topic(name), topic_node(node))
     last = [TopicPartition(name, partitions - 1) for name, partitions in recorded.topics.items()]
-    await until(lambda: all(broker.cluster.leads(tp) for tp in last), 10, f"{last} to be led")
+    await until(lambda: all(broker.cluster.leads(tp) for tp in last), 60, f"{last} to be led")
     assert _topic_ids(broker, recorded.topics) == recorded.topic_ids
 
 
@@ -114,7 +116,7 @@ async def _change_topic(broker: Broker, topic: str, partitions: int) -> uuid.UUI
     cluster = broker.cluster
     if not partitions:
         await cluster.delete_topic(topic)
-        await until(lambda: topic not in cluster.snapshot.topics, 10, f"{topic} to be gone")
+        await until(lambda: topic not in cluster.snapshot.topics, 60, f"{topic} to be gone")
         return None
     if topic in cluster.snapshot.topics:
         await cluster.grow_topic(topic, partitions=partitions)
@@ -125,5 +127,5 @@ async def _change_topic(broker: Broker, topic: str, partitions: int) -> uuid.UUI
         view = cluster.snapshot.topics.get(topic)
         return view is not None and len(view.partitions) == partitions
 
-    await until(is_known, 10, f"{topic} to have {partitions} partitions")
+    await until(is_known, 60, f"{topic} to have {partitions} partitions")
     return cluster.snapshot.topics[topic].topic_id

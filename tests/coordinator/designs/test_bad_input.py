@@ -55,8 +55,11 @@ def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_
             problems = {name: found for name in again if await play(name) and (found := await play(name))}
             assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
             for name in FUSSIER:
-                (refused,) = await play(name)
-                assert "got      {'closed': True}" in refused
+                refused = await play(name)
+                if len(refused) != 1:  # the machine may have paused longer than an answer may take
+                    refused = await play(name)
+                assert len(refused) == 1, refused
+                assert "got      {'closed': True}" in refused[0]
 
     asyncio.run(test())
 

@@ -49,10 +49,10 @@ def delivered(members: list[Running]) -> int:
 
 
 async def delivered_while_joining(members: list[Running], producer: NumberedProducer) -> None:
-    await until(lambda: all(map(joining, members)), 10, "the Joins to be parked")
+    await until(lambda: all(map(joining, members)), 60, "the Joins to be parked")
     expected = [len(member.records) + 5 * len(member.owned) for member in members]
     await producer.send("t", 5)
-    await until(lambda: [len(member.records) for member in members] == expected, 10, "records of the kept partitions")
+    await until(lambda: [len(member.records) for member in members] == expected, 60, "records of the kept partitions")
     outcome = await members[0].consumer.commit()
     assert set(outcome.refused.values()) == {"REBALANCE_IN_PROGRESS"}
     assert all(map(joining, members))
@@ -85,8 +85,8 @@ def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_b
             await delivered_while_joining(others, producer)
             slow.free.clear()
             late.resume()
-            await until(lambda: generation_of(late) == generation + 1, 10, "the first round to be over")
-            await until(lambda: all(generation_of(m) == generation + 1 for m in others), 10, "all members to finish")
+            await until(lambda: generation_of(late) == generation + 1, 60, "the first round to be over")
+            await until(lambda: all(generation_of(m) == generation + 1 for m in others), 60, "all members to finish")
             await delivered_while_joining(others, producer)
             slow.free.set()
             everyone = [*members, joiner]
@@ -105,7 +105,7 @@ def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_b
             assert generation_of(members[0]) == generation + 3
             assert stopped(members) == before
 
-            await until(lambda: delivered(everyone) >= 120, 10, "the rest to be read")
+            await until(lambda: delivered(everyone) >= 120, 60, "the rest to be read")
             assert delivered(everyone) == 120  # nothing twice: partitions that moved were committed first
             assert not any(member.listener.of("lost") for member in everyone)
 

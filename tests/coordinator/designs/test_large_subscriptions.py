@@ -66,7 +66,7 @@ def test_error_names_the_limit_that_the_consumer_exceeds(chroot: str, tmp_path: 
             await create_topics(broker, {"t": 1})
             topics = {f"a-long-name-{n}": 1 for n in range(10)}
             member = await eager(bootstrap_of(broker)).begin(topics)
-            await until(lambda: member.failure is not None, 20, "the poll to fail")
+            await until(lambda: member.failure is not None, 60, "the poll to fail")
             assert isinstance(member.failure, GroupRefused)
             expected = "group 'g' refused JoinGroup with MESSAGE_TOO_LARGE: .*group.member.metadata.max.bytes"
             with pytest.raises(GroupRefused, match=expected):
@@ -86,7 +86,7 @@ def test_assignment_that_cannot_be_stored_is_explained_by_the_broker_and_to_the_
         async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,)) as broker:
             await create_topics(broker, {"t": 300})
             member = await eager(bootstrap_of(broker)).begin({"t": 1})
-            await until(lambda: member.failure is not None, 20, "the poll to fail")
+            await until(lambda: member.failure is not None, 60, "the poll to fail")
             with pytest.raises(GroupRefused, match=r"SyncGroup with UNKNOWN_SERVER_ERROR: .*message\.max\.bytes"):
                 await member.close()
             await member.consumer.close()

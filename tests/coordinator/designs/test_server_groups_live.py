@@ -92,12 +92,12 @@ def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, 
                 await shared_out([*members, joiner], EVERYTHING)
                 await producer.send("t", 10)
                 everybody = [*members, joiner]
-                await until(lambda: sum(len(m.records) for m in everybody) >= 80, 10, "all the records")
+                await until(lambda: sum(len(m.records) for m in everybody) >= 80, 60, "all the records")
                 left = id_of(joiner)
                 await joiner.close()
                 await shared_out(members, EVERYTHING)
                 await producer.send("t", 5)
-                await until(lambda: sum(len(m.records) for m in everybody) >= 100, 10, "the last records")
+                await until(lambda: sum(len(m.records) for m in everybody) >= 100, 60, "the last records")
             delivered = [(r.partition, r.offset) for m in everybody for r in m.records]
             assert len(delivered) == len(set(delivered)) == 100
             for member in members:
@@ -120,7 +120,7 @@ def test_expired_member_is_removed_from_the_group_and_its_commit_is_refused(chro
             consumer = dying.consumer
             assert isinstance(consumer, ServerConsumer)
             await expire(consumer.session)
-            await until(lambda: dying.consumer.member_ids not in ((), (old,)), 10, "another id")
+            await until(lambda: dying.consumer.member_ids not in ((), (old,)), 60, "another id")
             await shared_out([dying, other], EVERYTHING)
             # The coordinator, which saw its id go, may have commanded it to stop before it noticed that its session
             # expired. Either way it gave up its partitions once.
@@ -150,13 +150,13 @@ def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_no
                 60,
                 lambda: f"two and two: {child.owned} {member.owned}",
             )
-            await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child")
+            await until(lambda: len(child.of("commit_answered")) > 0, 60, "a commit of the child")
             child.process.send_signal(signal.SIGSTOP)
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await shared_out([member], EVERYTHING)
             old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
             child.process.send_signal(signal.SIGCONT)
-            await until(lambda: len(child.of("member_started")) == 2, 10, "the child under a new id")
+            await until(lambda: len(child.of("member_started")) == 2, 60, "the child under a new id")
             await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two partitions each again")
             lost = child.of("partitions_lost")
             assert [event["member"] for event in lost] == [old]
@@ -189,7 +189,8 @@ def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get
             proxy = TcpProxy("cut", SilentTracer())
             stack.push_async_callback(proxy.stop)
             await proxy.start(int(servers.rpartition(":")[2]))
-            settings = {"zookeeper.session.timeout.ms": "3000", "command.wait.ms": "60000"}
+            settings = {"zookeeper.session.timeout.ms": "3000", "zookeeper.connection.timeout.ms": "30000"}
+            settings["command.wait.ms"] = "60000"
             cut = commanded(bootstrap_of(broker), f"127.0.0.1:{proxy.port}{folder}", settings=settings)
             stack.push_async_callback(cut.close)
             await cut.begin({"t": 1})
@@ -225,10 +226,10 @@ def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_time
             held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
             ended, before_ns = len(other.tracer.of("rebalance_ended")), SystemClock().monotonic_ns()
             joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
-            await until(lambda: other.owned == frozenset(), 5, "the other member to stop")
+            await until(lambda: other.owned == frozenset(), 60, "the other member to stop")
             assert stuck.owned == held
-            await until(lambda: len(other.owned) == len(joiner.owned) == 2, 10, "the two to go on without it")
-            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 10, "the other member to report it")
+            await until(lambda: len(other.owned) == len(joiner.owned) == 2, 60, "the two to go on without it")
+            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 60, "the other member to report it")
             # The coordinator counts from the start of the round, which its members learn of some time later.
             assert other.tracer.of("rebalance_ended")[-1]["ns"] - before_ns >= 2_000_000_000
             late = await stuck.consumer.commit(dict.fromkeys(held, 1))

@@ -81,7 +81,7 @@ def test_static_members_restart_without_a_rebalance_and_the_newer_duplicate_wins
             assert [phases(member) for member in members] == [["join", "decide", "claim", "resume"], follower, follower]
 
             old, twin = members[1], await joined("b")
-            await until(lambda: old.failure is not None, 10, "the older twin to be fenced")
+            await until(lambda: old.failure is not None, 60, "the older twin to be fenced")
             with pytest.raises(GroupRefused, match=r"FENCED_INSTANCE_ID.*another member with this group\.instance\.id"):
                 await old.pause()
             assert old.owned == frozenset()

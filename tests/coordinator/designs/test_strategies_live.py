@@ -42,11 +42,11 @@ def test_members_keep_what_their_strategy_keeps_when_a_third_one_joins(
             await create_topics(broker, {"t": 6})
             members = [await joined("a"), await joined("b")]
             await shared_out(members, EVERYTHING)
-            await until(lambda: [len(member.owned) for member in members] == [3, 3], 10, "three partitions each")
+            await until(lambda: [len(member.owned) for member in members] == [3, 3], 60, "three partitions each")
             had = [member.owned for member in members]
             third = await joined("c")
             await shared_out([*members, third], EVERYTHING)
-            await until(lambda: len(third.owned) == 2, 10, "two partitions for the third member")
+            await until(lambda: len(third.owned) == 2, 60, "two partitions for the third member")
             assert sum(len(before & member.owned) for before, member in zip(had, members, strict=True)) == kept
             assert all(member.listener.of("revoked")[-1] == before for before, member in zip(had, members, strict=True))
 
@@ -64,7 +64,7 @@ def test_invalid_answer_of_a_strategy_is_raised_in_the_leaders_poll(
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
             await create_topics(broker, {"t": 6})
             member = await eager(bootstrap_of(broker)).begin({"t": 1})
-            await until(lambda: member.failure is not None, 10, "the poll to fail")
+            await until(lambda: member.failure is not None, 60, "the poll to fail")
             with pytest.raises(BadAssignment, match="'range' left out"):
                 await member.close()
             await member.consumer.close()

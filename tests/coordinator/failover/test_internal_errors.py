@@ -306,7 +306,7 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
         monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
         watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # all that it uses of them
         watcher.follow_topics()
-        await until(lambda: partition.met is not None, 5, "the partition to be stopped")
+        await until(lambda: partition.met is not None, 60, "the partition to be stopped")
         assert isinstance(partition.met, AttributeError)
         await watcher.stop()
 
@@ -347,7 +347,7 @@ def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
                     partition_module, "encode", failing(partition_module.encode, struct.error("short"), is_of(SICK))
                 )
                 assert await committed(one, SICK) == "unknown_server_error"
-            await until(lambda: broker.cluster.leads(place) is None, 10, "the partition to be resigned")
+            await until(lambda: broker.cluster.leads(place) is None, 60, "the partition to be resigned")
             assert await committed(one, SICK) == "not_coordinator"
             assert await committed(near, NEAR) == "not_coordinator"
             assert await committed(sound, SOUND) == "none"

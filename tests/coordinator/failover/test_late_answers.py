@@ -72,7 +72,7 @@ def kept(data_dir: Path, node_id: int, group_id: str) -> Kept:
 
 async def standing_still(process: Process) -> None:
     status = Path(f"/proc/{process.pid}/stat")
-    await until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 10, "the process to be stopped")
+    await until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 60, "the process to be stopped")
 
 
 async def round_of_pipelined_commits(chroot: str, link: ZooKeeperProxy, folder: Path, choose: random.Random) -> int:
@@ -88,7 +88,7 @@ async def round_of_pipelined_commits(chroot: str, link: ZooKeeperProxy, folder: 
         os.kill(process.pid, signal.SIGSTOP)
         await standing_still(process)
         await asyncio.to_thread(end_session, chroot, link.credentials())
-        await until(lambda: coordinates(member, new), 20, "the successor to coordinate")
+        await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
         taken_over = await member.committed(new)
         # In another group, so that what was taken over stays as it is.
         other = Member(another_group_in_the_partition_of(group_id))
@@ -145,7 +145,7 @@ def test_successor_takes_over_a_commit_stored_by_a_coordinator_frozen_before_its
             late = asyncio.create_task(member.commit(old, 11))
             await standing_still(process)
             await asyncio.to_thread(end_session, chroot, link.credentials())
-            await until(lambda: coordinates(member, new), 20, "the successor to coordinate")
+            await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
             assert await member.committed(new) == 11, "it was stored before the successor looked"
             successors = kept(tmp_path, 2, group_id)
             assert (successors.number, successors.at_offset < successors.term_start) == (11, True)

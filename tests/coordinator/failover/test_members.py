@@ -41,7 +41,7 @@ def test_members_of_every_kind_find_the_next_coordinator_and_keep_their_partitio
             everything = partitions_of("shared", PARTITIONS)
             await until(
                 lambda: [len(m.owned) for m in members] == [2] * 4,
-                20,
+                60,
                 lambda: f"two each: {[m.owned for m in members]}",
             )
             assert frozenset().union(*(m.owned for m in members)) == everything

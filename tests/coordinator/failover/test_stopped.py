@@ -97,7 +97,7 @@ async def doomed_coordinator(
         old = await WireConnection.open("127.0.0.1", port, "member")
         new = await WireConnection.open("127.0.0.1", successor.address.port, "member")
         await new.send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": ["g"]})
-        group_id = await until(lambda: _group_of(successor, DOOMED), 10, "a partition that the child leads")
+        group_id = await until(lambda: _group_of(successor, DOOMED), 60, "a partition that the child leads")
         await wait_for_coordinator(old, group_id)
         member = Member(group_id)
         await member.join(old)
@@ -147,7 +147,7 @@ def test_stopped_and_replaced_coordinator_acknowledges_nothing(chroot: str, tmp_
             late_commit = asyncio.create_task(member.commit(old, 5))
             late_sync = asyncio.create_task(half_way.sync(old))
             await asyncio.to_thread(end_session, chroot, link.credentials())
-            await until(lambda: coordinates(member, new), 10, "the successor to coordinate")
+            await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
             assert await member.heartbeat(new) == "none", "the group is as it was: no member has to rejoin"
             assert await half_way.heartbeat(new) == "unknown_member_id", "nothing of its generation was stored"
             assert await member.committed(new) == 10
@@ -162,7 +162,7 @@ def test_stopped_and_replaced_coordinator_acknowledges_nothing(chroot: str, tmp_
             async def knows_better() -> bool:
                 return await _named(old, member.group["group_id"]) == SUCCESSOR
 
-            await until(knows_better, 10, "the stopped broker to name its successor")
+            await until(knows_better, 60, "the stopped broker to name its successor")
             assert await _named(new, member.group["group_id"]) == SUCCESSOR
 
     with ZooKeeperProxy(chroot) as link:

@@ -89,7 +89,7 @@ async def coordinating(connection: BrokerConnection) -> None:
         await connection.call(Api.FindCoordinator, {"key": "g"}, version=0)
         return (await connection.call(Api.ListGroups, {}, version=0)).error_code is ErrorCode.none
 
-    await until(is_coordinator, 20, "the coordinator")
+    await until(is_coordinator, 60, "the coordinator")
 
 
 async def created(connection: BrokerConnection, name: str) -> None:
@@ -99,7 +99,7 @@ async def created(connection: BrokerConnection, name: str) -> None:
         answer = await connection.call(Api.Metadata, {"topics": [{"name": name}]}, version=1)
         return answer.topics[0].error_code is ErrorCode.none
 
-    await until(is_led, 20, f"topic {name} to be led")
+    await until(is_led, 60, f"topic {name} to be led")
 
 
 async def observed(broker: LimitedBroker, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:

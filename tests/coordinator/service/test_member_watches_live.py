@@ -39,7 +39,7 @@ class Watching:
         self.watches.watch(watch, "a partition", self.reports.append, self.mistakes.append)
 
     async def reported(self, ids: Ids) -> None:
-        await until(lambda: self.reports[-1:] == [ids], 10, lambda: f"{ids} to be reported: {self.reports}")
+        await until(lambda: self.reports[-1:] == [ids], 60, lambda: f"{ids} to be reported: {self.reports}")
 
     def reads(self, op: str) -> list[str]:
         return [event["path"].rsplit("/", 1)[1] for event in self.tracer.of("zk_op") if event["op"] == op]
@@ -94,7 +94,7 @@ def test_watches_of_two_groups_share_a_session_and_may_end_while_it_opens(chroot
         again = Watching(chroot)
         again.watch(WatchIds(GROUP))
         again.watch(WatchIds("other"))
-        await until(lambda: len(again.reports) == 2, 10, "both groups to be read")
+        await until(lambda: len(again.reports) == 2, 60, "both groups to be read")
         assert len({event["session"] for event in again.tracer.of("session_changed")}) == 1
         await again.watches.stop()
 
@@ -106,13 +106,13 @@ def test_group_that_comes_and_goes_keeps_one_watch(chroot: str) -> None:
         watching = Watching(chroot)
         for times in range(1, 4):
             watching.watch(WatchIds(GROUP))
-            await until(lambda times=times: len(watching.reports) == times, 10, "the ids to be read")
+            await until(lambda times=times: len(watching.reports) == times, 60, "the ids to be read")
             watching.watch(ForgetIds(GROUP))
         assert watching.watches._opening is not None
         assert len(watching.watches._opening.result()._watches) == 1
         # Every later read finds it.
         watching.watch(WatchIds(GROUP))
-        await until(lambda: len(watching.reports) == 4, 10, "the ids to be read")
+        await until(lambda: len(watching.reports) == 4, 60, "the ids to be read")
         async with opened(chroot) as member:
             await member.create(
                 paths.member_id(GROUP, "a"), registration_payload(("t",), 0), ephemeral=True, makepath=True
@@ -139,7 +139,7 @@ def test_ids_without_permission_are_seen_once_readable(chroot: str) -> None:
             await member.create(paths.member_id(GROUP, "a"), registration_payload(("t",), 0), makepath=True)
             await asyncio.to_thread(readable, chroot, ids, by_all=False)
             watching.watch(WatchIds(GROUP))
-            await until(lambda: "ids" in watching.reads("getChildren"), 10, "the ids to be read without permission")
+            await until(lambda: "ids" in watching.reads("getChildren"), 60, "the ids to be read without permission")
             assert not watching.reports
             await asyncio.to_thread(readable, chroot, ids, by_all=True)
             await watching.reported({"a": ("t",)})

@@ -83,7 +83,7 @@ def test_offsets_grow_with_every_write_and_stay_when_the_coordinator_moves(chroo
             before.positions = {NUMBER: 0}
             kept = await before.new()
             await brokers[first].stop()
-            await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 20, "the other broker to lead")
+            await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 60, "the other broker to lead")
             await wait_for_coordinator(new, GROUP)
             reader.connection = before.connection = new
             before.positions = {NUMBER: 0}

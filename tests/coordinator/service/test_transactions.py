@@ -262,7 +262,7 @@ async def _commit_across_brokers(chroot: str, tmp_path: Path) -> None:
             numbers = [TopicPartition(GROUP_METADATA_TOPIC, number) for number in range(4)]
             return all(any(broker.cluster.leads(tp) for broker in brokers) for tp in numbers)
 
-        await until(all_led, 10, "every partition of __consumer_offsets to be led")
+        await until(all_led, 60, "every partition of __consumer_offsets to be led")
         here, there = (
             {n for n in range(4) if b.cluster.leads(TopicPartition(GROUP_METADATA_TOPIC, n))} for b in brokers
         )
@@ -285,7 +285,7 @@ async def _commit_across_brokers(chroot: str, tmp_path: Path) -> None:
         async def committed() -> bool:
             return await client.fetch() == (5, ErrorCode.none)
 
-        await until(committed, 10, "the group's coordinator to receive it")
+        await until(committed, 60, "the group's coordinator to receive it")
         for connection in (admin, *connections.values()):
             connection.close()
 

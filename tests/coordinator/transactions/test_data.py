@@ -41,7 +41,7 @@ async def settled(bootstrap: str, *partitions: TopicPartition) -> None:
     async def stable() -> bool:
         return all([len(set(await stable_and_end(bootstrap, tp))) == 1 for tp in partitions])
 
-    await until(stable, 20, "no transaction to be open")
+    await until(stable, 60, "no transaction to be open")
 
 
 def test_committed_reader_sees_a_committed_transaction_atomically_and_an_aborted_one_never(chroot: str, tmp_path: Path):
@@ -193,7 +193,7 @@ def test_transaction_ends_for_the_remaining_partitions_when_a_topic_is_deleted(c
                 await producer.send(TopicPartition("doomed", 0), "b")
                 connection = await client.any_connection()
                 await connection.call(Api.DeleteTopics, {"topic_names": ["doomed"], "timeout": 10_000}, version=3)
-                await until(lambda: "doomed" not in broker.cluster.snapshot.topics, 20, "the topic to be deleted")
+                await until(lambda: "doomed" not in broker.cluster.snapshot.topics, 60, "the topic to be deleted")
                 assert await producer.end() is ErrorCode.none
                 await settled(bootstrap, T0)
                 await producer.init()  # waits until the transaction is complete
@@ -218,11 +218,11 @@ def test_member_with_read_committed_gets_committed_records_and_no_markers(chroot
             try:
                 for member in members:
                     await shared_out([member], partitions_of("t", 2))
-                await until(lambda: len(uncommitted.records) == 7, 20, "the uncommitted reader to read all")
-                await until(lambda: len(committed.records) == 4, 20, "the committed reader to read all")
+                await until(lambda: len(uncommitted.records) == 7, 60, "the uncommitted reader to read all")
+                await until(lambda: len(committed.records) == 4, 60, "the committed reader to read all")
                 assert sorted(uncommitted.values()) == [b"a", b"a1", b"b", b"b1", b"c", b"c1", b"open"]
                 assert await producer.end() is ErrorCode.none
-                await until(lambda: len(committed.records) == 5, 20, "the last transaction to be read")
+                await until(lambda: len(committed.records) == 5, 60, "the last transaction to be read")
                 assert sorted(committed.values()) == [b"a", b"a1", b"c", b"c1", b"open"]
             finally:
                 for member in members:

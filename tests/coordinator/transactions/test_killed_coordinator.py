@@ -40,7 +40,7 @@ def stopped(brokers: Brokers, node_id: int) -> None:
     pid = brokers.running[node_id][0].pid
     os.kill(pid, signal.SIGSTOP)
     status = Path(f"/proc/{pid}/stat")
-    wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 5, "the broker to be stopped")
+    wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 60, "the broker to be stopped")
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])

@@ -30,7 +30,7 @@ def run(test: Any) -> None:
     async def whole() -> None:
         async with asyncio.timeout(30):
             await test()
-            await until(lambda: leftovers() == [], 10, lambda: f"{leftovers()} to be removed")
+            await until(lambda: leftovers() == [], 60, lambda: f"{leftovers()} to be removed")
 
     asyncio.run(whole())
 
@@ -73,7 +73,7 @@ def test_mounted_part_is_served_and_stops_while_the_cluster_is_still_there(chroo
         async def stop() -> None:
             topic = await until(
                 lambda: services.create_internal_topic("__consumer_offsets"),
-                20,
+                60,
                 "the topic, while ZooKeeper still answers",
             )
             assert topic is not None

@@ -132,7 +132,7 @@ def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
     async def test() -> None:
         turn = UnpackingTurn()
         tasks = [asyncio.create_task(turn.run(work, number)) for number in range(5)]
-        await until(lambda: running, 10, "the first one")
+        await until(lambda: running, 60, "the first one")
         for task in tasks[:3]:
             task.cancel()
         await asyncio.gather(*tasks[:3], return_exceptions=True)
@@ -141,7 +141,7 @@ def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
         await asyncio.gather(*tasks[3:])
 
     asyncio.run(test())
-    wait_until(lambda: not running, 10, "all of them to end")
+    wait_until(lambda: not running, 60, "all of them to end")
     assert most == 1
 
 

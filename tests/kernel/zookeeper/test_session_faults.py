@@ -93,14 +93,14 @@ def test_what_a_session_watches_is_what_the_server_keeps(own):
         async with opened(own.connect_string) as session:
             await session.children("/", watch=Watched())
             assert await session.exists("/none", watch=Watched()) is None
-            return read_counters("127.0.0.1", own.servers[0].client_port).watch_count
+            return read_counters("127.0.0.1", own.servers[0].client_port, timeout_s=30).watch_count
 
     assert asyncio.run(conversation()) == 2
 
 
 def test_traced_notifications_equal_the_watches_that_the_server_fired(own):
     def fired():
-        counted = four_letter("127.0.0.1", own.servers[0].client_port, "mntr")
+        counted = four_letter("127.0.0.1", own.servers[0].client_port, "mntr", timeout_s=30)
         found = re.findall(r"^zk_sum_node_(created|changed|children|deleted)_watch_count\t(\d+)", counted, re.MULTILINE)
         return {event: int(number) for event, number in found}
 
@@ -248,7 +248,7 @@ def test_with_retries_an_operation_begins_in_one_session_and_ends_in_the_next(ch
 
 def test_closing_while_the_server_is_stopped_does_not_hang_and_leaves_no_thread(own):
     async def conversation():
-        async with opened(own.connect_string, timeout_ms=600) as session:
+        async with opened(own.connect_string, timeout_ms=3000) as session:
             own.servers[0].pause()
             await become(session, SessionState.SUSPENDED)
             async with asyncio.timeout(20):
@@ -259,7 +259,7 @@ def test_closing_while_the_server_is_stopped_does_not_hang_and_leaves_no_thread(
     before = threading.active_count()
     asyncio.run(conversation())
     # asyncio.to_thread keeps one for a while, and kazoo's ends when the server answers again.
-    wait_until(lambda: threading.active_count() <= before + 1, 10, "all but one thread to end")
+    wait_until(lambda: threading.active_count() <= before + 1, 60, "all but one thread to end")
 
 
 def test_callback_that_raises_does_not_affect_other_results(chroot):
@@ -275,6 +275,6 @@ def test_callback_that_raises_does_not_affect_other_results(chroot):
             await session.children("/", watch=watched)
             await session.create("/n")
             await watched.wait()
-            await until(lambda: complaints, 5, "the warning")
+            await until(lambda: complaints, 60, "the warning")
 
     asyncio.run(conversation())

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from kernel.errors import Unavailable, UserError
+from kernel.waiting import wait_until
 from kernel.zookeeper import errors
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
@@ -18,7 +19,7 @@ from tests.support.zookeeper import opened, successes
 
 
 def counted(zookeeper, chroot):
-    counters = read_counters("127.0.0.1", zookeeper.servers[0].client_port)
+    counters = read_counters("127.0.0.1", zookeeper.servers[0].client_port, timeout_s=30)
     return counters.per_namespace.get(chroot.partition("/")[2], (0, 0))
 
 
@@ -128,7 +129,9 @@ def test_a_transaction_counts_each_part_and_a_closing_session_each_ephemeral(zoo
                 ("multi", False, "BadVersion"),
             ]
             assert (await session.get("/a"))[0] == b"3"
-        assert since(zookeeper, chroot, before) == (1, 5)  # the read above, and /a/b
+        # The read above, and /a/b, as soon as the server has ended the session.
+        wait_until(lambda: since(zookeeper, chroot, before) != (1, 4), 30, "the session to end")
+        assert since(zookeeper, chroot, before) == (1, 5)
 
     asyncio.run(conversation())
 
@@ -145,7 +148,8 @@ def test_operations_issued_together_are_sent_in_order_and_may_be_more_than_a_win
 
     asyncio.run(conversation())
     zxids = [op["zxid"] for op in tracer.of("zk_op") if op["op"] == "setData"]
-    assert zxids == list(range(zxids[0], zxids[0] + 1000))
+    assert zxids == sorted(set(zxids))  # with gaps where other sessions wrote
+    assert len(zxids) == 1000
 
 
 def test_a_cancelled_operation_is_traced_when_it_was_sent_and_never_sent_when_it_was_not(zookeeper, chroot):
@@ -208,7 +212,7 @@ def test_a_host_that_never_takes_the_connection_is_unavailable_too():
         started = time.monotonic()
         with pytest.raises(Unavailable):
             open_briefly(f"127.0.0.1:{full.getsockname()[1]}", session_timeout_ms=60_000)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
 
 
 def test_malformed_connect_string_is_a_user_error():

@@ -17,10 +17,10 @@ from tests.support.zookeeper import become, opened
 def test_session_survives_a_loop_busy_for_longer_than_its_timeout(chroot):
     async def script() -> None:
         tracer = ListTracer()
-        async with opened(chroot, tracer, timeout_ms=4000) as session, opened(chroot) as beside:
+        async with opened(chroot, tracer, timeout_ms=15_000) as session, opened(chroot) as beside:
             await session.create("/mine", b"", ephemeral=True)
             before = session.session_id
-            time.sleep(5)  # noqa: ASYNC251  # the fault: nothing else runs on this loop meanwhile
+            time.sleep(16)  # noqa: ASYNC251  # the fault: nothing else runs on this loop meanwhile
             assert await session.exists("/mine")
             assert await beside.exists("/mine")
             assert session.session_id == before
@@ -36,9 +36,10 @@ def test_more_than_the_socket_takes_at_once_is_written_in_order(chroot):
                 session._bridge._connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
                 large = b"x" * 50_000
                 since = proxy.mark()
+                await until(lambda: session._bridge._connection._ours is not None, 30, "kazoo to hand the socket over")
                 proxy.read(False)
                 writes = [asyncio.ensure_future(session.create(f"/n{number:02}", large)) for number in range(30)]
-                await until(lambda: session._bridge._connection._unsent, 10, "the socket to be full")
+                await until(lambda: session._bridge._connection._unsent, 60, "the socket to be full")
                 proxy.read(True)
                 await asyncio.gather(*writes)
                 made = [op.path for op in proxy.operations(since) if op.op == "create"]
@@ -91,7 +92,7 @@ def test_session_is_closed_while_requests_are_in_flight(chroot):
                 await asyncio.wait(reads[:1])
             outcomes = await asyncio.gather(*reads, return_exceptions=True)
             assert len(outcomes) == 300
-            await until(lambda: gone(beside), 5, "the ephemeral node to be gone")
+            await until(lambda: gone(beside), 60, "the ephemeral node to be gone")
 
     async def gone(session) -> bool:
         return await session.exists("/mine") is None

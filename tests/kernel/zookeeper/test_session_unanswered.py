@@ -53,11 +53,11 @@ def test_connection_accepted_and_never_answered_does_not_cost_the_session(chroot
         proxy = SilentOnce(host, int(port))
         async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
             through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
-            async with opened(through, timeout_ms=9000) as session:
+            async with opened(through, timeout_ms=20_000) as session:
                 before = session.session_id
                 proxy.cut()
                 await become(session, SessionState.SUSPENDED)
-                await until(lambda: proxy.connections > 2, 8, "another connection while the session lives")
+                await until(lambda: proxy.connections > 2, 60, "another connection while the session lives")
                 await session.wait_connected()
                 assert session.session_id == before
 

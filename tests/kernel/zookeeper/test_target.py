@@ -57,7 +57,7 @@ def test_a_running_zookeeper_is_used_as_it_is_and_not_stopped(zookeeper, tmp_pat
         assert handle.connect_string == f"{zookeeper.connect_string}/some"
         assert (handle.servers, handle.kind) == ((), TargetKind.RUNNING)
         assert handle.addresses == (("127.0.0.1", zookeeper.servers[0].client_port),)
-    wait_until(lambda: zookeeper.servers[0].mode() == "standalone", 20, "the server to say its mode")
+    wait_until(lambda: zookeeper.servers[0].mode() == "standalone", 60, "the server to say its mode")
 
 
 def test_stopped_zookeeper_is_reported_before_anything_else_happens(tmp_path, unused_port):

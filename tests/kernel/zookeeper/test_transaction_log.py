@@ -58,7 +58,7 @@ def stopped(tmp_path_factory):
 
     with EmbeddedZooKeeper(tmp_path_factory.mktemp("log")) as zookeeper:
         session_id = asyncio.run(conversation(zookeeper.connect_string))
-        counters = read_counters("127.0.0.1", zookeeper.servers[0].client_port)
+        counters = read_counters("127.0.0.1", zookeeper.servers[0].client_port, timeout_s=30)
     data_dir = zookeeper.servers[0].data_dir
     counted = {name: writes for name, (_, writes) in counters.per_namespace.items() if writes}
     assert writes_by_namespace(read_transactions(data_dir)) == counted

@@ -151,11 +151,11 @@ class Bench:
         """There is no commit timer."""
 
     async def idle(self) -> None:
-        await until(lambda: self.executor.machine.state is RebalanceState.IDLE, 5, "the executor to be idle")
+        await until(lambda: self.executor.machine.state is RebalanceState.IDLE, 60, "the executor to be idle")
 
     async def close(self) -> None:
         self.executor.post(effects.CloseDemanded())
-        await until(lambda: self.executor.machine.state is RebalanceState.CLOSED, 5, "the executor to be closed")
+        await until(lambda: self.executor.machine.state is RebalanceState.CLOSED, 60, "the executor to be closed")
 
 
 def play(script, **options: object) -> None:
@@ -348,7 +348,7 @@ def test_effects_after_an_immediate_stop_wait_for_the_fetchers():
         await bench.idle()
         bench.executor.post(effects.Disconnected())
         bench.executor.post(effects.Reconnected())
-        await until(lambda: "stop" in bench.fetchers.did[2:], 5, "the fetchers to be updated")
+        await until(lambda: "stop" in bench.fetchers.did[2:], 60, "the fetchers to be updated")
         for _ in range(10):
             await asyncio.sleep(0)
         assert bench.fetchers.did[-1] == "stop"
@@ -365,7 +365,7 @@ def test_change_waits_for_the_quiet_time_and_a_later_one_restarts_it():
         bench.executor.post(effects.ChangeNotified("members"))
         bench.executor.post(effects.ChangeNotified("members"))
         assert len(bench.tracer.of("rebalance_started")) == 1
-        await until(lambda: len(bench.tracer.of("rebalance_ended")) == 2, 5, "the second rebalance")
+        await until(lambda: len(bench.tracer.of("rebalance_ended")) == 2, 60, "the second rebalance")
         await bench.idle()
         assert bench.executor.machine.reminders == 2
         assert len(bench.tracer.of("rebalance_started")) == 2
@@ -378,7 +378,7 @@ def test_reminders_after_the_end_are_ignored():
         assert await bench.executor.demand("start") is None
         bench.executor.post(effects.ChangeNotified("members"))
         bench.executor.post(effects.CloseDemanded())
-        await until(lambda: bench.executor.machine.state is RebalanceState.CLOSED, 5, "the end")
+        await until(lambda: bench.executor.machine.state is RebalanceState.CLOSED, 60, "the end")
         assert bench.executor.machine.quiet_token == 1
 
     play(script, quiet_ms=60_000)
@@ -390,10 +390,10 @@ def test_failed_member_polls_until_its_partitions_are_free():
         assert await bench.executor.demand("start") is not None
         looked = paths.owner(GROUP, "t", 0)
         before = len(bench.zookeeper.asked)
-        await until(lambda: len(bench.zookeeper.asked) > before + 2, 5, "some lookups")
+        await until(lambda: len(bench.zookeeper.asked) > before + 2, 60, "some lookups")
         assert {request.path for request in bench.zookeeper.asked[before:]} == {looked}
         bench.zookeeper.model.remove(looked)
-        await until(lambda: bench.zookeeper.model.owners() == {T0: f"{ME}-0"}, 5, "the claim")
+        await until(lambda: bench.zookeeper.model.owners() == {T0: f"{ME}-0"}, 60, "the claim")
         await bench.idle()
 
     play(script, retry_when_free=True)

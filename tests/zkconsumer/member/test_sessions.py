@@ -8,7 +8,7 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
 from tests.support.tracers import ListTracer
-from tests.support.weak_members import is_cut_off, mend, sever
+from tests.support.weak_members import VISITOR, is_cut_off, mend, sever
 from tests.support.wildcards import add_broker, add_topic, operations, rebalanced
 from tests.support.zk_consumers import Member, member, new_member, settled, shared
 from tests.support.zk_proxy import Op, ZooKeeperProxy
@@ -16,7 +16,6 @@ from tests.support.zookeeper import end_session, expire, opened
 from zkconsumer.member.registration import register
 from zkconsumer.member.subscription import Subscription
 
-VISITOR = b'{"pattern":"static","subscription":{}}'
 IDS = paths.member_ids("g")
 
 REARMED = [
@@ -37,7 +36,7 @@ def asks_for_ids(op: Op) -> bool:
 async def armed_again(who: Member, since: int) -> None:
     await until(
         lambda: [line for line in operations(who, since) if line.startswith("re-arm")] == REARMED,
-        10,
+        60,
         lambda: f"the watches to be armed again: {operations(who, since)}",
     )
 
@@ -190,9 +189,9 @@ def test_member_expired_again_while_it_returns_still_returns(chroot):
             await is_cut_off(c1)
             await asyncio.to_thread(end_session, chroot, c1.session.credentials)
             mend(link)
-            await until(lambda: c1.session.connected and c1.session.session_id != second, 10, "a third session")
+            await until(lambda: c1.session.connected and c1.session.session_id != second, 60, "a third session")
             await settled(session, shared("t", ("g_c1-0", range(2))))
-            await until(lambda: has_returned_twice(c1), 10, "its listeners to be notified")
+            await until(lambda: has_returned_twice(c1), 60, "its listeners to be notified")
             stat = (await session.get(paths.member_id("g", "g_c1")))[1]
             assert stat.ephemeral_owner == c1.session.session_id not in (first, second)
 
@@ -229,10 +228,10 @@ def test_member_that_cannot_return_because_its_id_is_taken_says_so_and_stays(chr
                 await expire_cut_off(c1, chroot)
                 await session.create(path, VISITOR, ephemeral=True)
                 mend(link)
-                await until(lambda: "g_c1 is registered by session" in caplog.text, 10, "the conflict in the log")
+                await until(lambda: "g_c1 is registered by session" in caplog.text, 60, "the conflict in the log")
                 assert await c1.consumer.getmany(timeout_ms=1) == ()
                 # The listeners are notified all the same, and the rebalance reads the other member's registration.
-                await until(lambda: c1.rebalances() >= 2, 10, "a rebalance")
+                await until(lambda: c1.rebalances() >= 2, 60, "a rebalance")
                 assert c1.consumer.assignment() == {0: frozenset()}
             assert await session.exists(path) is not None
 

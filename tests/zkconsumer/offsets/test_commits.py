@@ -156,13 +156,13 @@ def test_failed_commit_of_the_timer_is_only_logged(chroot, tmp_path, caplog):
             await other.create(OFFSETS, ephemeral=True)
             async with member(chroot, "c1", {"t": 1}, auto_commit_interval_ms="100") as c1:
                 await c1.read_until(10)
-                await until(lambda: "automatic commit failed" in caplog.text, 10, "the timer's commit to fail")
+                await until(lambda: "automatic commit failed" in caplog.text, 60, "the timer's commit to fail")
                 await other.delete(OFFSETS)
 
                 async def committed() -> bool:
                     return await other.exists(f"{OFFSETS}/t/0") is not None
 
-                await until(committed, 10, "the timer to commit after all")
+                await until(committed, 60, "the timer to commit after all")
                 assert await stored(other) == 10
 
     asyncio.run(conversation())
@@ -179,7 +179,7 @@ def test_a_reset_sets_both_positions_and_is_committed(chroot, tmp_path, reset, s
             if committed is not None:
                 await other.create(f"{OFFSETS}/t/0", b"%d" % committed, makepath=True)
             async with member(chroot, "c1", {"t": 1}, auto_offset_reset=reset) as c1:
-                await until(lambda: c1.tracer.of("position_reset"), 10, "the reset")
+                await until(lambda: c1.tracer.of("position_reset"), 60, "the reset")
                 (event,) = c1.tracer.of("position_reset")
                 assert (event["offset"], event["reset"]) == (start, reset)
                 assert c1.consumer.position(t(0)) == start  # the consumed position, before anything is delivered
@@ -204,7 +204,7 @@ def test_shutdown_does_not_interrupt_the_timers_last_commit(chroot, tmp_path):
                     await c1.read_until(10)
                     await pause.reached()
                     closing = asyncio.ensure_future(c1.consumer.close())
-                    await until(lambda: not any(c1.consumer.assignment().values()), 5, "the shutdown to begin")
+                    await until(lambda: not any(c1.consumer.assignment().values()), 60, "the shutdown to begin")
                     pause.release()
                     await closing
                 written = [op for op in proxy.operations() if op.path == f"{OFFSETS}/t/0" and op.op != "getData"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -135,14 +136,19 @@ def test_each_error_has_the_consequence_that_it_has_in_the_original(chroot, erro
 
 def test_missing_response_closes_the_channel(chroot):
     async def conversation():
-        quick = {**ONLY_KAFKA, "offsets_channel_socket_timeout_ms": "1000"}
-        async with scripted(chroot) as coordinator, keeper(chroot, **quick) as one:
+        async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
+            kafka = one.offsets._kafka
+            patient = kafka._config
+            soon = replace(patient, offsets_channel_socket_timeout_ms=1000)
             one.own(5)
             coordinator.says(Api.OffsetCommit, SILENT)
+            kafka._config = soon
             assert (await one.commit()).refused == {t(0): "UNANSWERED"}
+            kafka._config = patient
             assert one.answered() == [("kafka", 0, 5, "unknown")]
             assert (await one.commit()).accepted == {t(0): 5}
             coordinator.says(Api.OffsetFetch, SILENT)
+            kafka._config = soon
             assert await fetched(one, 0) == {t(0): 5}
             assert coordinator.count(Api.FindCoordinator) == 3
 
@@ -181,7 +187,7 @@ def test_last_commit_of_a_closing_member_covers_all_consumed_records(chroot):
             one.closing = True
             coordinator.says(Api.OffsetCommit, SILENT)
             committing = asyncio.ensure_future(one.commit("close"))
-            await until(lambda: coordinator.commits, 5, "the first attempt")
+            await until(lambda: coordinator.commits, 60, "the first attempt")
             one.move(8)
             for connection in list(coordinator.server.connections):
                 connection.abort()
@@ -196,9 +202,9 @@ def test_start_waits_for_a_coordinator(chroot):
             nobody = gone.address
         async with keeper(chroot, **ONLY_KAFKA) as one:
             opening = asyncio.ensure_future(one.offsets.open())
-            await until(lambda: len(one.requests()) >= 2, 5, "two lookups without a broker")
+            await until(lambda: len(one.requests()) >= 2, 60, "two lookups without a broker")
             await register(chroot, nobody)
-            await until(lambda: any("ids/7" in line for line in one.requests()), 5, "a broker that does not answer")
+            await until(lambda: any("ids/7" in line for line in one.requests()), 60, "a broker that does not answer")
             assert not opening.done()
             async with scripted(chroot) as coordinator:
                 coordinator.says(Api.FindCoordinator, "COORDINATOR_NOT_AVAILABLE")
@@ -215,7 +221,7 @@ def test_close_does_not_wait_for_a_coordinator(chroot, what):
             one.own(5)
             calls = {"open": one.offsets.open, "fetch": lambda: fetched(one, 0), "commit": one.commit}
             waiting = asyncio.ensure_future(calls[what]())
-            await until(one.requests, 5, "a lookup of brokers")
+            await until(one.requests, 60, "a lookup of brokers")
             assert not waiting.done()
             one.closing = True
             if what == "commit":

@@ -43,7 +43,7 @@ async def committed(one: Keeper, expected: dict[TopicPartition, int]) -> None:
     async def accepted() -> bool:
         return (await one.commit()).accepted == expected
 
-    await until(accepted, 20, f"{expected} to be committed")
+    await until(accepted, 60, f"{expected} to be committed")
 
 
 async def keep_in_kafka(chroot: str, offset: int) -> None:
@@ -72,7 +72,7 @@ def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, 
                 await keep_in_kafka(chroot, kafka)
             settings = KAFKA if dual else ONLY_KAFKA
             async with member(chroot, "c1", {"t": 1}, **settings) as c1:
-                await until(lambda: c1.tracer.of("position_started"), 10, "the start")
+                await until(lambda: c1.tracer.of("position_started"), 60, "the start")
                 assert [event["offset"] for event in c1.tracer.of("position_started")] == [start]
                 reads = [op for op in c1.operations() if op[2] == paths.offset("g", "t", 0)]
                 assert reads == ([("R8", "getData", paths.offset("g", "t", 0))] if dual else [])

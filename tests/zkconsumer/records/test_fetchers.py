@@ -58,7 +58,7 @@ async def records_of(into: Stream, number: int) -> list[tuple[int, int]]:
                 return True
         return False
 
-    await until(enough, 5, lambda: f"{number} records, got {got}")
+    await until(enough, 60, lambda: f"{number} records, got {got}")
     return got
 
 
@@ -97,7 +97,7 @@ def test_partitions_are_fetched_together_and_each_continues_after_its_records():
             one, two = info(A, queue), info(B, queue)
             await f.fetcher.add([one, two])
             assert sorted(await records_of(queue, 3)) == [(0, 0), (0, 1), (1, 0)]
-            await until(lambda: broker.fetches[-1] == {A: 2, B: 1}, 5, "a fetch after the received records")
+            await until(lambda: broker.fetches[-1] == {A: 2, B: 1}, 60, "a fetch after the received records")
             assert broker.fetches[0] == {A: 0, B: 0}
             assert (one.fetched, one.consumed, two.fetched) == (2, 2, 1)
             assert f.traced("position_started") == [(0, 0), (1, 0)]
@@ -127,7 +127,7 @@ def test_partition_added_twice_keeps_its_offset():
             await f.fetcher.add([info(A, queue)])
             await records_of(queue, 2)
             await f.fetcher.add([info(A, queue, 0)])
-            await until(lambda: len(broker.fetches) > 3, 5, "more fetches")
+            await until(lambda: len(broker.fetches) > 3, 60, "more fetches")
             assert broker.fetches[-1] == {A: 2}
             assert queue.take(10) is None
 
@@ -148,9 +148,9 @@ def test_offset_out_of_range_resets_both_offsets_by_the_setting(reset, timestamp
             queue = stream()
             unknown, too_high = info(A, queue, NO_OFFSET), info(B, queue, 100)
             await f.fetcher.add([unknown, too_high])
-            await until(lambda: len(broker.resets) == 2, 5, "both to be reset")
+            await until(lambda: len(broker.resets) == 2, 60, "both to be reset")
             assert broker.resets == [{A: timestamp}, {B: timestamp}]
-            await until(lambda: broker.fetches[-1] == {A: 5, B: 5}, 5, "fetches from there")
+            await until(lambda: broker.fetches[-1] == {A: 5, B: 5}, 60, "fetches from there")
             assert (unknown.consumed, too_high.consumed) == (begin, begin)
             assert sorted(f.traced("position_reset")) == [(0, begin), (1, begin)]
             assert sorted(f.traced("position_started")) == [(0, begin), (1, 100)]
@@ -168,7 +168,7 @@ def test_reset_that_fails_adds_nothing_or_gives_the_partition_back():
                 await f.fetcher.add([info(A, queue, NO_OFFSET), info(B, queue)])
             assert await f.fetcher.count() == 0
             await f.fetcher.add([info(A, queue, 100), info(B, queue)])
-            await until(lambda: f.given_back == [A], 5, "the partition to be given back")
+            await until(lambda: f.given_back == [A], 60, "the partition to be given back")
             assert await records_of(queue, 1) == [(1, 0)]
             assert await f.fetcher.count() == 1
 
@@ -184,7 +184,7 @@ def test_error_gives_back_that_partition_only():
             await f.fetcher.add([info(A, queue), info(B, queue)])
             assert await records_of(queue, 1) == [(1, 0)]
             assert f.given_back == [A]
-            await until(lambda: broker.fetches[-1] == {B: 1}, 5, "a fetch without it")
+            await until(lambda: broker.fetches[-1] == {B: 1}, 60, "a fetch without it")
 
     asyncio.run(story())
 
@@ -202,7 +202,7 @@ def test_request_that_fails_is_repeated_once_on_a_new_connection():
             assert len(broker.connections) == 2
             assert f.given_back == [B], "B has no log here"
             broker.breaks = 2
-            await until(lambda: f.given_back == [B, A], 5, "all partitions to be given back")
+            await until(lambda: f.given_back == [B, A], 60, "all partitions to be given back")
             assert await f.fetcher.count() == 0
 
     asyncio.run(story())
@@ -220,7 +220,7 @@ def test_slow_stream_stalls_the_other_partitions_and_callers_of_its_fetcher():
             for _ in range(3):
                 broker.log("t", 0).append(b"a")
             await f.fetcher.add([info(A, slow)])
-            await until(lambda: blocked(slow), 5, "the fetcher to be stuck")
+            await until(lambda: blocked(slow), 60, "the fetcher to be stuck")
             assert len(broker.fetches) == 2
             broker.log("t", 1).append(b"b")
             adding = asyncio.create_task(f.fetcher.add([info(B, quick)]))
@@ -230,7 +230,7 @@ def test_slow_stream_stalls_the_other_partitions_and_callers_of_its_fetcher():
             assert len(broker.fetches) == 2, "it sends no request while it waits"
             assert await records_of(slow, 1) == [(0, 0)]
             await asyncio.wait_for(asyncio.gather(adding, counting), 5)
-            await until(lambda: broker.fetches[-1] == {A: 2, B: 0}, 5, "a fetch of both")
+            await until(lambda: broker.fetches[-1] == {A: 2, B: 0}, 60, "a fetch of both")
             assert quick.take(1) is None, "it arrived, but behind a chunk for the slow stream"
             assert await records_of(slow, 1) == [(0, 1)]
             assert await records_of(quick, 1) == [(1, 0)]
@@ -247,7 +247,7 @@ def test_fetcher_that_waits_for_room_is_interrupted_there():
                 for _ in range(3):
                     broker.log("t", 0).append(b"a")
                 await f.fetcher.add([partition])
-                await until(lambda: blocked(queue), 5, "the fetcher to be stuck")
+                await until(lambda: blocked(queue), 60, "the fetcher to be stuck")
                 assert len(broker.fetches) == 2
             assert partition.fetched == 1, "what was not queued was not fetched"
             assert await records_of(queue, 1) == [(0, 0)]
@@ -266,7 +266,7 @@ def test_message_above_the_limit_is_queued_without_records_until_its_stream_is_f
             for _ in range(20):
                 broker.log("t", 0).append(b"a", padding=100)
             await f.fetcher.add([info(A, quick), info(B, stuck)])
-            await until(stuck._chunks.full, 5, "the stream to fill")
+            await until(stuck._chunks.full, 60, "the stream to fill")
             assert stuck.take(10) is None
             with pytest.raises(MessageSizeTooLarge, match=r"t-1 .*fetch\.message\.max\.bytes=300"):
                 stuck.raise_failure()
@@ -337,14 +337,14 @@ def test_partition_without_a_leader_waits_and_the_others_are_fetched():
             queue = stream()
             managed.manager.start([info(A, queue), info(B, queue)])
             assert await records_of(queue, 1) == [(0, 0)]
-            await until(lambda: len(broker.lookups) >= 3, 5, "lookups of the other leader")
+            await until(lambda: len(broker.lookups) >= 3, 60, "lookups of the other leader")
             assert managed.fetchers() == [1]
             assert abs(managed.registered.reads - 2 * len(broker.lookups)) <= 2
             broker.leaders[B] = broker.address
             assert await records_of(queue, 1) == [(1, 0)]
             looks = len(broker.lookups)
             fetches = len(broker.fetches)
-            await until(lambda: len(broker.fetches) > fetches + 5, 5, "fetches to go on")
+            await until(lambda: len(broker.fetches) > fetches + 5, 60, "fetches to go on")
             assert len(broker.lookups) == looks, "no lookups while every partition has a leader"
 
     asyncio.run(story())
@@ -368,7 +368,7 @@ def test_leader_that_moves_is_followed_and_the_idle_fetcher_ended():
             new.leaders[A] = new.address
             old.log("t", 0).error = ErrorCode.not_leader_or_follower
             assert await records_of(queue, 1) == [(0, 1)]
-            await until(lambda: managed.fetchers() == [2], 5, "the idle fetcher to end")
+            await until(lambda: managed.fetchers() == [2], 60, "the idle fetcher to end")
 
     asyncio.run(story())
 
@@ -384,7 +384,7 @@ def test_broker_that_cannot_be_reached_leaves_its_partitions_looking_and_the_oth
             broker.leaders = {A: broker.address, B: dead}
             managed.manager.start([info(A, queue), info(B, queue, NO_OFFSET)])
             assert await records_of(queue, 1) == [(0, 0)]
-            await until(lambda: len(broker.lookups) >= 3, 5, "lookups of a leader that answers")
+            await until(lambda: len(broker.lookups) >= 3, 60, "lookups of a leader that answers")
             assert broker.fetches[-1] == {A: 1}
             broker.log("t", 1).append(b"b")
             broker.leaders[B] = broker.address
@@ -400,7 +400,7 @@ def test_no_registered_broker_is_waited_out(caplog):
             broker.log("t", 0).append(b"a")
             broker.leaders = {A: broker.address}
             managed.manager.start([info(A, queue)])
-            await until(lambda: managed.registered.reads >= 3, 5, "reads of an empty list")
+            await until(lambda: managed.registered.reads >= 3, 60, "reads of an empty list")
             managed.registered.brokers["1"] = broker.address
             assert await records_of(queue, 1) == [(0, 0)]
 
@@ -418,7 +418,7 @@ def test_stop_ends_a_finder_that_waits_for_a_fetcher_that_waits_for_a_stream():
             broker.leaders = {A: broker.address, B: None}
             first, second = info(A, slow), info(B, slow)
             managed.manager.start([first, second])
-            await until(lambda: blocked(slow), 5, "the fetcher to be stuck")
+            await until(lambda: blocked(slow), 60, "the fetcher to be stuck")
             looks = len(broker.lookups)
             broker.leaders[B] = broker.address
             await asyncio.wait_for(managed.manager.stop(), 5)
@@ -464,7 +464,7 @@ def test_unanswered_lookup_is_repeated():
     async def story():
         async with Managed(BrokerAddress(1, "127.0.0.1", unused_port)) as managed:
             managed.manager.start([info(A, stream())])
-            await until(lambda: managed.registered.reads >= 6, 5, "three lookups")
+            await until(lambda: managed.registered.reads >= 6, 60, "three lookups")
             with pytest.raises(Unavailable):
                 await managed.manager._find_once()
 

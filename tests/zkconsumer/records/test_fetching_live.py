@@ -89,7 +89,7 @@ def test_auto_offset_reset(chroot, tmp_path, committed, reset, expected):
             given = {"auto_offset_reset": reset, "consumer_timeout_ms": "100"}
             async with member(chroot, "c1", {"t": 1}, **given) as c1:
                 (iterator,) = c1.consumer.streams()
-                await until(lambda: c1.tracer.of("position_reset"), 10, "the reset")
+                await until(lambda: c1.tracer.of("position_reset"), 60, "the reset")
                 assert await serials_of(iterator, expected) == numbered(0, range(expected))
                 with pytest.raises(ConsumerTimeout):
                     await anext(iterator)
@@ -178,7 +178,7 @@ def test_prefetched_record_is_delivered_again_after_a_rebalance(chroot, tmp_path
                 assert await iterator.has_next()
                 rebalances = c1.rebalances()
                 async with member(chroot, "c2", {"t": 1}):
-                    await until(lambda: c1.rebalances() > rebalances, 10, "a rebalance")
+                    await until(lambda: c1.rebalances() > rebalances, 60, "a rebalance")
                 await until(
                     lambda: c1.rebalances() > rebalances + 1, 10, "another partition after the other member left"
                 )
@@ -204,8 +204,8 @@ def test_stream_of_a_pattern_is_one_iterator_over_all_its_topics(chroot, tmp_pat
                 (iterator,) = consumer.streams()
                 await broker.cluster.create_topic("t3", partitions=1, replication_factor=1)
                 topics = [TopicPartition(f"t{number}", 0) for number in (1, 2, 3)]
-                await until(lambda: consumer.assignment() == {0: frozenset(topics)}, 10, "the new topic")
-                await until(lambda: all(broker.cluster.leads(tp) for tp in topics), 10, "the topics to be led")
+                await until(lambda: consumer.assignment() == {0: frozenset(topics)}, 60, "the new topic")
+                await until(lambda: all(broker.cluster.leads(tp) for tp in topics), 60, "the topics to be led")
                 for number, tp in enumerate(topics):
                     await fill(broker, tp, range(number, number + 1))
                 assert sorted(await serials_of(iterator, 3)) == [(0, 0), (0, 1), (0, 2)]
@@ -289,13 +289,13 @@ def test_leader_that_is_killed_is_replaced_without_a_rebalance(chroot, tmp_path)
                 assert {broker.node_id for broker, _ in c1.consumer._fetchers._fetchers} == {1, 2}
                 await gone.stop()
                 led = [TopicPartition("t", partition) for partition in range(4)]
-                await until(lambda: all(stays.cluster.leads(tp) for tp in led), 15, "the other broker to lead all")
+                await until(lambda: all(stays.cluster.leads(tp) for tp in led), 60, "the other broker to lead all")
                 await fill_all([stays], 4, range(5, 10))
                 await c1.read_until(40)
                 assert c1.records == {tp: list(range(10)) for tp in led}
                 assert (c1.rebalances(), await owners(session)) == (rebalances, before)
                 fetchers = c1.consumer._fetchers._fetchers
-                await until(lambda: {broker.node_id for broker, _ in fetchers} == {2}, 10, "the idle fetcher to end")
+                await until(lambda: {broker.node_id for broker, _ in fetchers} == {2}, 60, "the idle fetcher to end")
 
     asyncio.run(story())
 

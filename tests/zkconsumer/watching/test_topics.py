@@ -36,7 +36,7 @@ class Following:
             raise RebalanceFailed("4 attempts")
 
     async def wait(self, *expected: tuple[str, ...]) -> None:
-        await until(lambda: len(self.changes) >= len(expected), 10, lambda: f"{expected}, found {self.changes}")
+        await until(lambda: len(self.changes) >= len(expected), 60, lambda: f"{expected}, found {self.changes}")
         assert self.changes == list(expected)
 
 
@@ -117,7 +117,7 @@ def test_failed_rebalance_does_not_stop_the_next_change(chroot, caplog):
             ours.fails = True
             await add_topic(other, "t1", 1)
             await ours.wait(("t1",))
-            await until(lambda: "could not handle a change" in caplog.text, 10, "the failure to be logged")
+            await until(lambda: "could not handle a change" in caplog.text, 60, "the failure to be logged")
             await add_topic(other, "t2", 1)
             await ours.wait(("t1",), ("t1", "t2"))
 

@@ -48,7 +48,7 @@ class Watching:
 
     async def wait(self, *expected: str) -> None:
         """Wait for as many notifications, and compare."""
-        await until(lambda: len(self.notified) >= len(expected), 10, lambda: f"{expected}, notified {self.notified}")
+        await until(lambda: len(self.notified) >= len(expected), 60, lambda: f"{expected}, notified {self.notified}")
         assert self.notified == list(expected)
 
 
@@ -107,7 +107,7 @@ def test_listener_to_data_is_not_notified_of_a_deletion_but_of_the_next_creation
             await other.create("/n", b"")
             await ours.listen("/n", DATA)
             await other.delete("/n")
-            await until(lambda: len(ours.reads()) == 3, 10, "the delivery of the deletion")
+            await until(lambda: len(ours.reads()) == 3, 60, "the delivery of the deletion")
             assert ours.notified == []
             await other.create("/n", b"")
             await ours.wait("/n")
@@ -127,7 +127,7 @@ def test_read_of_a_path_with_a_listener_leaves_a_watch_and_others_leave_none(chr
             assert await ours.watcher.get("/m", step="R6") == b""
             await other.set("/m", b"1")
             await other.set("/n", b"1")
-            await until(lambda: len(ours.reads()) == 6, 10, "the watch to be registered again")
+            await until(lambda: len(ours.reads()) == 6, 60, "the watch to be registered again")
             assert ours.reads(since=4) == ["exists /n", "getChildren /n"]
             assert ours.notified == []  # data is not what it listens to
             with pytest.raises(NoNode):
@@ -153,7 +153,7 @@ def test_slow_listener_delays_the_next_notification(chroot):
             await other.create("/slow/child", b"")
             await ours.wait("begins")
             await other.create("/n/child", b"")
-            await until(lambda: len(ours.tracer.of("zk_notified")) == 2, 10, "the second watch to fire")
+            await until(lambda: len(ours.tracer.of("zk_notified")) == 2, 60, "the second watch to fire")
             assert ours.reads()[-1] == "getChildren /slow"
             may_end.set()
             await ours.wait("begins", "ends", "/n")
@@ -187,14 +187,14 @@ def test_cut_in_one_session_notifies_only_of_what_changed_meanwhile(chroot):
             for path in paths:
                 await ours.listen(path, CHILDREN)
             sever(link)
-            await until(lambda: ours.session.state is not SessionState.CONNECTED, 10, "the connection to be lost")
+            await until(lambda: ours.session.state is not SessionState.CONNECTED, 60, "the connection to be lost")
             await other.delete("/grown/back")
             await other.create("/grown/back", b"")
             await other.delete("/gone")
             await other.create("/new", b"")
             mend(link)
-            await until(lambda: ours.re_armed() >= set(paths), 20, lambda: f"all watches, not only {ours.re_armed()}")
-            await until(lambda: len(ours.notified) >= 3, 10, lambda: f"three paths, notified {ours.notified}")
+            await until(lambda: ours.re_armed() >= set(paths), 60, lambda: f"all watches, not only {ours.re_armed()}")
+            await until(lambda: len(ours.notified) >= 3, 60, lambda: f"three paths, notified {ours.notified}")
             assert sorted(ours.notified) == ["/gone", "/grown", "/new"]
 
     with ZooKeeperProxy(chroot) as link:
@@ -208,7 +208,7 @@ def test_forgotten_listener_is_not_notified(chroot):
             await ours.listen("/n", CHILDREN)
             ours.watcher.forget_listeners()
             await other.create("/n/child", b"")
-            await until(lambda: ours.tracer.of("zk_notified"), 10, "the watch to fire")
+            await until(lambda: ours.tracer.of("zk_notified"), 60, "the watch to fire")
             await ours.listen("/m", CHILDREN)
             await other.create("/m", b"")
             await ours.wait("/m")
@@ -237,7 +237,7 @@ def test_failed_delivery_does_not_stop_the_next_one_but_the_end_of_the_session_d
             await other.create("/ends", b"")
             await ours.wait("/n", "/ends")
             await other.create("/n/child", b"")
-            await until(lambda: len(ours.tracer.of("zk_notified")) == 4, 10, "the watch to fire")
+            await until(lambda: len(ours.tracer.of("zk_notified")) == 4, 60, "the watch to fire")
             assert ours.notified == ["/n", "/ends"]
 
     asyncio.run(story())

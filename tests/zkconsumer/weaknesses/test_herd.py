@@ -13,12 +13,10 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import at_rest, attempts, begins, fetches, joined, outcomes
+from tests.support.weak_members import VISITOR, at_rest, attempts, begins, fetches, gives_up_soon, joined, outcomes
 from tests.support.zk_consumers import member, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
-
-VISITOR = b'{"pattern":"static","subscription":{}}'
 
 
 def notified(who):
@@ -41,7 +39,7 @@ def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp
             before = [(len(who.operations()), notified(who), who.rebalances()) for who in members]
             async with member(chroot, "other", {"u": 1}):
                 for who, (_, _, rebalances) in zip(members, before, strict=True):
-                    await until(lambda w=who, r=rebalances: w.rebalances() > r, 10, "all members to rebalance")
+                    await until(lambda w=who, r=rebalances: w.rebalances() > r, 60, "all members to rebalance")
                 await settled(session, shared("t", *shares) | shared("u", ("g_other-0", [0])))
                 for who, (operations, notifications, _) in zip(members, before, strict=True):
                     assert notified(who) == notifications + 1
@@ -79,7 +77,7 @@ def test_ring_of_subscriptions_is_woken_by_any_member_but_by_a_topics_partitions
             woken = [notified(who) for who in members]
             async with member(chroot, "c4", {"t1": 1}):
                 for who, was in zip(members, woken, strict=True):
-                    await until(lambda w=who, n=was: notified(w) > n, 10, "all members to be notified")
+                    await until(lambda w=who, n=was: notified(w) > n, 60, "all members to be notified")
                 three = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2]), ("g_c4-0", [3]))
                 await settled(session, three | shares[1] | shares[2])
 
@@ -101,7 +99,7 @@ def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, setting
                 await other.create(paths.member_id("g", f"g_visitor{number}"), VISITOR, ephemeral=True)
                 answered = number + 1
                 if settings:
-                    await until(lambda n=answered: notified(c1) >= n, 10, "c1 to be notified")
+                    await until(lambda n=answered: notified(c1) >= n, 60, "c1 to be notified")
                     await answers(c1, answered)
                 else:
                     await attempts(c1, 1 + answered)
@@ -113,7 +111,7 @@ def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, setting
         """Wait until the watch is set again, so that the next change is not merged with this one."""
         await until(
             lambda: len([op for op in who.operations() if op[:2] == ("delivery", "getChildren")]) >= number,
-            10,
+            60,
             "the notification to be answered",
         )
 
@@ -122,32 +120,29 @@ def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, setting
 
 @pytest.mark.parametrize(("looks_again", "tries"), [("true", 4), ("false", 1)])
 def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(chroot, tmp_path, looks_again, tries):
-    given = {
-        "rebalance_max_retries": "4",
-        "rebalance_backoff_ms": "100",
-        "rebalance_retries_while_closing": looks_again,
-    }
-
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as other, AsyncExitStack() as stack:
             members = [
-                await stack.enter_async_context(joined(link.connect_string, f"c{n}", {"t": 1}, **given))
+                await stack.enter_async_context(
+                    joined(link.connect_string, f"c{n}", {"t": 1}, rebalance_retries_while_closing=looks_again)
+                )
                 for n, link in enumerate(links)
             ]
             await settled(other, shared("t", *((f"g_c{n}-0", [n]) for n in range(4))))
             await at_rest(*members)
             for who in members:
                 await fetches(who)
+                gives_up_soon(who, attempts=4, backoff_ms=100)
             before = [len(outcomes(who)) for who in members]
             held = [link.pause_at(begins) for link in links]
             await other.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
             for pause in held:
                 await pause.reached()
             leaving = asyncio.gather(*(who.consumer.close() for who in members))
-            await until(lambda: all(who.consumer._executor.machine.closing for who in members), 5, "all to be closing")
+            await until(lambda: all(who.consumer._executor.machine.closing for who in members), 60, "all to be closing")
             for pause in held:
                 pause.release()
-            await asyncio.wait_for(leaving, 15)
+            await asyncio.wait_for(leaving, 60)
             for who, number in zip(members, before, strict=True):
                 assert outcomes(who)[number:] == ["error"] * tries
 

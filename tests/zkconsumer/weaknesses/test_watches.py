@@ -8,6 +8,7 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
 from tests.support.weak_members import (
+    VISITOR,
     attempts,
     claims,
     is_cut_off,
@@ -21,8 +22,6 @@ from tests.support.weak_members import (
 from tests.support.zk_consumers import member, owners, produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import expire, opened
-
-VISITOR = b'{"pattern":"static","subscription":{}}'
 
 
 def notified(who, path="/consumers/g/ids"):
@@ -45,7 +44,7 @@ def test_change_between_two_watches_is_not_notified_but_seen(chroot, tmp_path):
                 async def all_registered():
                     return len(await session.children(paths.member_ids("g"))) == 3
 
-                await until(all_registered, 10, "three members")
+                await until(all_registered, 60, "three members")
                 unwatched.release()
                 every = shared("t", ("g_c1-0", [0]), ("g_c2-0", [1]), ("g_c3-0", [2]))
                 await settled(session, every)

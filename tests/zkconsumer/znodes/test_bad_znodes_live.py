@@ -12,8 +12,8 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import fetches
-from tests.support.zk_consumers import Member, member, running_broker, settled, shared
+from tests.support.weak_members import at_rest, fetches, gives_up_soon
+from tests.support.zk_consumers import Member, member, owners, running_broker, settled, shared
 from tests.support.zookeeper import opened
 
 if TYPE_CHECKING:
@@ -43,14 +43,16 @@ BOTH = shared("t", ("g_c1-0", range(2)), ("g_c2-0", [2]))
 @asynccontextmanager
 async def group(chroot: str, folder: Path, **settings: str) -> AsyncIterator[tuple[ZooKeeperSession, list[Member]]]:
     """Two settled members that give up soon, and a session that writes bad znodes."""
-    given = {"rebalance_backoff_ms": "30", "rebalance_max_retries": "3", **settings}
     async with (
         running_broker(chroot, folder, {"t": 3}),
         opened(chroot) as session,
-        member(chroot, "c1", {"t": 1}, **given) as c1,
-        member(chroot, "c2", {"t": 1}, **given) as c2,
+        member(chroot, "c1", {"t": 1}, **settings) as c1,
+        member(chroot, "c2", {"t": 1}, **settings) as c2,
     ):
         await settled(session, BOTH)
+        await at_rest(c1, c2)
+        for each in (c1, c2):
+            gives_up_soon(each, attempts=3, backoff_ms=30)
         yield session, [c1, c2]
         for each in (c1, c2):
             assert not each.tracer.of("member_failed")
@@ -62,7 +64,7 @@ async def everybody_fails(members: list[Member], named: str, before: list[int]) 
     def failed() -> bool:
         return all(each.rebalances("failed") > number for each, number in zip(members, before, strict=True))
 
-    await until(failed, 10, lambda: f"failures because of {named}: {[e.tracer.events[-1] for e in members]}")
+    await until(failed, 60, lambda: f"failures because of {named}: {[e.tracer.events[-1] for e in members]}")
     for each in members:
         assert named in str(each.tracer.of("attempt_ended")[-1].get("error"))
 
@@ -98,7 +100,7 @@ def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
                 await session.create(INTRUDER, data)
                 await until(
                     lambda b=before: all(each.rebalances() > n for each, n in zip(members, b, strict=True)),
-                    10,
+                    60,
                     "all members to rebalance",
                 )
                 await settled(session, BOTH)
@@ -124,8 +126,13 @@ def test_random_bytes_as_a_registration_crash_no_member(chroot, tmp_path):
             for _ in range(15):
                 await session.create(INTRUDER, damaged())
                 await session.delete(INTRUDER)
-            await touch(session)
-            await settled(session, BOTH)
+
+            async def recovered() -> bool:
+                # Also a member that gave up in the meantime, because another one had not released its partitions.
+                await touch(session)
+                return await owners(session) == BOTH
+
+            await until(recovered, 60, "the group to recover", every_s=1)
 
     asyncio.run(story())
 
@@ -159,8 +166,13 @@ def test_malformed_offset_fails_its_owner_by_name(chroot, tmp_path, data):
             await touch(session)
             await everybody_fails(members[:1], path, before[:1])
             await session.set(path, b"0")
-            await touch(session)
-            await settled(session, BOTH)
+
+            async def recovered() -> bool:
+                # Also a member that gave up in the meantime, because another one had not released its partitions.
+                await touch(session)
+                return await owners(session) == BOTH
+
+            await until(recovered, 60, "the group to recover", every_s=1)
 
     asyncio.run(story())
 

@@ -57,7 +57,7 @@ def test_what_a_member_keeps_is_neither_revoked_nor_assigned_again(chroot: str, 
             await shared_out([first, second], EVERYTHING)
             (revoked,) = first.listener.of("revoked")
             assert (len(revoked), first.owned) == (2, EVERYTHING - revoked)
-            await until(lambda: len(first.listener.of("assigned")) == 2, 10, "the second assignment")
+            await until(lambda: len(first.listener.of("assigned")) == 2, 60, "the second assignment")
             assert first.listener.of("assigned") == [EVERYTHING, frozenset()]
             await second.close()
 
@@ -147,7 +147,7 @@ def test_expelled_member_loses_its_partitions_and_comes_back_under_its_id(chroot
             await shared_out([member], EVERYTHING)
             (before,) = member.consumer.member_ids
             await expel(broker, before)
-            await until(lambda: member.listener.of("lost") == [EVERYTHING], 10, "the notification of the loss")
+            await until(lambda: member.listener.of("lost") == [EVERYTHING], 60, "the notification of the loss")
             await shared_out([member], EVERYTHING)
             assert member.consumer.member_ids == (before,)
             assert [event["outcome"] for event in member.tracer.of("rebalance_ended")] == ["ok", "ok"]
@@ -163,10 +163,10 @@ def test_commit_of_an_expelled_member_is_refused_and_the_loss_waits_for_a_poll(c
             await expel(broker, member.consumer.member_ids[0])
             tp = TopicPartition("t", 0)
             assert (await member.consumer.commit({tp: 1})).refused[tp] in ("UNKNOWN_MEMBER_ID", "DROPPED")
-            await until(lambda: not member.owned, 10, "the heartbeat that is refused")
+            await until(lambda: not member.owned, 60, "the heartbeat that is refused")
             assert not member.listener.of("lost")
             member.resume()
-            await until(lambda: member.listener.of("lost") == [EVERYTHING], 10, "the notification of the loss")
+            await until(lambda: member.listener.of("lost") == [EVERYTHING], 60, "the notification of the loss")
 
     asyncio.run(test())
 
@@ -180,7 +180,7 @@ def test_auto_commit_that_was_due_before_a_loss_is_not_made_after_it(chroot: str
             assert stream.member.identity is not None
             due = CommitPositions(stream.member.stamp, stream.member.identity, wait=True)
             await expel(broker, member.consumer.member_ids[0])
-            await until(lambda: member.listener.of("lost"), 10, "the loss")
+            await until(lambda: member.listener.of("lost"), 60, "the loss")
             await shared_out([member], EVERYTHING)
             await stream._commit_due(due, {TopicPartition("t", 0): 1})
             assert not member.tracer.of("commit_answered")
@@ -235,7 +235,7 @@ class Raises(Listener):
 
 async def raised(member: Running) -> None:
     """Wait until a poll raises what the listener raised, and poll on."""
-    await until(lambda: member.failure, 10, "the error")
+    await until(lambda: member.failure, 60, "the error")
     with pytest.raises(LookupError, match="the application's own"):
         await member.pause()
     member.resume()
@@ -253,7 +253,7 @@ def test_after_assigned_raised_the_member_delivers_when_it_returns_from_an_empty
             member.listener = Raises("assigned")
             await member.begin({"t": 1})
             await raised(member)
-            await until(lambda: len(member.records) == 4, 10, "the records")
+            await until(lambda: len(member.records) == 4, 60, "the records")
             assert member.listener.of("assigned") == [EVERYTHING, frozenset()]
             await member.close()
 
@@ -308,7 +308,7 @@ def test_member_closed_within_a_callback_that_does_not_return_ends_in_time(
             member = reconciling(bootstrap_of(broker))
             member.listener = Sleeps()
             await member.begin({"t": 1})
-            await until(lambda: member.listener.of("assigned"), 10, "the callback")
+            await until(lambda: member.listener.of("assigned"), 60, "the callback")
             async with asyncio.timeout(10):
                 await member.close()
             other = await reconciling(bootstrap_of(broker)).begin({"t": 1})
@@ -356,7 +356,7 @@ def test_two_streams_are_two_members_in_one_process(chroot: str, tmp_path: Path)
     async def test() -> None:
         async with laboratory(chroot, tmp_path) as (broker, _):
             member = await reconciling(bootstrap_of(broker)).begin({"t": 2})
-            await until(lambda: {len(own) for own in member.consumer.assignment().values()} == {2}, 10, "two shares")
+            await until(lambda: {len(own) for own in member.consumer.assignment().values()} == {2}, 60, "two shares")
             assert len(set(member.consumer.member_ids)) == 2
             await member.close()
 
@@ -368,7 +368,7 @@ def test_unknown_assignor_is_fatal_and_says_what_to_set(chroot: str, tmp_path: P
         async with laboratory(chroot, tmp_path) as (broker, _):
             given = {"group.remote.assignor": "nearest"}
             member = await reconciling(bootstrap_of(broker), settings=given).begin({"t": 1})
-            await until(lambda: member.failure, 10, "the refusal")
+            await until(lambda: member.failure, 60, "the refusal")
             with pytest.raises(GroupRefused, match=r"UNSUPPORTED_ASSIGNOR.*group\.remote\.assignor"):
                 await member.pause()
             await member.close()

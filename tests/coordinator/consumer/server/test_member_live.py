@@ -77,7 +77,7 @@ def test_member_registers_asks_starts_at_the_commanded_offsets_and_stops_in_orde
 
             commander.says(Command.START, 5, {P0: 7, P1: -1})
             await commander.asked(lambda question: (question.generation, question.stopped) == (5, -1))
-            await until(lambda: len(member.records) == 13, 10, "3 records and 10")
+            await until(lambda: len(member.records) == 13, 60, "3 records and 10")
             assert min(record.offset for record in member.records if record.partition == 0) == 7
             assert member.listener.of("assigned") == [partitions_of("t", 2)]
             assert (await member.consumer.commit({P0: 9})).accepted == {P0: 9}
@@ -112,7 +112,7 @@ def test_expired_session_loses_the_partitions_and_member_returns_under_a_new_id(
             question = await commander.asked(lambda question: question.member_id != old)
             assert (question.generation, question.stopped) == (-1, -1)
             assert member.consumer.member_ids == (question.member_id,)
-            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be reported")
+            await until(lambda: member.listener.of("lost") == [{P0}], 60, "the loss to be reported")
             assert not member.listener.of("revoked")
             assert [event["member"] for event in member.tracer.of("partitions_lost")] == [old]
             assert (await member.consumer.commit({P0: 3})).refused == {P0: "DROPPED"}
@@ -126,12 +126,13 @@ def test_expired_session_loses_the_partitions_and_member_returns_under_a_new_id(
 def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         settings = {"consumer.id": "one", "zookeeper.session.timeout.ms": "1000"}
+        settings["zookeeper.connection.timeout.ms"] = "30000"  # which otherwise is the session's
         async with AsyncExitStack() as stack:
             predecessor = await stack.enter_async_context(opened(chroot))
             await predecessor.create(f"{GROUP}/g_one", b"", ephemeral=True, makepath=True)
             commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path, settings))
             looks = member.tracer.of
-            await until(lambda: sum(event["op"] == "exists" for event in looks("zk_op")) > 1, 10, "two lookups")
+            await until(lambda: sum(event["op"] == "exists" for event in looks("zk_op")) > 1, 60, "two lookups")
             assert not commander.questions
             assert member.consumer.member_ids == ()
             await predecessor.close()
@@ -139,8 +140,8 @@ def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: st
             assert member.consumer.member_ids == ("g_one",)
             old = session_of(member).session.session_id
             await expire(session_of(member).session)  # and after its own session expires it is the same again
-            await until(lambda: session_of(member).session.session_id != old, 10, "another session")
-            await until(lambda: len(commander.questions) > 1, 10, "the request of the next incarnation")
+            await until(lambda: session_of(member).session.session_id != old, 60, "another session")
+            await until(lambda: len(commander.questions) > 1, 60, "the request of the next incarnation")
             assert commander.questions[-1].member_id == "g_one"
 
     asyncio.run(test())
@@ -156,7 +157,7 @@ def test_refused_commit_loses_the_partitions(chroot: str, tmp_path: Path) -> Non
             assert member.owned == frozenset()
             question = await commander.asked(lambda question: question.generation == -1)
             assert question.member_id == member.consumer.member_ids[0]
-            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be reported")
+            await until(lambda: member.listener.of("lost") == [{P0}], 60, "the loss to be reported")
 
     asyncio.run(test())
 
@@ -171,8 +172,8 @@ def test_member_goes_on_delivering_while_its_coordinator_cannot_be_found(chroot:
                 commander.refuses_with(error)
             async with producing(bootstrap_of(broker)) as producer:
                 await producer.send("t", 5)
-            await until(lambda: len(member.records) == 15, 10, "the records written meanwhile")
-            await until(lambda: len(commander.questions) >= asked + 2, 10, "two more requests")
+            await until(lambda: len(member.records) == 15, 60, "the records written meanwhile")
+            await until(lambda: len(commander.questions) >= asked + 2, 60, "two more requests")
             assert {(q.generation, q.stopped) for q in commander.questions[asked:]} == {(5, -1)}
             assert [event["api"] for event in member.tracer.of("request_answered")].count("FindCoordinator") == 2
             assert not member.listener.of("lost")
@@ -188,14 +189,14 @@ def test_member_with_another_strategy_fails_with_the_remedy(chroot: str, tmp_pat
             zookeeper = await stack.enter_async_context(opened(chroot))
             assert (await commander.asked(lambda question: True)).strategy == "sticky"
             commander.refuses_with(ServerError.INCONSISTENT_STRATEGY)
-            await until(lambda: isinstance(member.failure, GroupRefused), 10, "the poll to raise")
+            await until(lambda: isinstance(member.failure, GroupRefused), 60, "the poll to raise")
             with pytest.raises(GroupRefused, match=r"INCONSISTENT_STRATEGY: .*group\.server\.assignment\.strategy"):
                 await member.pause()
 
             async def gone() -> bool:
                 return await zookeeper.children(GROUP) == []
 
-            await until(gone, 10, "the id to be removed")
+            await until(gone, 60, "the id to be removed")
 
     asyncio.run(test())
 
@@ -237,11 +238,11 @@ def test_member_that_is_never_started_warns_that_its_coordinator_may_watch_anoth
                 commander.says(Command.NOTHING)
                 return bool(warnings())
 
-            await until(warned, 10, "a warning")
+            await until(warned, 60, "a warning")
             (member_id,) = member.consumer.member_ids
             assert warnings()[0].startswith(f"{member_id} has waited")
             assert f"zookeeper.connect={chroot}" in warnings()[0]
             commander.says(Command.START, 1, {P0: 0})
-            await until(lambda: member.owned == {P0}, 10, "its partition")
+            await until(lambda: member.owned == {P0}, 60, "its partition")
 
     asyncio.run(test())

@@ -139,7 +139,7 @@ def test_acks_zero_is_stored_unanswered_and_a_refusal_closes_the_connection(chro
         connection.send_only(Api.Produce, body(batch(b"unseen")))
         assert (await fetch(connection, {TP: 0}))[TP].high_watermark == 1
         connection.send_only(Api.Produce, body(_corrupted()))
-        await until(lambda: connection.closed, 5, "the connection to be closed")
+        await until(lambda: connection.closed, 60, "the connection to be closed")
 
     on_a_broker(chroot, tmp_path, test)
 
@@ -198,7 +198,7 @@ def test_metadata_creates_a_topic_only_if_both_sides_allow_it(chroot: str, tmp_p
             metadata = await client.refresh(["n"])
             return metadata.partitions_of("n") == (0, 1, 2) and "n" not in metadata.errors
 
-        await until(described, 10, "the requested topic")
+        await until(described, 60, "the requested topic")
 
     on_a_broker(chroot, tmp_path, test, num_partitions="3")
 

@@ -56,13 +56,13 @@ def test_epoch_of_a_former_leader_ends_where_its_successor_began(chroot: str, tm
             async with running_broker(chroot, tmp_path, node_id=1) as first:
                 await first.cluster.until(lambda snapshot: len(snapshot.brokers) == 2, 5000)
                 await first.cluster.create_topic("t", partitions=1, replication_factor=2, assignment=[[1, 2]])
-                await until(lambda: first.cluster.leads(TP), 10, "the first to lead")
+                await until(lambda: first.cluster.leads(TP), 60, "the first to lead")
                 connection = await BrokerConnection.open(first.address.host, first.address.port, "c")
                 for _ in range(3):
                     await produce(connection, batch(b"old"))
                 assert await ends(connection, [0]) == [("", 0, 3)]
                 connection.close()
-            led = await until(lambda: second.cluster.leads(TP), 10, "the second to lead")
+            led = await until(lambda: second.cluster.leads(TP), 60, "the second to lead")
             connection = await BrokerConnection.open(second.address.host, second.address.port, "c")
             assert await produce(connection, batch(b"new")) == ("", 3)
             now = led.leader_epoch

@@ -40,7 +40,7 @@ async def alter(store: GroupConfigStore, group: str, **changes: str) -> None:
 
 
 async def heard(store: GroupConfigStore, group: str, expected: dict[str, str]) -> None:
-    await until(lambda: store.of(group) == expected, 10, lambda: f"{expected}, got {store.of(group)}")
+    await until(lambda: store.of(group) == expected, 60, lambda: f"{expected}, got {store.of(group)}")
 
 
 def test_alteration_is_in_force_at_once_reaches_other_brokers_and_those_that_start_later(chroot: str) -> None:

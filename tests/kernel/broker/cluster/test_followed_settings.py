@@ -57,7 +57,7 @@ async def heard(store: ConfigStore, **expected: int) -> None:
     def found() -> dict[str, int]:
         return {name: store.of(name).max_message_bytes for name in expected}
 
-    await until(lambda: found() == expected, 10, lambda: f"{expected}, got {found()}")
+    await until(lambda: found() == expected, 60, lambda: f"{expected}, got {found()}")
 
 
 def test_change_whose_notification_was_removed_during_a_disconnection_is_still_read(chroot: str):

@@ -108,7 +108,7 @@ def test_resignation_waits_for_the_takeover_and_only_the_last_state_counts() -> 
         leading, listener, tracer = made()
         listener.gate.clear()
         leading.want(lead(0), NOTHING)
-        await until(lambda: listener.calls == ["lead 0"], 5, "the first request to be reported")
+        await until(lambda: listener.calls == ["lead 0"], 60, "the first request to be reported")
         leading.want({}, NOTHING)
         leading.want(lead(2), NOTHING)
         assert leading.led(TP) is None
@@ -170,7 +170,7 @@ def test_wait_before_a_retry_ends_when_it_is_no_longer_needed(monkeypatch: pytes
         leading, listener, _ = made()
         listener.errors = [StorageFailed("full")]
         leading.want(lead(1), NOTHING)
-        await until(lambda: listener.calls == ["lead 1", "resign"], 5, "the first attempt to fail")
+        await until(lambda: listener.calls == ["lead 1", "resign"], 60, "the first attempt to fail")
         leading.want({}, NOTHING)
         await asyncio.wait_for(leading.settled(), 5)
 

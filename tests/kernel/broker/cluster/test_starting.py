@@ -9,6 +9,7 @@ import pytest
 from kernel.broker.cluster.leadership import Cluster
 from kernel.errors import Retriable
 from kernel.values import BrokerAddress
+from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
@@ -44,7 +45,11 @@ def test_connection_that_breaks_during_startup_is_reopened(chroot: str, at: str)
                 assert await session.exists(BROKER) is not None
             finally:
                 await cluster.stop()
-            assert await session.exists(BROKER) is None
+
+            async def unregistered() -> bool:
+                return await session.exists(BROKER) is None
+
+            await until(unregistered, 30, "the broker's session to end")
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story(link))

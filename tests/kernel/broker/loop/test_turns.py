@@ -41,7 +41,7 @@ def test_pieces_run_in_the_order_queued() -> None:
         turns.run_in_turns(counted(done, "c", 2, clock, 0.0009))
         assert done == [], "queueing runs nothing"
         assert len(turns) == 3
-        await until(lambda: not len(turns), 5, "all work to be done")
+        await until(lambda: not len(turns), 60, "all work to be done")
         return done
 
     assert asyncio.run(test()) == ["a0", "a1", "a2", "a3", "a4", "b", "c0", "c1"]
@@ -72,9 +72,9 @@ def test_failing_piece_ends_only_its_own_work() -> None:
         turns = Turns()
         turns.run_in_turns(fails())
         turns.soon(lambda: done.append("after"))
-        await until(lambda: not len(turns), 5, "all work to be done")
+        await until(lambda: not len(turns), 60, "all work to be done")
         turns.soon(lambda: done.append("later"))
-        await until(lambda: not len(turns), 5, "the last piece")
+        await until(lambda: not len(turns), 60, "the last piece")
 
     done: list[str] = []
     reported: list[dict[str, Any]] = []
@@ -89,7 +89,7 @@ def test_work_queued_by_a_piece_comes_last() -> None:
         turns = Turns()
         turns.soon(lambda: (done.append("a"), turns.soon(lambda: done.append("c"))))
         turns.soon(lambda: done.append("b"))
-        await until(lambda: not len(turns), 5, "all work to be done")
+        await until(lambda: not len(turns), 60, "all work to be done")
         return done
 
     assert asyncio.run(test()) == ["a", "b", "c"]
@@ -101,7 +101,7 @@ def test_longest_piece_is_recorded_with_its_work() -> None:
         turns = Turns(0.002, clock)
         turns.run_in_turns(counted([], "a", 3, clock, 0.001), "many")
         turns.run_in_turns(counted([], "b", 1, clock, 0.25), "one")
-        await until(lambda: not len(turns), 5, "all work to be done")
+        await until(lambda: not len(turns), 60, "all work to be done")
         assert (turns.longest, turns.longest_s) == ("one", pytest.approx(0.25))
         turns.forget_longest()
         assert (turns.longest, turns.longest_s) == ("", 0.0)

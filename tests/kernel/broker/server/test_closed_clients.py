@@ -100,13 +100,13 @@ def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(
         frames = codec.encode_request(Api.OffsetCommit, 5, 1, "c", {**commit, "topics": offsets})
         frames += codec.encode_request(Api.LeaveGroup, 1, 2, "c", {"group_id": group, "member_id": member_id})
         sender = send_and_close(broker, frames)
-        await until(lambda: not sender.is_alive(), 10, "the client to close")
+        await until(lambda: not sender.is_alive(), 60, "the client to close")
 
         async def is_empty() -> bool:
             described = await connection.call(Api.DescribeGroups, {"groups": [group]}, version=4)
             return described.groups[0].group_state == "Empty"
 
-        await until(is_empty, 10, "the member to leave")
+        await until(is_empty, 60, "the member to leave")
         wanted = {"group_id": group, "topics": [{"name": "t", "partition_indexes": [0]}]}
         fetched = await connection.call(Api.OffsetFetch, wanted, version=5)
         assert fetched.topics[0].partitions[0].committed_offset == 7
@@ -121,7 +121,7 @@ def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(
                 listed = await connection.call(Api.ListGroups, {}, version=0)
                 return answer.error_code is ErrorCode.none and listed.error_code is ErrorCode.none
 
-            await until(is_coordinator, 10, "the coordinator")
+            await until(is_coordinator, 60, "the coordinator")
             for number in range(10):
                 await leave(broker, connection, f"g{number}")
 
@@ -165,8 +165,8 @@ def test_requests_behind_a_fetch_of_a_closed_client_are_served_and_the_fetch_is_
             async with raw(server) as (_, writer):
                 writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", {"max_wait": 1000, "topics": ()}))
                 writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
-                await until(lambda: stub.waiting, 5, "the fetch")
-            await until(lambda: not server.connections, 5, "the connection to close")
+                await until(lambda: stub.waiting, 60, "the fetch")
+            await until(lambda: not server.connections, 60, "the connection to close")
             assert stub.waiting[0].cancelled()
             assert [context.api for context in stub.seen] == [Api.Fetch, Api.Heartbeat]
 
@@ -180,12 +180,12 @@ def test_requests_behind_a_join_of_a_closed_client_are_served_after_the_join() -
             async with raw(server) as (_, writer):
                 writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
                 writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
-                await until(lambda: stub.waiting, 5, "the join")
+                await until(lambda: stub.waiting, 60, "the join")
             (connection,) = server.connections
-            await until(lambda: connection._has_ended, 5, "the server to see the end")
+            await until(lambda: connection._has_ended, 60, "the server to see the end")
             assert [context.api for context in stub.seen] == [Api.JoinGroup], "still in order"
             stub.release({"error_code": 0})
-            await until(lambda: not server.connections, 5, "the connection to close")
+            await until(lambda: not server.connections, 60, "the connection to close")
             assert [context.api for context in stub.seen] == [Api.JoinGroup, Api.Heartbeat]
 
     run(test)
@@ -198,8 +198,8 @@ def test_incomplete_request_of_a_closed_client_is_dropped() -> None:
             async with raw(server) as (_, writer):
                 writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
                 writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)[:-1])
-                await until(lambda: stub.waiting, 5, "the join")
-            await until(lambda: not server.connections, 5, "the connection to close")
+                await until(lambda: stub.waiting, 60, "the join")
+            await until(lambda: not server.connections, 60, "the connection to close")
             assert [context.api for context in stub.seen] == [Api.JoinGroup]
             assert not stub.waiting[0].done(), "the join stays parked"
 
@@ -216,9 +216,9 @@ def test_requests_whose_responses_can_no_longer_be_sent_are_all_served() -> None
             async with raw(server) as (reader, writer):
                 reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to do it
                 writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * number)
-                await until(lambda: any(c.is_unread for c in server.connections), 10, "answers to be unread")
+                await until(lambda: any(c.is_unread for c in server.connections), 60, "answers to be unread")
                 assert len(stub.seen) < number
-            await until(lambda: not server.connections, 10, "the connection to close")
+            await until(lambda: not server.connections, 60, "the connection to close")
             assert len(stub.seen) == number
 
     run(test)

@@ -111,7 +111,7 @@ async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerSer
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     for correlation_id in correlation_ids:
         writer.write(codec.encode_request(Api.Heartbeat, 4, correlation_id, "c", HEARTBEAT))
-    await until(lambda: parking.parked, 10, "the request to be served")
+    await until(lambda: parking.parked, 60, "the request to be served")
     yield parking, server, reader, writer
     writer.close()
     await server.stop()
@@ -121,7 +121,7 @@ def test_connection_serves_buffered_requests_after_the_deferred_response() -> No
     async def test() -> None:
         async with asked(7, 8) as (parking, _, reader, _):
             for correlation_id in (7, 8):
-                await until(lambda: parking.parked, 10, "the request to be served")
+                await until(lambda: parking.parked, 60, "the request to be served")
                 assert len(parking.parked) == 1  # the next one waits until this one is answered
                 parking.answer()
                 expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
@@ -135,7 +135,7 @@ def test_response_to_a_closed_client_is_dropped() -> None:
         async with asked(7) as (parking, server, _, writer):
             writer.close()
             await writer.wait_closed()
-            await until(lambda: not server.connections, 10, "the connection to close")
+            await until(lambda: not server.connections, 60, "the connection to close")
             parking.answer()
             assert not server.connections
 

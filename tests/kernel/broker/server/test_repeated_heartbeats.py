@@ -85,7 +85,7 @@ class FakePeer:
         if data and not self.is_closed:
             self._data = data
             self._connection.on_ready(READABLE)
-        await until(lambda: not len(self.turns), 5, "the queued work to run")
+        await until(lambda: not len(self.turns), 60, "the queued work to run")
 
     def recv(self, _: int) -> bytes:
         return self._data

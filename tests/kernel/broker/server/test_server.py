@@ -99,7 +99,7 @@ def test_responses_keep_the_order_of_requests_while_one_waits() -> None:
         async with serving(stub) as server, raw(server) as (reader, writer):
             writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
             writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
-            await until(lambda: stub.waiting, 5, "the join to be parked")
+            await until(lambda: stub.waiting, 60, "the join to be parked")
             assert [context.api for context in stub.seen] == [Api.JoinGroup], "the heartbeat is not even read"
             stub.release({"error_code": 27, "member_id": "m"})
             assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
@@ -126,8 +126,8 @@ def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
             for api, body in ((Api.Fetch, FETCH), (Api.JoinGroup, {})):
                 async with raw(server) as (_, writer):
                     writer.write(codec.encode_request(api, 5, 1, "c", body))
-                    await until(lambda api=api: stub.seen and stub.seen[-1].api is api, 5, "the request")
-            await until(lambda: not server.connections, 5, "both connections to close")
+                    await until(lambda api=api: stub.seen and stub.seen[-1].api is api, 60, "the request")
+            await until(lambda: not server.connections, 60, "both connections to close")
             fetch, join = stub.waiting
             assert fetch.cancelled()
             assert not join.done()
@@ -163,7 +163,7 @@ def test_no_answer_is_sent_for_none() -> None:
         async with serving(stub) as server, raw(server) as (reader, writer):
             writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", FETCH))
             writer.write(codec.encode_request(Api.Heartbeat, 0, 2, "c", HEARTBEAT))
-            await until(lambda: stub.waiting, 5, "the fetch")
+            await until(lambda: stub.waiting, 60, "the fetch")
             stub.release(None)
             assert codec.decode_response(Api.Heartbeat, 0, await read_frame(reader))[0] == 2
 
@@ -269,7 +269,7 @@ def test_mutated_frames_never_stop_the_server() -> None:
             async with raw(server) as (reader, writer):
                 writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
                 await read_frame(reader)
-            await until(lambda: len(server.connections) <= 1, 5, "the others to leave")
+            await until(lambda: len(server.connections) <= 1, 60, "the others to leave")
             for future in stub.waiting:
                 future.cancel()
 
@@ -281,11 +281,11 @@ def test_muted_connection_is_read_ahead_up_to_its_bound() -> None:
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
             writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
-            await until(lambda: stub.waiting, 5, "the join")
+            await until(lambda: stub.waiting, 60, "the join")
             (connection,) = server.connections
             flood = codec.encode_request(Api.Heartbeat, 4, 2, "c", HEARTBEAT) * 40_000  # 1.6 MB
             writer.write(flood)
-            await until(lambda: len(connection._buffer) > READ_AHEAD_BYTES, 5, "the bound to be reached")
+            await until(lambda: len(connection._buffer) > READ_AHEAD_BYTES, 60, "the bound to be reached")
             held = len(connection._buffer)
             assert held <= READ_AHEAD_BYTES + 512 * 1024, "at most one read beyond the bound"
             stub.release({"error_code": 0})
@@ -304,13 +304,13 @@ async def leave_unread(server: BrokerServer, reader: asyncio.StreamReader, write
     """Request so much, without reading, that the server waits for its client."""
     reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
     writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * UNREAD)
-    await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
+    await until(lambda: any(c.is_unread for c in server.connections), 60, "the server to wait for its reader")
 
 
 async def park(stub: Stub, writer: asyncio.StreamWriter) -> None:
     """Send a request that is not answered yet."""
     writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
-    await until(lambda: stub.waiting, 10, "the request to be parked")
+    await until(lambda: stub.waiting, 60, "the request to be parked")
 
 
 def test_client_that_does_not_read_is_not_served_indefinitely() -> None:
@@ -325,7 +325,7 @@ def test_client_that_does_not_read_is_not_served_indefinitely() -> None:
                 served.append(len(stub.seen))
                 return len(served) >= 10 and len(set(served[-10:])) == 1
 
-            await until(has_stopped, 20, lambda: f"no more to be served: {served}")
+            await until(has_stopped, 60, lambda: f"no more to be served: {served}")
             assert served[-1] < UNREAD
             writer.transport.abort()
 
@@ -361,7 +361,7 @@ def test_handler_that_fails_closes_its_connection_and_is_reported() -> None:
 def test_connection_above_the_limit_is_refused() -> None:
     async def test() -> None:
         async with serving(Stub(), connections_max=1) as server, raw(server):
-            await until(lambda: server.connections, 5, "the first connection")
+            await until(lambda: server.connections, 60, "the first connection")
             async with raw(server) as (reader, _):
                 with pytest.raises((EOFError, ConnectionResetError)):
                     await read_frame(reader)
@@ -382,7 +382,7 @@ def test_idle_connection_is_closed_even_if_its_client_never_reads() -> None:
     async def test() -> None:
         async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
             await leave_unread(server, reader, writer)
-            await until(lambda: not server.connections, 10, "the server to close the connection")
+            await until(lambda: not server.connections, 60, "the server to close the connection")
 
     run(test)
 
@@ -396,7 +396,7 @@ def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> No
             await park(stub, writer)
             writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 10_000)
             writer.close()
-            await until(lambda: not server.connections, 10, "the server to close the connection")
+            await until(lambda: not server.connections, 60, "the server to close the connection")
 
     run(test)
 
@@ -425,7 +425,7 @@ def test_reading_a_long_answer_slowly_is_activity() -> None:
             connection.active_at = 0.0
             reader._transport.resume_reading()  # type: ignore[attr-defined]
             rest = asyncio.create_task(reader.read())  # a StreamReader by itself stops at twice its limit
-            await until(lambda: connection.active_at > 0, 10, "the rest to be sent")
+            await until(lambda: connection.active_at > 0, 60, "the rest to be sent")
             rest.cancel()
 
     run(test)
@@ -437,7 +437,7 @@ def test_connection_counts_as_active_from_its_acceptance() -> None:
             now = asyncio.get_running_loop().time()
             server.readiness.now = now - 1_000
             async with raw(server):
-                await until(lambda: server.connections, 5, "the connection")
+                await until(lambda: server.connections, 60, "the connection")
                 (connection,) = server.connections
                 assert connection.active_at >= now
 

@@ -69,7 +69,7 @@ async def created(broker: Broker, *wanted: dict[str, Any]) -> None:
         assert all(one.error_code is ErrorCode.none for one in answer.topics), answer
     # ZooKeeper names a leader before it has taken over.
     partitions = [TopicPartition(one["name"], 0) for one in wanted]
-    await until(lambda: all(broker.cluster.leads(tp) for tp in partitions), 10, "the topics to be led")
+    await until(lambda: all(broker.cluster.leads(tp) for tp in partitions), 60, "the topics to be led")
 
 
 async def alter(client: ClusterClient, name: str, **configs: str | None) -> Any:
@@ -138,7 +138,7 @@ def test_alteration_through_one_broker_holds_on_the_leader_without_a_restart(chr
                 async def refused() -> bool:
                     return (await produce(client, "t", large)).error_code is ErrorCode.message_too_large
 
-                await until(refused, 10, "the leader to apply the altered setting")
+                await until(refused, 60, "the leader to apply the altered setting")
                 before = await stored(client, "t")
                 assert await alter(client, "t", max_message_bytes="abc") is ErrorCode.invalid_config
                 assert await refused(), "a refused alteration changes nothing"
@@ -147,7 +147,7 @@ def test_alteration_through_one_broker_holds_on_the_leader_without_a_restart(chr
                 async def accepted() -> bool:
                     return (await produce(client, "t", large)).error_code is ErrorCode.none
 
-                await until(accepted, 10, "the leader to apply the removal of the setting")
+                await until(accepted, 60, "the leader to apply the removal of the setting")
                 assert len(await stored(client, "t")) == len(before) + 1
 
     asyncio.run(run())
@@ -177,7 +177,7 @@ def test_settings_that_a_tool_wrote_to_zookeeper_are_applied(
                 answer = await produce(client, "t", NewRecord(b"x" * 100, b"k", now_ms()))
                 return answer.error_code is ErrorCode.message_too_large
 
-            await until(refused, 10, "the setting to be applied")
+            await until(refused, 60, "the setting to be applied")
 
     asyncio.run(run())
     assert "Invalid value abc for configuration retention.ms" in caplog.text, "a wrong one is ignored and named"

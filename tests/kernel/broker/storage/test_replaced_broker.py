@@ -91,7 +91,7 @@ def test_stopped_and_replaced_broker_neither_acknowledges_loses_nor_repeats(chro
                 await asyncio.gather(*(send(n) for n in range(20)))
                 # These are in flight while it is stopped in the middle of a transaction.
                 under_way = asyncio.gather(*(send(n) for n in range(20, 220)))
-                await until(lambda: len(acknowledged) >= 60, 10, "some of them to be acknowledged", every_s=0.002)
+                await until(lambda: len(acknowledged) >= 60, 60, "some of them to be acknowledged", every_s=0.002)
                 os.kill(child.pid, signal.SIGSTOP)
                 await asyncio.to_thread(end_session, chroot, link.credentials())
                 assert await leads(successor, 2, (2,))

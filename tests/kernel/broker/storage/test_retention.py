@@ -30,7 +30,7 @@ async def create(broker: Broker, connection: BrokerConnection, name: str, **conf
     answer = await connection.call(Api.CreateTopics, {"topics": [topic], "timeout": 10_000})
     assert answer.topics[0].error_code is ErrorCode.none, answer
     # ZooKeeper names a leader before it has taken over.
-    await until(lambda: broker.cluster.leads(TopicPartition(name, 0)), 10, f"{name} to be led")
+    await until(lambda: broker.cluster.leads(TopicPartition(name, 0)), 60, f"{name} to be led")
 
 
 async def produce(connection: BrokerConnection, name: str, *ages_ms: int) -> None:
@@ -72,14 +72,14 @@ def test_expired_batches_are_deleted_and_others_stay(chroot: str, tmp_path: Path
             async def gone() -> bool:
                 return await begins() == expected
 
-            await until(gone, 10, "records to be removed")
+            await until(gone, 60, "records to be removed")
             row = {"name": "retention.ms", "config_operation": 0, "value": str(HOUR_MS)}
             resource = {"resource_type": 2, "resource_name": "kept", "configs": [row]}
             body = {"resources": [resource], "validate_only": False}
             altered: Any = await connection.call(Api.IncrementalAlterConfigs, body)
             assert altered.responses[0].error_code is ErrorCode.none
             expected["kept"] = 3
-            await until(gone, 10, "a shorter retention to hold without a restart")
+            await until(gone, 60, "a shorter retention to hold without a restart")
 
     asyncio.run(run())
 
@@ -102,7 +102,7 @@ def test_deleted_records_stay_deleted_over_a_restart_and_offsets_go_on(chroot: s
         async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
             connection = await client.any_connection()
             tp = TopicPartition("t", 0)
-            await until(lambda: broker.cluster.leads(tp), 10, "the partition to be led again")
+            await until(lambda: broker.cluster.leads(tp), 60, "the partition to be led again")
             assert await begin(connection, "t") == 2
             assert await delete(connection, -1) == (ErrorCode.none, 3)
             await produce(connection, "t", 0)
