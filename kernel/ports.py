@@ -2,12 +2,15 @@
 
 A port chosen by the system comes from the range that it also uses for outgoing connections, so any client on the
 machine may take it before a JVM binds it. These ports come from below that range.
+
+A server that is stopped and started again needs its port again. `ReservedPorts` keeps it for as long.
 """
 
 from __future__ import annotations
 
 import random
 import socket
+import sys
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
@@ -20,19 +23,41 @@ _CHOICE_MIN = 1_000
 _random = random.SystemRandom()
 
 
+class ReservedPorts:
+    """Distinct free ports that nobody else gets from here until `release`; on other systems than Linux, until now.
+
+    A socket is bound to each, and does not listen, so that connections are refused while no server does. Linux lets
+    servers listen beside it if they set SO_REUSEADDR, as those of asyncio and Java do.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._sockets: list[socket.socket] = []
+        try:
+            while len(self._sockets) < number:
+                probe = socket.socket()
+                self._sockets.append(probe)
+                if not _bound(probe):
+                    self._sockets.pop().close()
+            self.numbers = [int(probe.getsockname()[1]) for probe in self._sockets]
+        except BaseException:
+            self.release()
+            raise
+        for probe in self._sockets:  # only now: two sockets that have it both get the port
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "linux":
+            self.release()
+
+    def release(self) -> None:
+        """Idempotent."""
+        while self._sockets:
+            self._sockets.pop().close()
+
+
 def free_ports(number: int) -> list[int]:
     """Distinct ports that are free now and that no outgoing connection will take."""
-    probes: list[socket.socket] = []
-    try:
-        while len(probes) < number:
-            probe = socket.socket()
-            probes.append(probe)
-            if not _bound(probe):
-                probes.pop().close()
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    reserved = ReservedPorts(number)
+    reserved.release()
+    return reserved.numbers
 
 
 def _bound(probe: socket.socket) -> bool:

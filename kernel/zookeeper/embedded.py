@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kernel.ports import LOOPBACK, free_ports
+from kernel.ports import LOOPBACK, ReservedPorts
 from kernel.zookeeper.server import PortInUse, ServerConfig, ServerProcess, require_free, wait_for_all
 from kernel.zookeeper.servers import (
     NUMBERS,
@@ -39,6 +39,7 @@ class _Servers:
     """One or more servers that start and stop together."""
 
     servers: tuple[ServerProcess, ...] = ()
+    _reserved: ReservedPorts | None = None
 
     def start(self) -> Self:
         raise NotImplementedError
@@ -49,6 +50,15 @@ class _Servers:
             server.terminate()  # all at once, then wait for each
         for server in self.servers:
             server.stop()
+        if self._reserved is not None:
+            self._reserved.release()
+
+    def _reserve(self, number: int) -> list[int]:
+        """Ports for as long as the servers may be started again."""
+        if self._reserved is not None:
+            self._reserved.release()
+        self._reserved = ReservedPorts(number)
+        return self._reserved.numbers
 
     @property
     def connect_string(self) -> str:
@@ -95,7 +105,7 @@ class EmbeddedZooKeeper(_Servers):
             require_free(self._port)
         for attempt in range(_PORT_ATTEMPTS):
             try:
-                self._start_on(self._port or free_ports(1)[0])
+                self._start_on(self._port or self._reserve(1)[0])
             except PortInUse:
                 if self._port is not None or attempt == _PORT_ATTEMPTS - 1:
                     raise
@@ -144,7 +154,7 @@ class ZooKeeperEnsemble(_Servers):
         """Start all three and wait until they serve and one leads. Raises as `EmbeddedZooKeeper.start`."""
         for attempt in range(_PORT_ATTEMPTS):
             try:
-                self._start_on(free_ports(9))
+                self._start_on(self._reserve(9))
             except PortInUse:
                 self.stop()
                 # A proxy already uses these ports and cannot switch to others.

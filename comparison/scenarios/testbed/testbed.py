@@ -16,7 +16,7 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.designs import DESIGNS
 from kernel.errors import Unavailable, UserError
-from kernel.ports import free_ports
+from kernel.ports import ReservedPorts
 from kernel.trace.events import Role
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -48,6 +48,19 @@ class BrokerChild:
         self.killed = False
         self.lives = 1
         self.child: ChildProcess | None = None
+        self._reserved: ReservedPorts | None = None
+
+    @property
+    def own_port(self) -> int:
+        """The port on which all of its processes listen."""
+        if self._reserved is None:
+            self._reserved = ReservedPorts(1)
+        return self._reserved.numbers[0]
+
+    def release(self) -> None:
+        """Give its port up."""
+        if self._reserved is not None:
+            self._reserved.release()
 
     @property
     def life(self) -> str:
@@ -190,10 +203,10 @@ class Testbed:
     async def start_again(self, broker: BrokerChild) -> None:
         """Start a new process for a broker that has ended, with its data and its port, and wait until it serves."""
         broker.lives += 1
-        port, broker.port = broker.port, 0
+        broker.port = 0
         await self._spawn(broker)
         broker.killed = False
-        await self._configure(broker, port)
+        await self._configure(broker)
         await self._until_served([broker])
 
     def broker(self, target: str) -> BrokerChild:
@@ -263,16 +276,14 @@ class Testbed:
         self.tracer.emit("process_started", target=name, child_pid=child.pid)
         return child
 
-    async def _configure(self, broker: BrokerChild, port: int = 0) -> None:
-        """`port`: the one that the broker's last process had; 0 chooses a free one."""
+    async def _configure(self, broker: BrokerChild) -> None:
         assert broker.child is not None
-        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": str(port)}
+        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": str(broker.own_port)}
         proxy = self._proxy_of(broker)
         if proxy is not None:
-            real = proxy.upstream_port or free_ports(1)[0]
             if not proxy.port:
-                await proxy.start(real)
-            settings |= {"port": str(real), "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{proxy.port}"}
+                await proxy.start(broker.own_port)
+            settings["advertised.listeners"] = f"PLAINTEXT://{LOOPBACK}:{proxy.port}"
         self.record.add_traces(Role.BROKER, [broker.life])
         broker.child.send(
             {
@@ -313,3 +324,4 @@ class Testbed:
         if broker.child is not None and not broker.killed:
             code = await broker.child.stop(at_once=at_once)
             self.tracer.emit("process_ended", target=broker.life, how="stop", code=code)
+        broker.release()
