@@ -72,7 +72,7 @@ def analysed(
     chosen = spark or SparkChoice()
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
-        with starting as started:
+        with starting as started, started.ended_by(signal.SIGINT, signal.SIGTERM):
             with interrupts_wait():
                 # Loaded while the JVM starts.
                 from comparison.cli.damage import damage_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import subprocess
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,18 @@ class StopSignal:
     """Set by SIGINT or SIGTERM, to stop a server in the foreground."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        # Not an Event: a handler that interrupts its `wait` may need the lock which that holds.
+        self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._event.set())
+            signal.signal(number, lambda came, _: self._signals.put(came))
 
     def wait(self, seconds: float) -> bool:
-        return self._event.wait(seconds)
+        """Whether a signal came that no earlier call has reported, within so many seconds."""
+        try:
+            self._signals.get(timeout=seconds)
+        except queue.Empty:
+            return False
+        return True
 
 
 def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:

@@ -1,4 +1,4 @@
-"""The console script: it handles signals from its first import on."""
+"""The console script: it handles signals from its first import on, and to the end of the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def main() -> None:
         return
     from comparison.cli.main import main as command_line
 
-    command_line()
+    try:
+        command_line()
+    finally:
+        end_at_once()  # a second Ctrl-C as the interpreter ends
 
 
 if __name__ == "__main__":

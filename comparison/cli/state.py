@@ -21,7 +21,7 @@ from kernel.waiting import wait_until
 
 #: The environment variable for the folder of the state files.
 STATE_VARIABLE = "REBALANCE_LAB_STATE"
-_STOP_S = 15.0
+_STOP_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 #: Usually about a second, three for 4.1.1.
 _START_S = 90.0
-_ANSWER_S = 5.0
+_ANSWER_S = 60.0
+#: A broker that is starting may accept a connection and not answer.
+_SERVING_S = 5.0
 _STOP_S = 10.0
 
 #: The heap that each version needs, and the versions that take no ZooKeeper.
@@ -199,6 +201,7 @@ class RealBroker:
                 "broker.id": str(self.node_id),
                 "zookeeper.connect": self.zookeeper,
                 "zookeeper.connection.timeout.ms": "30000",
+                "zookeeper.session.timeout.ms": "30000",  # no pause of a busy machine ends it
             }
         return settings | {
             **_SINCE_4_0,
@@ -241,7 +244,7 @@ class RealBroker:
         if self._child.poll() is not None:
             raise self._failed(f"ended with exit code {self._child.returncode}")
         try:
-            answer = self._ask(Api.Metadata, 0, {"topics": []})
+            answer = self._ask(Api.Metadata, 0, {"topics": []}, _SERVING_S)
         except OSError:
             return False
         if self.version == "0.8.2.2":
@@ -267,10 +270,10 @@ class RealBroker:
             client.stop()
             client.close()
 
-    def _ask(self, api: Api, version: int, body: Mapping[str, Any]) -> Any:
+    def _ask(self, api: Api, version: int, body: Mapping[str, Any], timeout_s: float = _ANSWER_S) -> Any:
         """Send one request on a connection of its own. Raises OSError."""
-        deadline = time.monotonic() + _ANSWER_S
-        with socket.create_connection((LOOPBACK, self.port), _ANSWER_S) as connection:
+        deadline = time.monotonic() + timeout_s
+        with socket.create_connection((LOOPBACK, self.port), timeout_s) as connection:
             connection.sendall(encode_request(api, version, 1, "rebalance-lab", body))
             (size,) = struct.unpack(">i", _read(connection, 4, deadline))
             return decode_response(api, version, _read(connection, size, deadline))[1]

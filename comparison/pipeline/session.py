@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -37,6 +38,7 @@ from kernel.waiting import WaitTimeout, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import FrameType
 
     from comparison.pipeline.spark.master import Master
 
@@ -95,7 +97,7 @@ def starting_session(
         start = _Start(place, chosen, settings, scratch, held)
         starting = StartingSession(start, options_of_archive() if record is None else recording_options(record))
         try:
-            with _interrupts_prevail():
+            with _interrupts_prevail(starting):
                 yield starting
         except KeyboardInterrupt:
             # The rest of the job is not needed, and an orderly stop would wait for it.
@@ -117,20 +119,24 @@ def starting_session(
 
 
 @contextmanager
-def _interrupts_prevail() -> Iterator[None]:
-    """Raise KeyboardInterrupt also if an error has replaced it on its way.
+def _interrupts_prevail(starting: StartingSession) -> Iterator[None]:
+    """Raise KeyboardInterrupt also if an error has replaced it on its way, or if it was lost (`ended_by`).
 
     PySpark calls the JVM as it leaves a block, and after an interrupt that call may find its connection cut.
     """
     try:
         yield
     except Exception as error:
+        if starting.killed:
+            raise KeyboardInterrupt from error
         replaced = error.__context__
         while replaced is not None:
             if isinstance(replaced, KeyboardInterrupt):
                 raise KeyboardInterrupt from error
             replaced = replaced.__context__
         raise
+    if starting.killed:
+        raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,28 @@ class StartingSession:
         self._connected: Future[SparkSession] = Future()
         self._thread = threading.Thread(target=self._connecting, name="Spark's start", daemon=True)
         self._thread.start()
+
+    @property
+    def killed(self) -> bool:
+        return self._closing
+
+    @contextmanager
+    def ended_by(self, *signals: signal.Signals) -> Iterator[None]:
+        """Let these signals end the JVM inside the block, in addition to raising KeyboardInterrupt.
+
+        That alone is lost where it is raised in a callback, as py4j has them for objects that are freed.
+        """
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            self.kill()
+            signal.default_int_handler(number, frame)
+
+        before = {number: signal.signal(number, interrupt) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def session(self) -> SparkSession:
         """Wait until the session is there. Raises EnvironmentFault if it cannot be started."""

@@ -35,6 +35,8 @@ DEFAULT_PORTS = {("zookeeper", "start"): 2181, ("broker",): 9092}
 HOME = "/home/you"
 #: Longer than everything that is waited for takes on a busy machine.
 PATIENCE_S = 180.0
+#: What a command says while a group's coordinator or a partition's leader has not taken over yet.
+_TOO_EARLY = r"^note: |offsets unknown"
 _PID = re.compile(r"\bpid[ =](\d+)")
 
 
@@ -117,6 +119,8 @@ class Player:
                 env=self._environment,
             )
             shown = self._of_the_page(ended.stdout).splitlines()
+            if _has(shown, _TOO_EARLY):
+                return False
             if "until" in options:
                 return _has(shown, options["until"])
             if ended.returncode != int(options.get("exit", 0)):

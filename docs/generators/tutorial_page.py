@@ -140,8 +140,9 @@ _VARIES = tuple(
         (_UUID, "UUID"),
     )
 )
-#: Whether a try fails on a conflict depends on who comes first; what the members end with does not.
-_NOT_COMPARED = re.compile(r"ID: attempt \d of \d to rebalance failed: .*")
+#: Whether a try fails on a conflict depends on who comes first; what the members end with does not. On a busy machine,
+#: ZooKeeper may be slow to answer.
+_NOT_COMPARED = re.compile(r"ID: attempt \d of \d to rebalance failed: .*|no ZooKeeper answers at \S+ yet; waiting .*")
 _LEFT_OUT = re.compile(r"\[\.\.\. \d+ more lines?\]")
 _COUNTED = re.compile(r"(\d+) of (\S+) up to @(\d+)")
 _RESET = re.compile(r"(\S+ to @\d+)(?:, | \()")

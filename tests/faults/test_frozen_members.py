@@ -101,17 +101,17 @@ def test_frozen_member_delivers_another_owners_records_and_moves_its_offset_back
             # length would be luck: at the thaw both the end of its connection and a fetched record may be ready.
             link.refuse()
             a.process.thaw()
-            await until(lambda: is_suspended(a, frozen), 10, "a to lose its connection to ZooKeeper")
+            await until(lambda: is_suspended(a, frozen), 60, "a to lose its connection to ZooKeeper")
             if not delivers:
-                await until(lambda: a.of("partitions_revoked", frozen), 10, "a to stop")
+                await until(lambda: a.of("partitions_revoked", frozen), 60, "a to stop")
             await produce(broker, "t", 1, range(1000, 1020))  # for partition 0
-            await until(lambda: b.consumer.position(MINE) == newest, 10, "all records at b")
+            await until(lambda: b.consumer.position(MINE) == newest, 60, "all records at b")
             assert (await b.consumer.commit()).accepted[MINE] == newest
             if delivers:
-                await until(lambda: len(a.delivered(frozen)) == 20, 10, "a to deliver the records that b delivered")
+                await until(lambda: len(a.delivered(frozen)) == 20, 60, "a to deliver the records that b delivered")
             before = link.mark()
             link.refuse(False)
-            await until(lambda: [e for e in a.of("rebalance_ended", frozen) if e["outcome"] == "ok"], 10, "a to return")
+            await until(lambda: [e for e in a.of("rebalance_ended", frozen) if e["outcome"] == "ok"], 60, "a to return")
             returned = next(i for i, e in enumerate(a.events) if i >= frozen and e["kind"] == "rebalance_started")
             zombie = FrozenView(a.events[frozen:returned]).delivered()
             assert zombie == (list(range(newest - 20, newest)) if delivers else [])
@@ -150,7 +150,7 @@ async def freeze_between_delivery_and_commit(broker, session, a):
     for number in range(5):
         had = len(a.delivered())
         await produce(broker, "t", 1, range(10 * number, 10 * number + 10))
-        await until(lambda had=had: len(a.delivered()) >= had + 10, 10, "ten more records at a")
+        await until(lambda had=had: len(a.delivered()) >= had + 10, 60, "ten more records at a")
         a.process.freeze()
         offset = await committed(session, MINE)
         if offset is not None and offset < len(a.delivered()):
@@ -160,7 +160,7 @@ async def freeze_between_delivery_and_commit(broker, session, a):
         async def caught_up() -> bool:
             return await committed(session, MINE) == len(a.delivered())
 
-        await until(caught_up, 10, "a commit of a, with most of an interval left before the next")
+        await until(caught_up, 60, "a commit of a, with most of an interval left before the next")
     raise AssertionError("a commits faster than it can be frozen")
 
 
@@ -180,7 +180,7 @@ def test_killed_member_restarts_under_its_id_before_its_session_has_expired(chro
             async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
                 if waits:
                     tries = ("register", "create")
-                    await until(lambda: [op[:2] for op in c1.operations()].count(tries) >= 2, 15, "another attempt")
+                    await until(lambda: [op[:2] for op in c1.operations()].count(tries) >= 2, 60, "another attempt")
                     await asyncio.to_thread(end_session, chroot, link.credentials())
                     await asyncio.wait_for(join, 15)
                     await settled(session, shared("t", ("g_c1-0", range(2))))
@@ -206,7 +206,7 @@ def test_record_taken_by_a_killed_member_is_delivered_again(chroot, tmp_path):
         ):
             await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
             await produce(broker, "t", 1, range(10))
-            await until(lambda: a.delivered() == list(range(10)), 10, "ten records at a")
+            await until(lambda: a.delivered() == list(range(10)), 60, "ten records at a")
             await a.process.kill()
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await has(b, MINE, 10)

@@ -9,6 +9,7 @@ Expectation: a member without its trace ends, and the run with it; a runner with
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import subprocess
 import sys
@@ -53,6 +54,13 @@ def crash(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     child.communicate()
 
 
+def opened_by(process: psutil.Process) -> set[str]:
+    """The files that it has open; none if it has ended."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return {file.path for file in process.open_files()}
+    return set()
+
+
 def no_more_room(process: psutil.Process) -> None:
     process.rlimit(resource.RLIMIT_FSIZE, (0, 0))
 
@@ -62,7 +70,8 @@ def test_full_disk_ends_the_command_with_one_line_and_no_process_left(
 ) -> None:
     processes = [psutil.Process(crash.pid), *psutil.Process(crash.pid).children(recursive=True)]
     for process in processes:
-        no_more_room(process)
+        with contextlib.suppress(psutil.NoSuchProcess):  # the command may have failed, and have ended the others
+            no_more_room(process)
     _, stderr = crash.communicate(timeout=240)
     assert crash.returncode == Exit.USAGE, stderr
     assert f"cannot write the run folder {tmp_path}" in stderr.splitlines()[-1]
@@ -75,7 +84,7 @@ def test_member_that_cannot_trace_ends_its_run_and_a_full_disk_fails_the_analysi
 ) -> None:
     (trace,) = tmp_path.glob("2*/crash/eager/trace/m1.jsonl")  # with this seed the scenario kills m2
     fork_server = next(child for child in psutil.Process(crash.pid).children() if child.children())
-    (member,) = [child for child in fork_server.children() if str(trace) in {file.path for file in child.open_files()}]
+    (member,) = [child for child in fork_server.children() if str(trace) in opened_by(child)]
     no_more_room(member)
     stderr = " ".join(crash.communicate(timeout=240)[1].split())
     assert crash.returncode == Exit.UNKNOWN, stderr

@@ -30,7 +30,7 @@ def comparison(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             [
                 sys.executable,
                 "-m",
-                "comparison.cli.main",
+                "comparison.cli.entry",
                 "compare",
                 "--smoke",
                 "--format",

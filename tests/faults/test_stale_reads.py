@@ -6,15 +6,12 @@ They disagree and attempts fail, but there are never two owners: owner nodes are
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
-from comparison.scenarios.testbed.quorum import QuorumProxies
-from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from tests.support.linked_ensemble import linked_ensemble
 from tests.support.weak_members import attempts, joined, joining, outcomes, releases
 from tests.support.zk_consumers import running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
@@ -23,22 +20,7 @@ from tests.support.zookeeper import opened
 pytestmark = pytest.mark.faults
 
 #: A server that is cut off serves stale reads until it gives up its leader, so the whole test has to fit into this.
-SYNC_LIMIT_S = 20
-
-
-@asynccontextmanager
-async def ensemble_with_links(directory):
-    """Three servers and the links between them."""
-    links = QuorumProxies(SilentTracer())
-    await links.start()
-    servers = ZooKeeperEnsemble(directory, tick_ms=500, sync_limit=2 * SYNC_LIMIT_S, quorum_links=links.ports)
-    try:
-        await asyncio.to_thread(servers.start)
-        yield servers, links
-    finally:
-        links.heal()
-        await asyncio.to_thread(servers.stop)
-        await links.stop()
+SYNC_LIMIT_S = 60
 
 
 def after_the_release(link):
@@ -59,7 +41,7 @@ def after_the_release(link):
 )
 def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_path, settings, conflicts):
     async def story():
-        async with ensemble_with_links(tmp_path) as (servers, links):
+        async with linked_ensemble(tmp_path, tick_ms=500, sync_limit=2 * SYNC_LIMIT_S) as (servers, links):
             lagging = await asyncio.to_thread(lambda: servers.followers()[0])
             leader = await asyncio.to_thread(servers.leader)
             given = {"zookeeper_session_timeout_ms": "30000"} | settings
@@ -72,10 +54,10 @@ def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_pat
                     paused = link.pause_at(after_the_release(link))
                     async with joining(leader.address, "c2", {"t": 1}) as (_, second):
                         await paused.reached()
-                        await asyncio.wait_for(second, 15)
+                        await asyncio.wait_for(second, 60)
                         links.cut(lagging.number)
                         async with joining(leader.address, "c3", {"t": 1}) as (_, third):
-                            await asyncio.wait_for(third, 15)
+                            await asyncio.wait_for(third, 60)
                             await settled(session, shared("t", ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5])))
                             paused.release()
                             await stands_at_its_first_answerless_request(link)
@@ -92,6 +74,6 @@ def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_pat
             last = link.operations()[-1]
             return last.op in ("create", "sync") and last.result is None
 
-        await until(waits, 10, lambda: f"c1 to wait for the leader, last {link.operations()[-3:]}")
+        await until(waits, 60, lambda: f"c1 to wait for the leader, last {link.operations()[-3:]}")
 
     asyncio.run(story())

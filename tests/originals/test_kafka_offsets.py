@@ -130,7 +130,7 @@ class Bed:
                 answer = await connection.call(Api.OffsetCommit, body, version=2)
             return answer.topics[0].partitions[0].error_code.value == 0
 
-        await until(accepted, 20, "the coordinator to take a commit")
+        await until(accepted, 60, "the coordinator to take a commit")
 
     async def produce(self, serials: range) -> None:
         client = ClusterClient([("127.0.0.1", self.broker.port)], "test")

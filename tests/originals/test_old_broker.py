@@ -19,7 +19,7 @@ def test_member_claims_on_a_broker_of_0_8_and_warns_that_it_cannot_fetch(chroot,
         broker.create_topic("t", 2)
         async with opened(chroot) as session, member(chroot, "c1", {"t": 1}):
             await settled(session, shared("t", ("g_c1-0", range(2))))
-            await until(warned, 10, "the warning")
+            await until(warned, 60, "the warning")
 
     with caplog.at_level(logging.WARNING), real_broker("0.8.2.2", tmp_path, zookeeper=chroot) as broker:
         asyncio.run(story(broker))

@@ -145,7 +145,7 @@ def test_original_out_of_range_asks_where_the_log_begins_or_ends(
                     ]
                     return all(int(offset) <= NUMBER for offset in found)
 
-                await until(reset_everywhere, 15, "offsets inside the log")
+                await until(reset_everywhere, 60, "offsets inside the log")
                 await fill(brokers, NUMBER, NUMBER + 5)
                 await member.read_until(len(CODECS) * (NUMBER + 5 - first))
                 assert read(member.messages) == expected(first, NUMBER + 5)
@@ -168,7 +168,7 @@ def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
             if host.version == "1.1.1":
                 await member.read_until(1)
             else:
-                await until(lambda: bool(member.events), 10, "an error at the stream")
+                await until(lambda: bool(member.events), 60, "an error at the stream")
                 assert member.events[0]["java_class"] == "MessageSizeTooLargeException"
                 assert member.messages == []
 
@@ -187,7 +187,7 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
             def delivered() -> int:
                 return len({(m.partition, m.offset) for m in (*one.messages, *two.messages)})
 
-            await until(lambda: delivered() == len(CODECS) * NUMBER, 15, lambda: f"the records, got {delivered()}")
+            await until(lambda: delivered() == len(CODECS) * NUMBER, 60, lambda: f"the records, got {delivered()}")
             async with opened(chroot) as session:
                 # All records may have been delivered before the first member has claimed its partitions again.
                 threads = (f"{one.consumer_id}-0", [0, 1]), (f"{two.consumer_id}-0", [2, 3])
@@ -197,12 +197,12 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
                 survivor = brokers[1]
                 await until(
                     lambda: all(survivor.cluster.leads(TopicPartition("t", n)) for n in range(len(CODECS))),
-                    15,
+                    60,
                     "the other broker to lead",
                 )
                 await fill([survivor], NUMBER, NUMBER + 10)
                 total = len(CODECS) * (NUMBER + 10)
-                await until(lambda: delivered() == total, 15, lambda: f"{total} records, got {delivered()}")
+                await until(lambda: delivered() == total, 60, lambda: f"{total} records, got {delivered()}")
                 assert await owners(session) == before
 
     on_our_brokers(host, chroot, tmp_path, test, brokers=2)
@@ -242,7 +242,7 @@ def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
                         mine.update((one.partition, one.offset) for one in got.records)
                     return len(delivered()) == len(CODECS) * (NUMBER + 20)
 
-                await until(everything, 20, lambda: f"all records, got {len(delivered())}")
+                await until(everything, 60, lambda: f"all records, got {len(delivered())}")
                 for original in (one, two):
                     for partition, records in read(original.messages).items():
                         assert all(value == record(offset).value for offset, value in records), partition

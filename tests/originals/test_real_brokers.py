@@ -53,7 +53,7 @@ class OurBroker:
             await client.refresh([name])
             return all(client.leader_of(TopicPartition(name, number)) is not None for number in range(partitions))
 
-        await until(led, 10, f"leaders of {name}")
+        await until(led, 60, f"leaders of {name}")
         await client.close()
 
 

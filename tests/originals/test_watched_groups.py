@@ -125,7 +125,11 @@ def test_group_of_a_real_coordinator_is_shown(version: str, chroot: str, tmp_pat
                         assert [line.split()[1:5] for line in table.lines()] == [line.split()[:4] for line in printed]
 
                 await consuming("eager", "g", broker, shown)
-                assert not (await reader.read()).members
+
+                async def is_empty() -> bool:
+                    return not (await reader.read()).members
+
+                await until(is_empty, 60, "the member to have left")
             finally:
                 await client.close()
 

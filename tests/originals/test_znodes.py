@@ -137,7 +137,7 @@ async def read(group: MixedGroup, partitions: set[TopicPartition]) -> None:
         ends = {d.partition for party in group.everyone for d in party.deliveries() if d.offset == RECORDS - 1}
         return partitions - ends
 
-    await until(lambda: not unread(), 20, lambda: f"the records of {unread()}")
+    await until(lambda: not unread(), 60, lambda: f"the records of {unread()}")
 
 
 @pytest.mark.parametrize(

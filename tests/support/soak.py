@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.scenarios.processes.children import ChildProcess
+from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.member_process import MemberConfig
 from kernel.assignors.thread_range import thread_range
 from kernel.errors import RebalanceLabError
@@ -107,7 +107,8 @@ class ProcessMember:
     trace: Trace
 
     async def leave(self) -> None:
-        assert await self.child.stop() == 0, self.child.log_tail()
+        self.child.send({"command": "stop"})
+        assert await ended_within(self.child, 60) == 0, self.child.log_tail()
 
 
 Member = LocalMember | ProcessMember
@@ -137,6 +138,7 @@ class Soak:
     fork_server: ForkServer
     session: ZooKeeperSession
     seed: int
+    timed: bool  #: whether a group must also settle within its bound, which no pause of the machine prolongs
     members: list[Member] = field(default_factory=list)
     ended: list[Settled] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
@@ -289,7 +291,7 @@ class Soak:
 
     def _within(self, fault: str, took_s: float, healed_ns: int) -> Settled:
         settled = Settled(len(self.ended), fault, took_s, self._bound_s(healed_ns))
-        assert took_s <= settled.bound_s, self.described(f"settled too late: {settled}")
+        assert not self.timed or took_s <= settled.bound_s, self.described(f"settled too late: {settled}")
         return settled
 
     def _bound_s(self, since_ns: int) -> float:

@@ -30,8 +30,8 @@ LOG_NAME = "spark.log"  #: Spark's log, in the scratch folder
 _LOG_TAIL_CHARACTERS = 2_000
 #: The file of the JVM's output (Spark's log is another one), in the scratch folder.
 _OUTPUT = "spark.out"
-#: A connection breaks shortly before its process can be reaped.
-_REAPED_S = 1.0
+#: A connection breaks before its process can be reaped: on a busy machine, seconds before.
+_REAPED_S = 15.0
 
 #: JDK packages that Spark opens for reflection (Spark 4.3, JavaModuleOptions, without the vector module).
 _OPENED = (

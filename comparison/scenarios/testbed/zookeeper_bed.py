@@ -50,6 +50,8 @@ _UNNOTICED_MS = 2000
 #: A reading that takes longer does not say when the server counted (READING_SLACK_NS of comparison.pipeline), and is
 #: repeated.
 _READING_S_MAX, _READINGS_MAX = 0.04, 25
+#: How long a server that is paused may take to report them.
+_COUNTERS_S = 30.0
 _CLIENTS = frozenset({TargetKind.MEMBER_AUTHORITY, TargetKind.BROKER_ZOOKEEPER, TargetKind.NETWORK})
 
 Made = TypeVar("Made")
@@ -314,7 +316,7 @@ class ZooKeeperBed:
         for host, port in self._addresses:
             for _ in range(_READINGS_MAX):
                 asked_s = time.monotonic()
-                counters = await asyncio.to_thread(read_counters, host, port)
+                counters = await asyncio.to_thread(read_counters, host, port, timeout_s=_COUNTERS_S)
                 if time.monotonic() - asked_s <= _READING_S_MAX:
                     break
             others = {name: each for name, each in counters.per_namespace.items() if name != BYSTANDERS}

@@ -70,8 +70,16 @@ def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
 @pytest.mark.parametrize(
     ("design", "settings"),
     [
-        ("zookeeper", ("auto.offset.reset=smallest", "rebalance.backoff.ms=300", "rebalance.max.retries=30")),
-        ("server", ("auto.offset.reset=earliest", "zookeeper.session.timeout.ms=4000")),
+        (
+            "zookeeper",
+            (
+                "auto.offset.reset=smallest",
+                "rebalance.backoff.ms=300",
+                "rebalance.max.retries=30",
+                "zookeeper.session.timeout.ms=30000",
+            ),
+        ),
+        ("server", ("auto.offset.reset=earliest", "zookeeper.session.timeout.ms=30000")),
         ("eager", ("auto.offset.reset=earliest", "heartbeat.interval.ms=300")),
     ],
 )
@@ -88,11 +96,11 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
     arguments += ["--print", "records", "--format", "json"]
     arguments += [part for setting in settings for part in ("--set", setting)]
     first, first_output = terminals.open(*arguments)
-    wait_until(lambda: len(events(first_output, "record")) == 8, 20, lambda: f"8 records: {first_output.read_text()}")
+    wait_until(lambda: len(events(first_output, "record")) == 8, 120, lambda: f"8 records: {first_output.read_text()}")
     second, second_output = terminals.open(*arguments)
     wait_until(
         lambda: len(owned(first_output)) == len(owned(second_output)) == 2,
-        20,
+        120,
         lambda: f"two partitions each: {first_output.read_text()}{second_output.read_text()}",
     )
     assert owned(first_output) | owned(second_output) == set(range(PARTITIONS))
@@ -110,10 +118,16 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
         assert last["phases_ms"]
         assert bool(last["coordinator"]) is (design != "zookeeper")
         assert (last["generation"] is None) is (design == "zookeeper")
-    leaders = {completed(output)[-1]["leader"] for output in (first_output, second_output)}
+    both = [{r["generation"]: r["leader"] for r in completed(output)} for output in (first_output, second_output)]
     members = {completed(output)[-1]["member"] for output in (first_output, second_output)}
     assert len(members) == 2
-    assert leaders == {""} if design != "eager" else len(leaders) == 1 and leaders < members
+    if design == "eager":
+        # In the last rebalance of both: when one has left, the other may have one more.
+        last_of_both = max(both[0].keys() & both[1].keys())
+        assert both[0][last_of_both] == both[1][last_of_both]
+        assert both[0][last_of_both] in members
+    else:
+        assert {leader for leaders in both for leader in leaders.values()} == {""}
     assert events(first_output, "revoked")
     assert [event["serial"] for event in events(first_output, "record") if event["partition"] == 0] == [0, 1]
 
@@ -121,7 +135,7 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
 def test_a_group_s_znodes_and_the_broker_that_coordinates_it_are_shown(terminals: Terminals) -> None:
     terminals.run("topic", "create", "shown", "--partitions", "2")
     consuming, output = terminals.open("consume", "--design", "zookeeper", "--group", "shown", "--topic", "shown")
-    wait_until(lambda: "rebalance" in output.read_text(), 30, output.read_text)
+    wait_until(lambda: "rebalance" in output.read_text(), 120, output.read_text)
     assert f"started: pid {consuming.pid}" in output.read_text()
     znodes = terminals.run("zookeeper", "znodes", "/consumers/shown/owners").stdout.splitlines()
     assert [line.partition(" = ")[0] for line in znodes] == [f"/consumers/shown/owners/shown/{n}" for n in range(2)]
@@ -202,7 +216,7 @@ def test_a_producer_that_waits_for_input_ends_on_sigint(terminals: Terminals) ->
     assert producing.stdin is not None
     producing.stdin.write("typed by hand\n")
     producing.stdin.flush()
-    wait_until(lambda: "stored" in output.read_text(), 20, "the first line to be stored")
+    wait_until(lambda: "stored" in output.read_text(), 120, "the first line to be stored")
     producing.send_signal(signal.SIGINT)
     assert producing.wait(30) == 0
 
@@ -233,8 +247,10 @@ def test_status_and_stop_find_the_running_servers(tmp_path: Path) -> None:
     terminals = Terminals(tmp_path)
     (port,) = free_ports(1)
     assert terminals.run("zookeeper", "start", "--detach", "--port", str(port)).returncode == 0
-    status = terminals.run("zookeeper", "status")
-    assert status.returncode == 0
+    # A server that is paused for three seconds counts as one that does not answer.
+    status = wait_until(
+        lambda: (told := terminals.run("zookeeper", "status")).returncode == 0 and told, 120, "the server to answer"
+    )
     assert "standalone" in status.stdout
     again = terminals.run("zookeeper", "start", "--detach", "--port", "0")
     assert again.returncode == Exit.USAGE

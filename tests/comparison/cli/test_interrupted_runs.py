@@ -28,16 +28,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: The command, held just before it puts its tables in place, so that a late signal comes before its end, too.
+HELD = """
+import threading
+from comparison.cli.main import main
+from comparison.pipeline import written
+
+written.publish = lambda folder: threading.Event().wait(600)
+main()
+"""
+
+
 class Command:
     """A running command with its own temporary folder."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, module: str = "comparison.cli.main") -> None:
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         self._output_path = folder / "output.txt"
         with self._output_path.open("w") as output:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "comparison.cli.main", *arguments],
+                [sys.executable, "-m", module, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -74,8 +85,8 @@ class Command:
         began = self.descendants()
         self.child.send_signal(by)
         self.child.wait(60)
-        wait_until(lambda: all_ended(began), 30, lambda: f"{began} to end")
-        wait_until(lambda: not self.scratch_folders(), 30, lambda: f"{self.scratch_folders()} to be removed")
+        wait_until(lambda: all_ended(began), 120, lambda: f"{began} to end")
+        wait_until(lambda: not self.scratch_folders(), 120, lambda: f"{self.scratch_folders()} to be removed")
 
 
 @pytest.fixture
@@ -124,7 +135,8 @@ def test_an_interrupted_analysis_leaves_no_process_and_no_folder(
     identity = TraceIdentity(run="r", scenario="join", design="eager", role=Role.RUNNER, process="runner")
     with contextlib.closing(TraceWriter(trace / "runner.jsonl", identity)) as tracer:
         tracer.emit("run_started", parameters={})
-    command = Command(folder, "analyze", "runs", "--master", master)
+    (folder / "held.py").write_text(HELD)
+    command = Command(folder, "analyze", "runs", "--master", master, module="held")
     command.until(command.scratch_folders)
     if at == "work":
         (scratch,) = command.scratch_folders()

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from kazoo.client import KazooClient
 
@@ -26,6 +27,7 @@ from kernel.waiting import wait_until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
+from tests.support.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,8 +85,10 @@ class Terminal:
     def end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is not None:
+            began = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(how)
             process.wait(PATIENCE_S)
+            wait_until(lambda: all_ended(began), PATIENCE_S, lambda: f"{began} to end")  # and to leave their ports
 
     def serves(self) -> bool:
         assert self._process is not None

@@ -133,7 +133,7 @@ def test_a_broker_without_zookeeper_says_so_and_can_be_stopped(terminals: Termin
     (nobody,) = free_ports(1)
     broker, output = terminals.open("broker", "--zookeeper", f"127.0.0.1:{nobody}", "--port", "0")
     wait_until(
-        lambda: "no ZooKeeper answers at" in output.read_text(), 30, lambda: f"the warning: {output.read_text()}"
+        lambda: "no ZooKeeper answers at" in output.read_text(), 120, lambda: f"the warning: {output.read_text()}"
     )
     broker.send_signal(signal.SIGINT)
     assert broker.wait(15) == 0  # the default of zookeeper.connection.timeout.ms is 18 s

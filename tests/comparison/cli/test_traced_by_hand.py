@@ -32,11 +32,18 @@ def terminals(tmp_path: Path) -> Iterator[Terminals]:
     terminals.close()
 
 
+def delivered(output: Path) -> int:
+    """How many records a consumer has shown so far."""
+    whole, _, _ = output.read_text().rpartition("\n")
+    events = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+    return sum(event["count"] for event in events if event["event"] == "records")
+
+
 def test_what_was_played_by_hand_is_analysed_drawn_and_shown(terminals: Terminals, tmp_path: Path) -> None:
     assert terminals.run("produce", "--topic", "t", "--count", "8", "--rate", "1000").returncode == 0
     arguments = ("consume", "--design", "eager", "--group", "g", "--topic", "t", "--format", "json", "--trace", "mine")
     arguments += ("--set", "heartbeat.interval.ms=300", "--set", "auto.offset.reset=earliest")
-    members = []
+    members, outputs = [], []
     for number in (1, 2):
         child, output = terminals.open(*arguments)
         wait_until(
@@ -45,9 +52,15 @@ def test_what_was_played_by_hand_is_analysed_drawn_and_shown(terminals: Terminal
             lambda output=output: f"a generation: {output.read_text()}",
         )
         members.append(child)
+        outputs.append(output)
     refused = terminals.run(*arguments[:2], "static", *arguments[3:], "--set", "group.instance.id=a")
     assert refused.returncode == Exit.USAGE
     assert "is a run of the design eager, not static" in refused.stderr
+    wait_until(
+        lambda: sum(map(delivered, outputs)) == 8,
+        60,
+        lambda: f"8 records: {[output.read_text() for output in outputs]}",
+    )
     for child in members:
         child.send_signal(signal.SIGINT)
     assert [child.wait(60) for child in members] == [0, 0]

@@ -100,6 +100,30 @@ def test_interrupt_stays_one_where_a_call_to_the_jvm_fails_on_its_way_out() -> N
     assert errors.splitlines()[-1] == "KeyboardInterrupt"
 
 
+_LOST = """
+import os, signal, weakref
+from comparison.pipeline.session import starting_session
+
+class Object:
+    pass
+
+with starting_session("local[1]") as starting, starting.ended_by(signal.SIGINT):
+    spark = starting.session()
+    freed = Object()
+    callback = weakref.ref(freed, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    del freed
+    print(spark.range(10).count())
+"""
+
+
+def test_interrupt_that_is_lost_in_a_callback_still_ends_the_session() -> None:
+    """py4j has such callbacks for the JVM's objects."""
+    with session_process(program=_LOST) as process:
+        output, errors = process.communicate(timeout=180)
+    assert "Exception ignored in" in errors
+    assert (output, errors.splitlines()[-1]) == ("", "KeyboardInterrupt")
+
+
 def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
     with pytest.raises(RuntimeError, match="a command can have only one"), spark_session("local[1]"):
         pytest.fail("a second session started")
@@ -121,13 +145,19 @@ def test_session_listens_only_on_loopback() -> None:
 _STARTING = """
 import psutil
 from comparison.pipeline.session import starting_session
+from kernel.waiting import wait_until
+
+def java():
+    # Its name is that of its parent until it has executed java.
+    return [child for child in psutil.Process().children() if child.name() == "java"]
+
 with starting_session("local[1]") as starting:
-    (jvm,) = [child for child in psutil.Process().children() if child.name() == "java"]
+    wait_until(java, 60, "the JVM")
     print("meanwhile", flush=True)
     assert starting.session() is starting.session()
     print(starting.session().range(10).count(), flush=True)
 with starting_session("local[1]") as starting:
-    (jvm,) = [child for child in psutil.Process().children() if child.name() == "java"]
+    (jvm,) = wait_until(java, 60, "the JVM")
 print(jvm.is_running(), flush=True)
 """
 

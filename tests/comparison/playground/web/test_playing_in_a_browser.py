@@ -59,7 +59,7 @@ def browser() -> Iterator[Any]:
 
 def sent(game: ServedGame, *expected: c.AnyCommand) -> None:
     """Wait until the game has been given these commands, and no others."""
-    wait_until(lambda: len(game.game.commands) >= len(expected), 10, lambda: f"{expected}, not {game.game.commands}")
+    wait_until(lambda: len(game.game.commands) >= len(expected), 60, lambda: f"{expected}, not {game.game.commands}")
     assert game.game.commands == list(expected)
     game.game.commands.clear()
 
@@ -214,7 +214,7 @@ def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> 
         page.keyboard.press("n")
         sent(game, c.LetGo(member="m3", designs=("zookeeper",)))
         game.change(m.WaitingChanged(design="zookeeper"))
-        wait_until(lambda: steps.locator("[aria-current]").count() == 0, 10, "no row to be marked")
+        wait_until(lambda: steps.locator("[aria-current]").count() == 0, 60, "no row to be marked")
         page.keyboard.press("n")
         card(page, "zookeeper", "m3").get_by_role("button", name="Step by step: m3", pressed=True).click()
         sent(game, c.SetStepping(member="m3", on=False, designs=("zookeeper",)))

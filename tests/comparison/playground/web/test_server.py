@@ -170,7 +170,7 @@ def test_pages_are_bounded_and_a_closed_one_makes_room():
             assert answer.status == ready.status == 503
             assert await ready.text() == f"{STREAMS_MAX} pages watch this game already: close one of them"
         open_.pop().close()
-        await until(lambda: game.watching == STREAMS_MAX - 1, 10, "the stream to close")
+        await until(lambda: game.watching == STREAMS_MAX - 1, 60, "the stream to close")
         async with client.get("events") as answer:
             assert answer.status == 200
         for each in open_:
@@ -186,10 +186,10 @@ def test_page_that_reads_nothing_is_disconnected_and_gets_the_rest_when_it_retur
         async with serving(game, slow_s=0.2) as served:
             _, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
             writer.write(f"GET /{served.token}/events HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
-            await until(lambda: game.watching == 1, 10, "the page to watch")
+            await until(lambda: game.watching == 1, 60, "the page to watch")
             for _ in range(40):  # more than the sockets between them hold
                 game.change(m.ZnodesChanged(design="zookeeper", put=many))
-            await until(lambda: game.watching == 0, 10, "the slow page to be disconnected")
+            await until(lambda: game.watching == 0, 60, "the slow page to be disconnected")
             writer.close()
             game.change()
             last = {"Last-Event-ID": "40"}
@@ -286,7 +286,7 @@ def test_command_goes_on_when_its_page_closes():
             with pytest.raises(asyncio.CancelledError):
                 await sent
             may_end.set()
-            await until(lambda: game.commands == [c.Stop()], 10, "the command to end")
+            await until(lambda: game.commands == [c.Stop()], 60, "the command to end")
 
     asyncio.run(run())
 

@@ -41,11 +41,12 @@ def test_older_incarnation_is_fenced_by_the_group_and_in_transactions_also_by_th
             (to, *_) = await access.partitions_of("copies", create=True)
             (origin, *_) = await access.partitions_of("orders", create=True)
             group = GroupCalls("copiers", SESSION_MS, SESSION_MS, 10_000)
+            lasting = GroupCalls("copiers", 60_000, 60_000, 10_000)
             zombie, successor = Copier(access.client, name), Copier(access.client, name)
             await zombie.join(group, origin)
             await zombie.begin()
             assert (await zombie.add(to), await zombie.write(to, VALUES[:2])) == ("", "")
-            await successor.join(group, origin)  # once the session of the zombie, which sends no heartbeat, is over
+            await successor.join(lasting, origin)  # once the session of the zombie, which sends no heartbeat, is over
             await successor.begin()
             assert (await successor.add(to), await successor.write(to, VALUES)) == ("", "")
             assert (await successor.commit_offset(origin, 4), await successor.commit()) == ("", "")

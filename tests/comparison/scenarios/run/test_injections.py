@@ -168,7 +168,7 @@ def test_a_slow_member_is_slow_once_its_last_poll_has_returned() -> None:
         members: Any = SimpleNamespace(view=view, slow_down=sent.append)
         changes: Any = SimpleNamespace(members=members, testbed=None)
         slowing = asyncio.create_task(Slow(changes, "m2", {}).inject())
-        await until(lambda: sent == ["m2"], 20, "the command")
+        await until(lambda: sent == ["m2"], 60, "the command")
         for _ in range(3):
             await asyncio.sleep(0)
         assert not slowing.done()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 async def session(connect_string: str) -> ZooKeeperSession:
     return await ZooKeeperSession.open(
-        connect_string, session_timeout_ms=4000, connection_timeout_ms=5000, tracer=SilentTracer(), name="test"
+        connect_string, session_timeout_ms=15_000, connection_timeout_ms=30_000, tracer=SilentTracer(), name="test"
     )
 
 
@@ -63,10 +63,10 @@ def test_an_observer_traces_named_owners_and_departed_members(chroot: str, zooke
             await member.ensure_path(paths.member_ids("g"))
             await member.create(paths.member_id("g", "g_c1"), b"{}", ephemeral=True)
             await member.create(owner, b"g_c1-0", ephemeral=True, makepath=True)
-            await until(lambda: len(tracer.events) == 2, 5, lambda: str(tracer.events))
+            await until(lambda: len(tracer.events) == 2, 60, lambda: str(tracer.events))
             await member.delete(owner)
-            await until(lambda: len(tracer.events) == 3, 5, lambda: str(tracer.events))
-        await until(lambda: len(tracer.events) == 4, 5, lambda: str(tracer.events))
+            await until(lambda: len(tracer.events) == 3, 60, lambda: str(tracer.events))
+        await until(lambda: len(tracer.events) == 4, 60, lambda: str(tracer.events))
         await observer.stop()
         named, cleared = tracer.of("authority_named", "authority_cleared")
         assert (named["owner"], named["epoch"]) == (cleared["owner"], cleared["epoch"]) == ("g_c1-0", named["epoch"])
@@ -85,10 +85,10 @@ def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
         await observer.start()
         async with await session(server.connect_string) as member:
             await member.create(paths.owner("g", "t", 0), b"g_c1-0", makepath=True)
-        await until(lambda: tracer.events, 10, "the observer to watch")
+        await until(lambda: tracer.events, 60, "the observer to watch")
         observer.check()
         await asyncio.to_thread(server.servers[0].restart)
-        await until(lambda: complaint(observer), 20, "the lost connection to be traced")
+        await until(lambda: complaint(observer), 60, "the lost connection to be traced")
         assert complaint(observer).endswith("lost its connection for a while")
         await observer.stop()
 
@@ -102,7 +102,7 @@ def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
         await observer.start()
         assert observer._session is not None
         await observer._session.close()
-        await until(lambda: complaint(observer), 10, "the end of the session to be traced")
+        await until(lambda: complaint(observer), 60, "the end of the session to be traced")
         assert "failed: " in complaint(observer)
         await observer.stop()
 

@@ -48,7 +48,7 @@ def test_a_runs_log_has_what_was_done_in_its_chroot(tmp_path: Path) -> None:
         log = GivenLog([server.servers[0].data_dir / "version-2"])
         await log.begin(inside)
         async with await ZooKeeperSession.open(
-            inside, session_timeout_ms=4000, connection_timeout_ms=5000, tracer=SilentTracer(), name="test"
+            inside, session_timeout_ms=15_000, connection_timeout_ms=30_000, tracer=SilentTracer(), name="test"
         ) as session:
             await session.create("/a/b", makepath=True)
         return [each.path for each in log.transactions()]

@@ -87,9 +87,9 @@ def test_added_partitions_get_records_from_then_on() -> None:
         log.stored[added] = []
         load = Load(log, PARTITIONS, 2000, ListTracer())
         running = asyncio.create_task(load.run())
-        await until(lambda: log.stored[PARTITIONS[0]], 5, "records to be produced")
+        await until(lambda: log.stored[PARTITIONS[0]], 60, "records to be produced")
         load.grow([added])
-        await until(lambda: len(log.stored[added]) > 3, 5, "records in the new partition")
+        await until(lambda: len(log.stored[added]) > 3, 60, "records in the new partition")
         load.stop()
         await running
         assert [serial_of(value) for value in log.stored[added]] == list(range(len(log.stored[added])))
@@ -107,9 +107,9 @@ def test_added_partition_gets_a_record_whatever_the_rate() -> None:
         load = Load(log, PARTITIONS, 1, ListTracer())
         running = asyncio.create_task(load.run())
         load.grow(added)
-        await until(lambda: all(log.stored[tp] for tp in added), 5, "a record of each new partition")
+        await until(lambda: all(log.stored[tp] for tp in added), 60, "a record of each new partition")
         load.rate = 2000
-        await until(lambda: len(log.stored[added[0]]) > 2, 5, "more records")
+        await until(lambda: len(log.stored[added[0]]) > 2, 60, "more records")
         load.stop()
         await running
         return log

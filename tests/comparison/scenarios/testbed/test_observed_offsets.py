@@ -109,10 +109,10 @@ def test_an_observer_sees_lasting_offsets_and_counts_the_others(chroot: str) -> 
         observer = LiveObserver(chroot, "g", [T0], SilentTracer())
         await observer.start()
         async with await ZooKeeperSession.open(
-            chroot, session_timeout_ms=4000, connection_timeout_ms=5000, tracer=SilentTracer(), name="test"
+            chroot, session_timeout_ms=15_000, connection_timeout_ms=30_000, tracer=SilentTracer(), name="test"
         ) as member:
             await member.create(PATH, b"10", makepath=True)
-            await until(lambda: [each.offset for each in observer.seen] == [10], 5, "the first offset")
+            await until(lambda: [each.offset for each in observer.seen] == [10], 60, "the first offset")
             for offset in range(11, 31):
                 await member.set(PATH, str(offset).encode())
         await observer.see_offsets()

@@ -112,7 +112,7 @@ def test_proxy_holds_a_reset_like_bytes(ways: frozenset[Way], *, answering: bool
         await proxy.start(server.sockets[0].getsockname()[1])
         try:
             _, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
-            await until(lambda: bool(writers), 20, "the upstream to be reached")
+            await until(lambda: bool(writers), 60, "the upstream to be reached")
             proxy.cut(ways=ways)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
@@ -123,7 +123,7 @@ def test_proxy_holds_a_reset_like_bytes(ways: frozenset[Way], *, answering: bool
             assert proxy.links == 1
             proxy.heal()
             await asyncio.wait_for(ended.wait(), 20)
-            await until(lambda: proxy.links == 0, 20, "the link to end")
+            await until(lambda: proxy.links == 0, 60, "the link to end")
         finally:
             await proxy.stop()
             server.close()
@@ -307,7 +307,7 @@ def test_half_open_connection_is_reset_at_the_upstream_and_noticed_by_the_client
             proxy.heal()
             with contextlib.suppress(ConnectionResetError):
                 assert await asyncio.wait_for(client[0].read(1), 20) == b""
-            await until(lambda: not proxy.links, 5, "the link to be closed")
+            await until(lambda: not proxy.links, 60, "the link to be closed")
 
     asyncio.run(scenario())
 
@@ -375,7 +375,7 @@ def test_proxy_passes_a_close_on() -> None:
         async with connected(proxy.port):
             pass
         await asyncio.wait_for(ended.wait(), 20)
-        await until(lambda: not proxy.links, 5, "the link to be closed")
+        await until(lambda: not proxy.links, 60, "the link to be closed")
         await proxy.stop()
         server.close()
 

@@ -23,8 +23,8 @@ def test_expired_session_loses_its_ephemeral_znode_and_its_client_is_told(zookee
             await session.create("/mine", ephemeral=True)
             (connected,) = [event for event in tracer.of("session_changed") if event["state"] == "connected"]
             await expire(address, int(str(connected["session"]), 16))
-            await until(lambda: _gone(other), 10, "the ephemeral znode to be gone")
-            await until(lambda: _told(tracer), 20, "the client to learn of it")
+            await until(lambda: _gone(other), 60, "the ephemeral znode to be gone")
+            await until(lambda: _told(tracer), 60, "the client to learn of it")
 
     async def _gone(other: object) -> bool:
         return not await other.exists("/mine")  # type: ignore[attr-defined]

@@ -1,0 +1,44 @@
+"""Three ZooKeeper servers with a proxy on each link between them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.embedded import ZooKeeperEnsemble
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+def serving(ensemble: ZooKeeperEnsemble) -> set[int]:
+    """The numbers of the servers that serve."""
+    return {server.number for server in ensemble.servers if server.mode() is not None}
+
+
+@asynccontextmanager
+async def linked_ensemble(folder: Path, **limits: Any) -> AsyncIterator[tuple[ZooKeeperEnsemble, QuorumProxies]]:
+    """Three servers that serve, and their links; a server that came late to the others' election is admitted."""
+    links = QuorumProxies(SilentTracer())
+    await links.start()
+    ensemble = ZooKeeperEnsemble(folder, quorum_links=links.ports, **limits)
+    admitting = [asyncio.create_task(links.readmit(number, lambda: serving(ensemble))) for number in SERVERS]
+    try:
+        await asyncio.to_thread(ensemble.start)
+        await _cancelled(admitting)
+        yield ensemble, links
+    finally:
+        await _cancelled(admitting)
+        links.heal()
+        await asyncio.to_thread(ensemble.stop)
+        await links.stop()
+
+
+async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
