@@ -47,7 +47,7 @@ class HeartbeatLoad:
         cpu_s, started = self._side.cpu_s(), time.monotonic()
         beats = closed_loop(self._connections, seconds)
         elapsed, cpu_s = time.monotonic() - started, self._side.cpu_s() - cpu_s
-        # A measure of a moment may cost less than the system's clock of CPU time can show.
+        # A short measurement may use less CPU time than the clock resolves.
         cpu_s = max(cpu_s, 1 / os.sysconf("SC_CLK_TCK"))
         return {"per_s": beats / elapsed, "per_cpu_s": beats / cpu_s, "answers": float(beats)}
 

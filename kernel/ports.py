@@ -20,11 +20,14 @@ _LOWEST = 10_000
 #: With this many ports below the range, a free one is found quickly.
 _CHOICE_MIN = 1_000
 
+#: Whether `ReservedPorts` can keep ports on this system.
+KEPT = sys.platform == "linux"
+
 _random = random.SystemRandom()
 
 
 class ReservedPorts:
-    """Distinct free ports that nobody else gets from here until `release`; on other systems than Linux, until now.
+    """Distinct free ports that nobody else gets until `release`; on systems other than Linux they are only free now.
 
     A socket is bound to each, and does not listen, so that connections are refused while no server does. Linux lets
     servers listen beside it if they set SO_REUSEADDR, as those of asyncio and Java do.
@@ -44,7 +47,7 @@ class ReservedPorts:
             raise
         for probe in self._sockets:  # only now: two sockets that have it both get the port
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform != "linux":
+        if not KEPT:
             self.release()
 
     def release(self) -> None:

@@ -2,8 +2,8 @@
 
 Messages complete the sentence "timed out after 60 s waiting for ...": "the group to settle", "a leader of t-0".
 
-Time during which this process is stopped, or hardly gets the processor, does not count: what is waited for may need
-this process, or have been stopped with it.
+Of each pause between two looks, at most ten times its intended length counts, or a fifth of a second: when this process
+is stopped for longer, what it waits for may need it, or be stopped as well. What a look takes counts in full.
 """
 
 from __future__ import annotations

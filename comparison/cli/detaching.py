@@ -25,7 +25,7 @@ class StopSignal:
     """Set by SIGINT or SIGTERM, to stop a server in the foreground."""
 
     def __init__(self) -> None:
-        # Not an Event: a handler that interrupts its `wait` may need the lock which that holds.
+        # Not an Event: a handler that interrupts its `wait` may need the lock that `wait` holds.
         self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda came, _: self._signals.put(came))

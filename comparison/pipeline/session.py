@@ -175,17 +175,24 @@ class StartingSession:
     def ended_by(self, *signals: signal.Signals) -> Iterator[None]:
         """Let these signals end the JVM inside the block, in addition to raising KeyboardInterrupt.
 
-        That alone is lost where it is raised in a callback, as py4j has them for objects that are freed.
+        That alone is lost where it is raised in a callback, as py4j has them for objects that are freed: Python would
+        report it there, and go on.
         """
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             self.kill()
             signal.default_int_handler(number, frame)
 
+        def report(unraisable: sys.UnraisableHookArgs) -> None:
+            if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+                report_before(unraisable)
+
         before = {number: signal.signal(number, interrupt) for number in signals}
+        report_before, sys.unraisablehook = sys.unraisablehook, report
         try:
             yield
         finally:
+            sys.unraisablehook = report_before
             for number, handler in before.items():
                 signal.signal(number, handler)
 

@@ -107,6 +107,7 @@ class EmbeddedZooKeeper(_Servers):
             try:
                 self._start_on(self._port or self._reserve(1)[0])
             except PortInUse:
+                self.stop()
                 if self._port is not None or attempt == _PORT_ATTEMPTS - 1:
                     raise
             except BaseException:

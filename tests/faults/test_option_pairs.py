@@ -96,8 +96,8 @@ def softened(row: dict[str, Any]) -> dict[str, Any]:
 REFUSED = [row for row in ROWS if refusal(row)]
 #: Each once: several refused rows may become the same row.
 FEASIBLE = list({named(row): row for row in (softened(row) if row in REFUSED else row for row in ROWS)}.values())
-#: What is run at every change, in addition to all other scenarios: a row of two designs, with sessions that a busy
-#: machine's pauses do not end, since counts are exact.
+#: What is run at every change, in addition to all other scenarios: one row for each of two designs, with sessions that
+#: a busy machine's pauses do not end, since counts are exact.
 AT_EVERY_CHANGE = [
     next(row for row in FEASIBLE if row["design"] == design) | {"session_timeout_ms": 10_000}
     for design in ("zookeeper", "eager")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +22,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, late_s: float = 0.0) -> None:
         self.now_s = 1000.0
         self.late_s = late_s
-        monkeypatch.setattr(waiting.time, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(waiting.time, "sleep", self.sleep)
+        mine = SimpleNamespace(monotonic=lambda: self.now_s, sleep=self.sleep)
+        monkeypatch.setattr(waiting, "time", mine)  # for this module alone: other threads sleep, too
 
     def sleep(self, seconds: float) -> None:
         self.now_s += seconds + self.late_s

@@ -166,7 +166,7 @@ async def create_topics(broker: Broker, topics: Mapping[str, int], *, replicatio
             {"name": name, "num_partitions": partitions, "replication_factor": replication_factor}
             for name, partitions in topics.items()
         ]
-        answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 60_000})
+        answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 60_000}, timeout_ms=90_000)
         assert all(topic.error_code is ErrorCode.none for topic in answer.topics), answer
     ours = [
         TopicPartition(name, index)

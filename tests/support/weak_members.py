@@ -70,8 +70,8 @@ async def joined(chroot: str, name: str, topics: Mapping[str, int], **settings: 
 
 
 def gives_up_soon(who: Member, *, attempts: int, backoff_ms: int) -> None:
-    """From now on it rebalances with so few attempts. One that joins needs as many as it takes the others to release,
-    which is longer on a busy machine.
+    """From now on it rebalances with so few attempts. A joining member must keep trying until the others have
+    released, which takes longer on a busy machine.
     """
     executor = who.consumer._executor
     assert executor is not None

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from comparison.scenarios.run.performer import Performer
@@ -64,27 +65,43 @@ def _failed(name: str, error: Exception, changes: Changes) -> OwnCodeFailed:
     return OwnCodeFailed(f"{name} failed: {type(error).__name__}: {error} (traceback in {TRACEBACK})")
 
 
+@dataclass(slots=True)
+class Heart:
+    """Beats while the event loop runs. Times in seconds: of the clock, and what the loop's thread has computed."""
+
+    beaten_s: float
+    computed_s: float
+    _was_late: bool = False
+
+    def beat(self, now_s: float, computed_s: float) -> None:
+        self.beaten_s, self.computed_s = now_s, computed_s
+
+    def has_stopped(self, now_s: float, computed_s: float) -> bool:
+        """Whether something keeps the loop.
+
+        When the process goes on after a stop, the loop is late because it could not run. But then it has computed
+        nothing, and is in time when it is looked at again.
+        """
+        is_late = now_s - self.beaten_s > BLOCKED_S
+        late_before, self._was_late = self._was_late, is_late
+        return is_late and (late_before or computed_s - self.computed_s > BLOCKED_S / 2)
+
+
 @contextlib.contextmanager
 def _not_blocking() -> Iterator[None]:
     """Raise `Blocked` inside code that keeps the event loop for longer than BLOCKED_S while this lasts."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals cannot be handled here
         return
-    beaten = time.monotonic()
-    was_late = False
+    heart = Heart(time.monotonic(), time.thread_time())
 
     async def beat() -> None:
-        nonlocal beaten
         while True:
-            beaten = time.monotonic()
+            heart.beat(time.monotonic(), time.thread_time())
             await asyncio.sleep(_LOOK_S)
 
     def look(_: int, __: FrameType | None) -> None:
-        # The first late look may come as the process goes on after a stop, before the loop could beat.
-        nonlocal was_late
-        is_late = time.monotonic() - beaten > BLOCKED_S
-        was_late, late_before = is_late, was_late
-        if is_late and late_before:
+        if heart.has_stopped(time.monotonic(), time.thread_time()):
             raise Blocked(f"it kept the event loop for {BLOCKED_S:g} s: await, or use asyncio.to_thread")
 
     beating = asyncio.create_task(beat())

@@ -16,7 +16,7 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.designs import DESIGNS
 from kernel.errors import Unavailable, UserError
-from kernel.ports import ReservedPorts
+from kernel.ports import KEPT, ReservedPorts
 from kernel.trace.events import Role
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -48,14 +48,18 @@ class BrokerChild:
         self.killed = False
         self.lives = 1
         self.child: ChildProcess | None = None
+        self._own_port = 0
         self._reserved: ReservedPorts | None = None
 
-    @property
-    def own_port(self) -> int:
-        """The port on which all of its processes listen."""
-        if self._reserved is None:
+    def own_port(self, *, is_proxied: bool) -> int:
+        """The port on which all of its processes listen; 0 if the first one is to choose it.
+
+        It does where ports cannot be kept, unless a proxy must know the port before.
+        """
+        if not self._own_port and (KEPT or is_proxied):
             self._reserved = ReservedPorts(1)
-        return self._reserved.numbers[0]
+            (self._own_port,) = self._reserved.numbers
+        return self._own_port
 
     def release(self) -> None:
         """Give its port up."""
@@ -69,7 +73,7 @@ class BrokerChild:
 
     def heard(self, event: Mapping[str, object]) -> None:
         if event.get("event") == "ready":
-            self.port = int(str(event["port"]))
+            self.port = self._own_port = int(str(event["port"]))
         elif event.get("event") == "failed":
             self.error = str(event["error"])
 
@@ -278,11 +282,12 @@ class Testbed:
 
     async def _configure(self, broker: BrokerChild) -> None:
         assert broker.child is not None
-        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": str(broker.own_port)}
         proxy = self._proxy_of(broker)
+        port = broker.own_port(is_proxied=proxy is not None)
+        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": str(port)}
         if proxy is not None:
             if not proxy.port:
-                await proxy.start(broker.own_port)
+                await proxy.start(port)
             settings["advertised.listeners"] = f"PLAINTEXT://{LOOPBACK}:{proxy.port}"
         self.record.add_traces(Role.BROKER, [broker.life])
         broker.child.send(
@@ -321,7 +326,9 @@ class Testbed:
             await self.access.coordinator(self.group)
 
     async def _stop(self, broker: BrokerChild, *, at_once: bool) -> None:
-        if broker.child is not None and not broker.killed:
-            code = await broker.child.stop(at_once=at_once)
-            self.tracer.emit("process_ended", target=broker.life, how="stop", code=code)
-        broker.release()
+        try:
+            if broker.child is not None and not broker.killed:
+                code = await broker.child.stop(at_once=at_once)
+                self.tracer.emit("process_ended", target=broker.life, how="stop", code=code)
+        finally:
+            broker.release()

@@ -80,7 +80,7 @@ def test_group_is_shown_where_its_design_keeps_it(terminals: Terminals, design: 
         assert {row["owner"] for row in seen["partitions"]} == {member["member"]}
     consuming.send_signal(signal.SIGINT)
     assert consuming.wait(60) == 0
-    left = once(terminals, group)
+    left = wait_until(lambda: once(terminals, group), 60, "the group's coordinator")
     assert [row["current"] for row in left["partitions"]] == [2, 2]  # what it has committed stays
     if design == "static":  # as its member does, without a process
         assert left["members"] == seen["members"]

@@ -67,7 +67,7 @@ def test_unreadable_batch_is_reported_with_its_offset_and_other_partitions_go_on
         fetcher.begin(0, "m", {BROKEN: 5})
         assert await taken(fetcher, BROKEN, 1) == [b"behind"]
 
-    asyncio.run(asyncio.wait_for(on_a_scripted_broker(story), 30))
+    asyncio.run(asyncio.wait_for(on_a_scripted_broker(story), 300))
 
 
 def test_place_sought_for_a_partition_that_is_dropped_before_it_begins_is_forgotten() -> None:
@@ -82,7 +82,7 @@ def test_place_sought_for_a_partition_that_is_dropped_before_it_begins_is_forgot
         fetcher.begin(1, "m", {BROKEN: 1})
         assert await taken(fetcher, BROKEN, 1) == [b"c"]
 
-    asyncio.run(asyncio.wait_for(on_a_scripted_broker(story), 30))
+    asyncio.run(asyncio.wait_for(on_a_scripted_broker(story), 300))
 
 
 def _take(fetcher: Fetcher) -> bool:

@@ -106,7 +106,7 @@ class BlockedAssignor:
 
     def __call__(self, sizes: Any, subscriptions: Any) -> Any:
         self.groups.append(set(subscriptions))
-        self.waited = self.may_answer.wait(30) and self.waited
+        self.waited = self.may_answer.wait(200) and self.waited
         return assign_ranges(sizes, subscriptions)
 
 

@@ -56,7 +56,7 @@ def test_recorded_conversations_are_answered_as_4_1_1_answered_them_over_tcp(
     differing, problems = asyncio.run(_play_all(recorded, chroot, tmp_path))
     assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
     few = max(RECORDINGS[name] // 4, 3)
-    assert len(differing) < few, f"they differed at the first try alone, too: {differing}"
+    assert len(differing) < few, f"they differed when they were first played alone: {differing}"
 
 
 async def _play_all(recorded: Recording, chroot: str, tmp_path: Path) -> tuple[list[str], dict[str, list[str]]]:

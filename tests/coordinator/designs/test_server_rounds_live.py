@@ -18,6 +18,7 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.counters import four_letter, read_counters
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.brokers import broker_of, client_of, create_topics, running_broker
 from tests.support.coordinator_child import coordinator_child
 from tests.support.raw_members import GROUP, RawMember, raw_member
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
     from kernel.zookeeper.session import ZooKeeperSession
 
 T = [TopicPartition("t", number) for number in range(4)]
@@ -74,27 +74,14 @@ def watches(zookeeper: EmbeddedZooKeeper) -> tuple[int, list[str]]:
     return read_counters(host, int(port), timeout_s=30).watch_count - len(of_data), of_group
 
 
-async def steady_watches(zookeeper: EmbeddedZooKeeper) -> tuple[int, list[str]]:
-    """As `watches`, once two readings agree: sessions of earlier tests may be ending."""
-    seen = [watches(zookeeper)]
-
-    def agree() -> bool:
-        seen.append(watches(zookeeper))
-        return seen[-1] == seen[-2]
-
-    await until(agree, 60, lambda: f"two equal readings: {seen[-2:]}", every_s=0.2)
-    return seen[-1]
-
-
-def test_two_members_share_and_only_the_coordinator_watches(
-    zookeeper: EmbeddedZooKeeper, chroot: str, tmp_path: Path
-) -> None:
-    async def test() -> None:
+def test_two_members_share_and_only_the_coordinator_watches(tmp_path: Path) -> None:
+    async def test(zookeeper: EmbeddedZooKeeper) -> None:
+        chroot = zookeeper.connect_string
         tracer = ListTracer(process="broker-1")
         settings = {"group.server.rebalance.timeout.ms": "10000"}
         async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,), tracer=tracer) as broker:
             await create_topics(broker, {"t": 4})
-            before, _ = await steady_watches(zookeeper)
+            before, _ = watches(zookeeper)
             async with raw_member(chroot, address(broker), "a") as a:
                 await a.running(1)
                 assert set(a.offsets) == set(T)
@@ -126,7 +113,9 @@ def test_two_members_share_and_only_the_coordinator_watches(
             reads = [(e["op"], e["path"]) for e in tracer.of("zk_op") if e["step"] == "server-ids"]
             assert reads.count(("getData", f"/consumers/{GROUP}/ids/a")) == 1
 
-    asyncio.run(test())
+    # Of its own: on a shared one, sessions of earlier tests may end meanwhile.
+    with EmbeddedZooKeeper(tmp_path / "zookeeper") as zookeeper:
+        asyncio.run(test(zookeeper))
 
 
 def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def leftovers() -> list[asyncio.Task[Any]]:
 
 def run(test: Any) -> None:
     async def whole() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await test()
             await until(lambda: leftovers() == [], 60, lambda: f"{leftovers()} to be removed")
 

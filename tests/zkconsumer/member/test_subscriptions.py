@@ -12,6 +12,7 @@ from kernel.errors import RebalanceFailed, StreamsExist, UserError
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from tests.support.weak_members import VISITOR
 from tests.support.wildcards import add_broker, add_topic, operations, reads_of_rebalances, rebalanced, wildcard
 from tests.support.zk_consumers import member, new_member, owners, produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
@@ -197,7 +198,7 @@ def test_no_other_change_is_handled_during_a_new_topics_rebalance(chroot):
                 await until(lambda: len(w.tracer.of("rebalance_started")) > 1, 60, "the topic's rebalance")
                 since = len(w.tracer.events)
                 visitor = paths.member_id("g", "g_visitor")
-                await session.create(visitor, b'{"pattern":"static","subscription":{}}', ephemeral=True)
+                await session.create(visitor, VISITOR, ephemeral=True)
                 await until(lambda: w.rebalances("failed") == 1, 60, "all its attempts to fail")
                 notified = [event["kind"] for event in w.tracer.events[since:] if event["kind"] == "zk_notified"]
                 assert notified == ["zk_notified"]
@@ -225,9 +226,7 @@ def test_pattern_whose_first_rebalance_fails_never_reads_the_topics_again(chroot
                 await rebalanced(w, 1)
                 assert await session.exists(paths.BROKER_TOPICS) is None  # a listener would have created it
                 await add_topic(session, "t", 1)
-                await session.create(
-                    paths.member_id("g", "g_other"), b'{"pattern":"static","subscription":{}}', ephemeral=True
-                )
+                await session.create(paths.member_id("g", "g_other"), VISITOR, ephemeral=True)
                 # A change of the members makes it read the topics in its rebalance, like the original: the stream
                 # exists.
                 await settled(session, shared("t", ("g_w-0", [0])))

@@ -16,6 +16,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
 from tests.support.weak_members import (
+    VISITOR,
     at_rest,
     attempts,
     begins,
@@ -173,7 +174,7 @@ def test_a_rebalance_that_fails_while_the_member_runs_is_only_logged(chroot, tmp
         ):
             claim = link.pause_at(claims)
             visitor = paths.member_id("g", "g_visitor")
-            await other.create(visitor, b'{"pattern":"static","subscription":{}}', ephemeral=True)
+            await other.create(visitor, VISITOR, ephemeral=True)
             await claim.reached()
             await other.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True)
             claim.release()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from comparison.scenarios.run import own_code as module
-from comparison.scenarios.run.own_code import TRACEBACK, OwnCodeFailed, guarded, own_code
+from comparison.scenarios.run.own_code import TRACEBACK, Heart, OwnCodeFailed, guarded, own_code
 from comparison.scenarios.run.performer import Performer
 from kernel.errors import ConfigurationError
 from kernel.waiting import WaitTimeout
@@ -59,6 +59,21 @@ def test_code_that_keeps_the_event_loop_is_interrupted(tmp_path: Path, monkeypat
 
     with pytest.raises(OwnCodeFailed, match=r"Blocked: it kept the event loop for 0\.2 s: await"):
         asyncio.run(run())
+
+
+def test_loop_of_a_process_that_was_stopped_is_not_kept_by_anybody() -> None:
+    heart = Heart(0.0, 0.0)
+    assert not heart.has_stopped(module.BLOCKED_S * 3, 0.1)
+    heart.beat(module.BLOCKED_S * 3 + 0.1, 0.1)
+    assert not heart.has_stopped(module.BLOCKED_S * 3 + 1, 0.1)
+
+
+def test_loop_is_kept_by_code_that_sleeps_or_computes() -> None:
+    sleeping = Heart(0.0, 0.0)
+    assert not sleeping.has_stopped(module.BLOCKED_S + 1, 0.1)
+    assert sleeping.has_stopped(module.BLOCKED_S + 2, 0.1)
+    computing = Heart(0.0, 0.0)
+    assert computing.has_stopped(module.BLOCKED_S + 1, module.BLOCKED_S)
 
 
 def test_a_fault_that_fails_while_a_run_is_broken_off_keeps_nothing_from_being_undone(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def on_a_broker(chroot: str, tmp_path: Path, test: Test, **settings: str) -> Non
             await client.refresh(["t"])
             await test(broker, client, await client.connection(1))
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def batch(*values: bytes, sequence: int = -1, producer: int = -1, epoch: int = -1, codec: str = "none") -> bytes:

@@ -164,7 +164,7 @@ def test_closed_connection_leaves_no_waiting_fetch_behind(chroot: str, tmp_path:
             return [task for task in asyncio.all_tasks() if "FetchHandlers.fetch" in repr(task.get_coro())]
 
         other = await BrokerConnection.open(broker.address.host, broker.address.port, "gone")
-        waiting = asyncio.create_task(fetch(other, {TP: 0}, max_wait_ms=20_000))
+        waiting = asyncio.create_task(fetch(other, {TP: 0}, max_wait_ms=600_000))
         await until(handled, 60, "the fetch to wait")
         other.close()
         await asyncio.gather(waiting, return_exceptions=True)

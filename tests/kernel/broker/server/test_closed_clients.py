@@ -76,7 +76,7 @@ def test_records_without_acks_of_a_client_that_closes_are_all_stored(
             await until(lambda: not sender.is_alive(), 30, "the client to close")
             await until_stored(client, number)
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 300))
 
 
 def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(chroot: str, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(
             for number in range(10):
                 await leave(broker, connection, f"g{number}")
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 300))
 
 
 PRODUCES = """

@@ -70,7 +70,7 @@ def play(scene: Callable[[Served], Awaitable[None]]) -> None:
     async def main() -> None:
         served = Served()
         async with served.serving():
-            await asyncio.wait_for(scene(served), 20)
+            await asyncio.wait_for(scene(served), 300)
 
     asyncio.run(main())
 

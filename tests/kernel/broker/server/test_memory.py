@@ -157,21 +157,18 @@ async def attackers_of(broker: LimitedBroker) -> AsyncIterator[Attackers]:
 
 
 async def served(broker: LimitedBroker, request: Callable[[BrokerConnection], Awaitable[T]]) -> T:
-    """What a well-behaved client is answered; closed as a slow one because this process was paused, it asks again."""
-
-    async def answered() -> tuple[T] | None:
+    """What a well-behaved client is answered. It may be closed once as a slow one, because this process was paused."""
+    for is_last in (False, True):
         connection = await BrokerConnection.open(broker.host, broker.port, "good", timeout_ms=60_000)
         try:
-            return (await request(connection),)
+            return await request(connection)
         except Disconnected:
-            return None
+            if is_last:
+                raise
         finally:
             connection.close()
             await connection.wait_closed()
-
-    found = await until(answered, 120, "the client to be served")
-    assert found is not None
-    return found[0]
+    raise AssertionError("unreachable")
 
 
 def play(scene: object) -> None:

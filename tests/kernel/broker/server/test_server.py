@@ -90,7 +90,7 @@ async def raw(server: BrokerServer) -> AsyncIterator[tuple[asyncio.StreamReader,
 
 
 def run(test: Callable[[], Any]) -> None:
-    asyncio.run(asyncio.wait_for(test(), 20))
+    asyncio.run(asyncio.wait_for(test(), 300))
 
 
 def test_responses_keep_the_order_of_requests_while_one_waits() -> None:
