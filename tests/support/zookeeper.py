@@ -116,6 +116,15 @@ async def become(session: ZooKeeperSession, state: SessionState, *, timeout_s: f
     await until(lambda: session.state is state, timeout_s, lambda: f"{state}, still {session.state}", every_s=0.005)
 
 
+async def gone(session: ZooKeeperSession, path: str, *, timeout_s: float = 60) -> None:
+    """Wait until there is no such node."""
+
+    async def absent() -> bool:
+        return await session.exists(path) is None
+
+    await until(absent, timeout_s, f"{path} to be deleted")
+
+
 def successes(tracer: ListTracer) -> tuple[int, int]:
     """Traced (reads, writes) that succeeded; the caller counts `multi` and `sync`."""
     ops = [event["op"] for event in tracer.of("zk_op") if event["ok"]]

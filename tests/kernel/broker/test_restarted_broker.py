@@ -24,7 +24,7 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.end_session import SessionCredentials, end_session
 from tests.support.brokers import broker_of, read_values, running_broker, send_values
-from tests.support.zookeeper import opened
+from tests.support.zookeeper import gone, opened
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -185,11 +185,7 @@ def test_broker_names_stopped_brokers_whose_partitions_it_finds(
             await broker.cluster.create_topic("t", partitions=3, replication_factor=1)
             await led(broker)
         async with opened(chroot) as session:
-
-            async def is_gone() -> bool:
-                return await session.exists(paths.broker(7)) is None
-
-            await until(is_gone, 60, "broker 7's session to end")
+            await gone(session, paths.broker(7))
         with caplog.at_level(logging.WARNING, "kernel.broker.broker"):
             async with running_broker(chroot, tmp_path, node_id=8):
                 assert "3 partitions have no running broker: they are on broker 7." in caplog.text

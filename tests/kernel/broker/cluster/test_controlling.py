@@ -12,10 +12,9 @@ from kernel.broker.cluster.observing import Observation, Observer
 from kernel.broker.cluster.registration import ensure_cluster, register
 from kernel.broker.cluster.topics import TopicWriter
 from kernel.values import BrokerAddress
-from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.manual_clock import ManualClock
-from tests.support.zookeeper import opened
+from tests.support.zookeeper import gone, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -145,11 +144,7 @@ def test_many_partitions_are_led_and_moved_in_few_transactions(chroot: str) -> N
             await one.step()
             assert await one.states("t") == [(2, 0, 1)] * 250
             await two.session.close()
-
-            async def is_gone() -> bool:
-                return await one.session.exists(paths.broker(2)) is None
-
-            await until(is_gone, 60, "broker 2's session to end")
+            await gone(one.session, paths.broker(2))  # its session has ended on the server, too
             await one.step()
             assert await one.states("t") == [(1, 1, 1)] * 250
 

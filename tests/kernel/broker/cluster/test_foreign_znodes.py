@@ -20,7 +20,7 @@ from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from tests.support.brokers import read_values, running_broker, send_values
-from tests.support.zookeeper import opened
+from tests.support.zookeeper import gone, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -80,13 +80,6 @@ async def created(broker: Broker, name: str, **how: Any) -> None:
 
 async def led(broker: Broker, tp: TopicPartition) -> None:
     await until(lambda: broker.cluster.leads(tp) is not None, WAIT_MS / 1000, f"{tp} to be led by {broker.address}")
-
-
-async def gone(session: ZooKeeperSession, path: str) -> None:
-    async def absent() -> bool:
-        return await session.exists(path) is None
-
-    await until(absent, WAIT_MS / 1000, f"{path} to be deleted")
 
 
 @pytest.mark.parametrize(("folder", "bad"), [(paths.BROKER_IDS, BAD_BROKERS), (paths.BROKER_TOPICS, BAD_TOPICS)])

@@ -9,11 +9,10 @@ import pytest
 from kernel.broker.cluster.leadership import Cluster
 from kernel.errors import Retriable
 from kernel.values import BrokerAddress
-from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.zookeeper import gone, opened
 
 WAIT_MS = 10_000
 BROKER = paths.broker(1)
@@ -45,11 +44,7 @@ def test_connection_that_breaks_during_startup_is_reopened(chroot: str, at: str)
                 assert await session.exists(BROKER) is not None
             finally:
                 await cluster.stop()
-
-            async def unregistered() -> bool:
-                return await session.exists(BROKER) is None
-
-            await until(unregistered, 30, "the broker's session to end")
+            await gone(session, BROKER)
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story(link))
