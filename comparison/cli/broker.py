@@ -53,6 +53,8 @@ Examples:
 A broker restarted with the same data folder keeps its id, topics and offsets, after Ctrl-C and after kill -9. Without
 broker.id it takes the id that last used its port, or else an id of the folder that is not running. Set broker.id only
 to choose between several.
+All brokers of a cluster need one data folder: they take over each other's partitions by reading each other's files. A
+broker with another folder, or with a copy that may lack records, does not start, and its error names the right one.
 --set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, an unknown name an error.
 offsets.topic.replication.factor defaults to 1, so that one broker can coordinate groups; no other broker takes over.
 num.partitions defaults to 6, so that several members can share a topic.
@@ -77,7 +79,17 @@ To see a takeover, start three brokers with offsets.topic.replication.factor=3 a
     metavar="KEY=VALUE",
     help="A Kafka broker setting. May be repeated.",
 )
-@click.option("--folder", type=click.Path(path_type=Path), help="Data folder.  [default: in the state folder]")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Data folder, the same for all brokers of the cluster.  [default: in the state folder]",
+)
+@click.option(
+    "--adopt-folder",
+    is_flag=True,
+    help="Start even if the cluster's brokers have used another data folder, or this one since it was copied."
+    " Records that only the other one has are lost.",
+)
 @click.option(
     "--trace",
     type=click.Path(path_type=Path),
@@ -87,16 +99,17 @@ To see a takeover, start three brokers with offsets.topic.replication.factor=3 a
 @click.option("--detach", "in_background", is_flag=True, help="Run in the background; stop it with `broker stop`.")
 @state_option
 @click.pass_context
-def broker(
+def broker(  # noqa: PLR0913  # click hands each option over by its name
     context: click.Context,
     connect: str | None,
     port: int,
     pairs: tuple[str, ...],
     folder: Path | None,
+    adopt_folder: bool,
     trace: Path | None,
     in_background: bool,
 ) -> None:
-    """Run one broker and print its address. Brokers of one machine share the data folder."""
+    """Run one broker and print its address. All brokers of a cluster share one data folder."""
     if context.invoked_subcommand is not None:
         return
     given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
@@ -108,15 +121,18 @@ def broker(
         arguments += [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
         arguments += ["--zookeeper", connect]
         arguments += ["--folder", str(folder.absolute())] if folder else []
+        arguments += ["--adopt-folder"] if adopt_folder else []
         arguments += ["--trace", str(trace.absolute())] if trace else []
         config, _ = BrokerConfig.from_settings(settings)
         report_silence(connect, config.number("zookeeper.connection.timeout.ms"))
         click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
         return
-    measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace))
+    measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace, adopt_folder=adopt_folder))
 
 
-async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Path | None) -> None:
+async def _serve(
+    connect: str, settings: dict[str, str], folder: Path, trace: Path | None, *, adopt_folder: bool
+) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -126,7 +142,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
         if trace is not None:
             tracer = stack.enter_context(contextlib.closing(_trace_writer(trace)))
         _writable(folder)
-        server, _ = broker_of(settings, connect, folder, tracer)
+        server, _ = broker_of(settings, connect, folder, tracer, adopt_folder=adopt_folder)
         waits_ms = server.config.number("zookeeper.connection.timeout.ms")
         await asyncio.to_thread(report_silence, connect, waits_ms)
         try:

@@ -24,6 +24,7 @@ from kernel.broker.apis.topics import TopicHandlers
 from kernel.broker.apis.transaction_verification import Verification
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_brokers
 from kernel.broker.cluster.config_store import ConfigStore
+from kernel.broker.cluster.data_folder import DataFolder
 from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster, check_cluster, claim
 from kernel.broker.cluster.leadership import Cluster
 from kernel.broker.cluster.led_logs import LedLogs
@@ -62,7 +63,10 @@ REPLACEABLE = frozenset({Api.InitProducerId})
 
 
 class Broker:
-    """`await start()`, `await stop()`, or `async with`. `address` is known after the start."""
+    """`await start()`, `await stop()`, or `async with`. `address` is known after the start.
+
+    `adopt_folder`: start even if the cluster's brokers have used another data folder, or this one since it was copied.
+    """
 
     def __init__(
         self,
@@ -73,12 +77,14 @@ class Broker:
         mount: Sequence[Mount] = (),
         *,
         clock: Clock | None = None,
+        adopt_folder: bool = False,
     ) -> None:
         self.config = config
         self.address: BrokerAddress
         self.cluster: Cluster
         self._zookeeper = zookeeper
         self._data_dir = data_dir
+        self._folder = DataFolder(data_dir, adopt=adopt_folder)
         self._tracer = tracer
         self._mount = mount
         self._clock = clock or SystemClock()
@@ -90,8 +96,8 @@ class Broker:
         self._storage: Storage | None = None
 
     async def start(self) -> None:
-        """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken, or the data
-        folder belongs to another cluster).
+        """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken, the data
+        folder belongs to another cluster, or the cluster has another folder).
         """
         try:
             await self._start()
@@ -123,6 +129,7 @@ class Broker:
             starting.push_async_callback(storage.close)
             self.address = BrokerAddress(node_id, *self.config.advertised(server.host, server.port))
             self.cluster = self._cluster()
+            self.cluster.data_folder = self._folder
             self.cluster.keep_session = identity.keep_session
             self.cluster.kept_topic_id = storage.topic_id_of
             self.cluster.deletes_topics = self.config.flag("delete.topic.enable")
@@ -205,7 +212,7 @@ class Broker:
         return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
 
     async def _become(self, listener: str) -> Identity:
-        """Become a broker of the folder. If it belongs to another cluster, writes nothing here or in ZooKeeper."""
+        """Become a broker of the folder. If it is another cluster's, or not this one's, nothing is written anywhere."""
         node_id = self.config.node_id if self.config.node_id >= 0 else None
         async with await ZooKeeperSession.open(
             self._zookeeper,
@@ -215,6 +222,7 @@ class Broker:
             name="broker-id",
         ) as session:
             found = await self._cluster_of_folder(session)
+            await self._folder.check(session)
             cluster_id = found or await ensure_cluster(session)
             while True:
                 try:
@@ -224,8 +232,14 @@ class Broker:
                         raise
                     identity = None  # assigned by hand before ZooKeeper generated it
                 if identity is not None:
-                    return identity
+                    break
                 node_id = await next_node_id(session)
+            try:
+                await self._folder.open(session, identity)
+            except BaseException:
+                identity.release()
+                raise
+            return identity
 
     async def _cluster_of_folder(self, session: ZooKeeperSession) -> str | None:
         """The cluster in ZooKeeper, which the folder's brokers must belong to; None: there is none yet."""

@@ -29,6 +29,8 @@ REASSIGNMENT = "/admin/reassign_partitions"
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+#: Not in Kafka: which data folder the brokers of the cluster share.
+DATA_FOLDER = "/rebalance_lab/data_folder"
 
 #: The znodes that a 3.9 broker creates first, in its order; all persistent, without data.
 BROKER_ROOTS = (

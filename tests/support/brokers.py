@@ -50,13 +50,15 @@ def broker_of(
     settings: Mapping[str, str] | None = None,
     mount: Sequence[Mount] = (),
     tracer: Tracer | None = None,
+    adopt_folder: bool = False,
 ) -> Broker:
     """A broker, not started."""
     given = {"broker.id": str(node_id), **QUICK_SETTINGS, **(settings or {})}
     config, warnings = BrokerConfig.from_settings(given)
     assert not warnings, warnings
     data_dir.mkdir(parents=True, exist_ok=True)
-    return Broker(config, zookeeper, data_dir, tracer or ListTracer(process=f"broker-{node_id}"), mount)
+    tracer = tracer or ListTracer(process=f"broker-{node_id}")
+    return Broker(config, zookeeper, data_dir, tracer, mount, adopt_folder=adopt_folder)
 
 
 @asynccontextmanager

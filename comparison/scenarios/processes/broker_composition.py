@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 
-def broker_of(settings: Mapping[str, str], zookeeper: str, data_dir: Path, tracer: Tracer) -> tuple[Broker, list[str]]:
-    """A broker that is not started yet, and warnings about its settings.
+def broker_of(
+    settings: Mapping[str, str], zookeeper: str, data_dir: Path, tracer: Tracer, *, adopt_folder: bool = False
+) -> tuple[Broker, list[str]]:
+    """A broker that is not started yet, and warnings about its settings; `adopt_folder` is `Broker`'s.
 
     Raises `ConfigurationError` for an unknown setting or a value out of range.
     """
     config, warnings = BrokerConfig.from_settings(settings)
-    return Broker(config, zookeeper, data_dir, tracer, mount=(mount,)), warnings
+    return Broker(config, zookeeper, data_dir, tracer, mount=(mount,), adopt_folder=adopt_folder), warnings

@@ -4,7 +4,7 @@ Brokers of one machine share the data folder; each has its own subfolder:
 
     brokers/<broker id>/meta.properties   Kafka's own file: broker.id, version, cluster.id (MetaProperties, 3.9)
     brokers/<broker id>/lock              locked (flock) by this broker's process while it lives; it contains the
-                                          process id and the current or last listener
+                                          process id, the current or last listener, and whether it is leaving
     brokers/<broker id>/session           its ZooKeeper session, which a successor ends after a kill -9
 
 A broker started without broker.id becomes, of the brokers in the folder that are not running,
@@ -17,7 +17,8 @@ So a broker that is stopped or killed and started again keeps its identity, on i
 other brokers; and two processes are never the same broker, because the lock ends with its process.
 
 All brokers of a folder belong to one cluster; starting one for another cluster is refused, as Kafka does
-("Invalid cluster.id in: .../meta.properties. Expected X, but read Y", 3.9.1).
+("Invalid cluster.id in: .../meta.properties. Expected X, but read Y", 3.9.1). And all brokers of a cluster use one
+folder: see `data_folder.py`.
 """
 
 from __future__ import annotations
@@ -70,10 +71,21 @@ class Meta:
 class Identity:
     """A broker's id, held until `release` or the end of the process. Created by `claim`; methods raise OSError."""
 
-    def __init__(self, node_id: int, folder: Path, lock: int) -> None:
+    def __init__(self, node_id: int, folder: Path, lock: int, listener: str) -> None:
         self.node_id = node_id
         self._folder = folder
         self._lock: int | None = lock
+        self._listener = listener
+        self._describe()
+
+    def leave(self) -> None:
+        """State that this broker writes no more, while it still holds its identity: see `others_serve`."""
+        self._describe(leaving=True)
+
+    def _describe(self, **more: object) -> None:
+        assert self._lock is not None, "released"
+        os.truncate(self._lock, 0)
+        os.pwrite(self._lock, json.dumps({"pid": os.getpid(), "listener": self._listener, **more}).encode(), 0)
 
     def last_session(self) -> SessionCredentials | None:
         """The session of this broker's previous process; it may have ended."""
@@ -123,17 +135,23 @@ def claim(data_dir: Path, cluster_id: str, listener: str, *, node_id: int | None
     Returns None if no id was given and the folder has none available: the caller then generates one. Raises
     BrokerAlreadyRunning, WrongCluster, DamagedIdentity, EnvironmentFault.
     """
+    with disk_faults_named(data_dir), choosing(data_dir):
+        check_cluster(data_dir, cluster_id)
+        if node_id is not None:
+            return _become(data_dir, node_id, cluster_id, listener)
+        for candidate in _candidates(data_dir, listener):
+            try:
+                return _become(data_dir, candidate, cluster_id, listener)
+            except BrokerAlreadyRunning:
+                continue
+        return None
+
+
+@contextmanager
+def disk_faults_named(data_dir: Path) -> Iterator[None]:
+    """Turn an OSError into an EnvironmentFault that names the folder and what to do."""
     try:
-        with _choosing(data_dir):
-            check_cluster(data_dir, cluster_id)
-            if node_id is not None:
-                return _become(data_dir, node_id, cluster_id, listener)
-            for candidate in _candidates(data_dir, listener):
-                try:
-                    return _become(data_dir, candidate, cluster_id, listener)
-                except BrokerAlreadyRunning:
-                    continue
-            return None
+        yield
     except OSError as error:
         raise EnvironmentFault(
             f"cannot use the data folder {data_dir}: {error.strerror or error} ({error.filename}). Choose a writable"
@@ -152,16 +170,32 @@ def _become(data_dir: Path, node_id: int, cluster_id: str, listener: str) -> Ide
             raise BrokerAlreadyRunning(_runs(data_dir, node_id)) from None
         if not (folder / _META).exists():
             _write_meta(folder, Meta(node_id, cluster_id))
-        os.truncate(lock, 0)
-        os.pwrite(lock, json.dumps({"pid": os.getpid(), "listener": listener}).encode(), 0)
+        return Identity(node_id, folder, lock, listener)
     except BaseException:
         os.close(lock)
         raise
-    return Identity(node_id, folder, lock)
+
+
+def others_serve(data_dir: Path, node_id: int) -> bool:
+    """Whether another broker of the folder is running, and not leaving. Blocks; raises OSError."""
+    with choosing(data_dir):
+        return any(
+            _is_held(path) and not _holder(path).get("leaving")
+            for path in (data_dir / FOLDER).glob(f"*/{_LOCK}")
+            if path.parent.name != str(node_id)
+        )
+
+
+def _is_held(path: Path) -> bool:
+    lock = os.open(path, os.O_RDWR)
+    try:
+        return not _locked(lock)
+    finally:
+        os.close(lock)
 
 
 def _runs(data_dir: Path, node_id: int) -> str:
-    holder = _holder(data_dir, node_id)
+    holder = _holder(_lock_of(data_dir, node_id))
     return (
         f"broker {node_id} of the data folder {data_dir} is already running (pid {holder.get('pid', 'unknown')},"
         f" listening on {holder.get('listener', 'an unknown address')}). Stop that one, or choose another broker.id."
@@ -172,17 +206,22 @@ def _candidates(data_dir: Path, listener: str) -> list[int]:
     """Brokers of the folder, in the order to try them."""
 
     def preference(node_id: int) -> tuple[bool, float, int]:
-        if _holder(data_dir, node_id).get("listener") != listener:
+        lock = _lock_of(data_dir, node_id)
+        if _holder(lock).get("listener") != listener:
             return True, 0.0, node_id
-        return False, -(data_dir / FOLDER / str(node_id) / _LOCK).stat().st_mtime, node_id
+        return False, -lock.stat().st_mtime, node_id
 
     return sorted(_known(data_dir), key=preference)
 
 
-def _holder(data_dir: Path, node_id: int) -> dict[str, object]:
-    """The current or last process of this broker; empty if unreadable."""
+def _lock_of(data_dir: Path, node_id: int) -> Path:
+    return data_dir / FOLDER / str(node_id) / _LOCK
+
+
+def _holder(lock: Path) -> dict[str, object]:
+    """The current or last process of a broker, by its lock; empty if unreadable."""
     try:
-        fields = json.loads((data_dir / FOLDER / str(node_id) / _LOCK).read_bytes())
+        fields = json.loads(lock.read_bytes())
     except (OSError, ValueError):
         return {}
     return fields if isinstance(fields, dict) else {}
@@ -241,8 +280,8 @@ def _write_meta(folder: Path, meta: Meta) -> None:
 
 
 @contextmanager
-def _choosing(data_dir: Path) -> Iterator[None]:
-    """Let one broker at a time choose its identity."""
+def choosing(data_dir: Path) -> Iterator[None]:
+    """Let one broker of the folder at a time choose its identity, or look who else is there."""
     (data_dir / FOLDER).mkdir(parents=True, exist_ok=True)
     lock = os.open(data_dir / FOLDER / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:

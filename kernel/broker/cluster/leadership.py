@@ -24,7 +24,7 @@ from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import Clock, SystemClock
-from kernel.errors import Retriable
+from kernel.errors import RebalanceLabError, Retriable, UserError
 from kernel.zookeeper.end_session import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.broker.cluster.cluster_view import Leadership, LeadershipListener, TopicView
+    from kernel.broker.cluster.data_folder import DataFolder
     from kernel.broker.cluster.observing import Observation
     from kernel.broker.cluster.znodes import ProducerIdBlock
-    from kernel.errors import RebalanceLabError
     from kernel.trace.writer import Tracer
     from kernel.values import BrokerAddress, TopicPartition
     from kernel.zookeeper.operations import SessionChange
@@ -51,6 +51,8 @@ _RACE_RETRY_S = 0.1
 _ERROR_RETRY_S = 1.0
 #: A previous incarnation's registration expires within its session timeout and a tick or two.
 _REGISTRATION_GRACE_MS = 5_000
+#: How long a broker that stops waits for ZooKeeper to record that it has left its data folder.
+_LEAVING_S = 1.0
 #: Sessions tried for one start, if their connections are lost before it completes.
 _START_ATTEMPTS = 3
 
@@ -78,6 +80,8 @@ class Cluster:
         self._clock = clock or SystemClock()
         #: Called with each session before anything is registered in it, on a thread. May raise OSError.
         self.keep_session: Callable[[SessionCredentials], None] | None = None
+        #: Called before this broker registers in another session, and when it has stopped writing.
+        self.data_folder: DataFolder | None = None
         #: See `Controller`.
         self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
         self.deletes_topics = True
@@ -168,7 +172,23 @@ class Cluster:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._leading.want({}, self.snapshot)
         await self._leading.settled()
+        await self._leave_folder(session)
         await session.close()
+
+    async def _leave_folder(self, session: ZooKeeperSession) -> None:
+        """Without it the folder may not be copied: so a ZooKeeper that does not answer is not waited for."""
+        if self.data_folder is None:
+            return
+        try:
+            async with asyncio.timeout(_LEAVING_S):
+                await self.data_folder.leave(session)
+        except (TimeoutError, RebalanceLabError) as error:
+            log.warning(
+                "broker %d could not record that it has left its data folder: start and stop a broker there before you"
+                " copy the folder (%s)",
+                self.node_id,
+                error or "ZooKeeper does not answer",
+            )
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -293,9 +313,16 @@ class Cluster:
         while session.session_id == change.session_id:
             try:
                 await session.wait_connected()
+                if self.data_folder is not None:
+                    await self.data_folder.check(session)
                 await self._keep(session)
                 await register(session, self._address, self._clock, patience_ms=None)
             except SessionClosed:
+                return
+            except UserError as other_folder:
+                log.error("broker %d does not register again: %s", self.node_id, other_folder)  # noqa: TRY400 - says all
+                if self.on_failed is not None:
+                    self.on_failed(other_folder)
                 return
             except Retriable as error:
                 log.info("broker %d could not register again yet: %s", self.node_id, error)

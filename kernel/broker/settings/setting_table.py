@@ -261,11 +261,12 @@ _TOPICS = (
     _text(
         "log.dirs",
         "",
-        "the data folder; all brokers of one machine share it",
+        "the data folder, which all brokers of a cluster share",
         form="a folder",
         kafka={"0.8": "/tmp/kafka-logs"},
         differs="the command chooses a folder in its state folder",
-        advice="One folder for all brokers of a cluster on a machine, on a local file system: SQLite needs its locks.",
+        advice="One folder for all brokers of a cluster, on a local file system: SQLite needs its locks. A broker with"
+        " another one does not start.",
         shown_by="broker --folder data",
     ),
     _number(

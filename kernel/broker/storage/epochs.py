@@ -23,13 +23,14 @@ from kernel.broker.storage.errors import Fenced
 if TYPE_CHECKING:
     from pathlib import Path
 
+FOLDER = "epochs"
 #: The file with the topic's name, next to the folders of its partitions.
 _NAME = "topic"
 
 
 def topic_folder(data_dir: Path, topic_id: UUID) -> Path:
     """The folder of a topic's publications; without it no broker can write to the topic."""
-    return data_dir / "epochs" / topic_id.hex
+    return data_dir / FOLDER / topic_id.hex
 
 
 def name_topic(data_dir: Path, topic_id: UUID, name: str) -> None:
@@ -45,7 +46,7 @@ def name_topic(data_dir: Path, topic_id: UUID, name: str) -> None:
 
 def topic_named(data_dir: Path, name: str) -> UUID | None:
     """The id under which a topic of that name was last led here; None if never, or if it was deleted."""
-    found = [path for path in (data_dir / "epochs").glob(f"*/{_NAME}") if path.read_text(encoding="utf-8") == name]
+    found = [path for path in (data_dir / FOLDER).glob(f"*/{_NAME}") if path.read_text(encoding="utf-8") == name]
     newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
     return None if newest is None else UUID(hex=newest.parent.name)
 
