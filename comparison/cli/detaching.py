@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import signal
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from comparison.cli.complaints import PREFIX
 from comparison.cli.state import ServerState, process_start, states
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.interpreter import module_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
         raise EnvironmentFault(f"cannot write {log}: {error.strerror}. Set REBALANCE_LAB_STATE") from error
     with output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "comparison.cli.main", *arguments],
+            module_command("comparison.cli.main", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -25,6 +25,7 @@ from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.played import PLAYGROUND
 from comparison.scenarios.run.experiments import interrupt_on_signals
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.interpreter import module_command
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -108,10 +109,8 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
 
 async def _analysed(bundle: Path) -> Path:
     """Analyse a folder in a process of its own, since Spark blocks; the path of the report. Raises `Unavailable`."""
-    arguments = ("-m", "comparison.cli.attached", str(os.getpid()), "analyze", str(bundle))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
-    )
+    command = module_command("comparison.cli.attached", str(os.getpid()), "analyze", str(bundle))
+    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True)
     try:
         code = await process.wait()
     finally:

@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ import msgspec
 
 from kernel.cache_folder import CACHE_VARIABLE, cache_dir
 from kernel.errors import EnvironmentFault
+from kernel.interpreter import module_command
 
 #: The versions of Kafka with a lock file.
 VERSIONS = ("0.8.2.2", "1.1.1", "3.9.1", "4.1.1")
@@ -192,7 +192,7 @@ def download_by_name(jars: Sequence[Jar], folder: Path) -> Mapping[str, Path | s
     if "SSL_CERT_FILE" in environment:
         # Python's variable; the HTTP client of jgo reads the other one.
         environment.setdefault("REQUESTS_CA_BUNDLE", environment["SSL_CERT_FILE"])
-    command = [sys.executable, "-W", "ignore", "-m", "comparison.originals.download", str(folder)]
+    command = module_command("comparison.originals.download", str(folder), warnings="ignore")
     try:
         done = subprocess.run(
             [*command, *(jar.coordinates for jar in jars)],

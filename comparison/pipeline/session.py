@@ -33,6 +33,7 @@ from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, 
 from comparison.pipeline.spark.shipping import packed_code
 from kernel.class_archives import recording_options
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
+from kernel.interpreter import PYTHON
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def _connect(gateway: Gateway, settings: Mapping[str, str], master: Master, chos
     contact = {
         "PYSPARK_GATEWAY_PORT": str(gateway.port),
         "PYSPARK_GATEWAY_SECRET": gateway.secret,
-        "PYSPARK_PYTHON": chosen.python or sys.executable,
+        "PYSPARK_PYTHON": chosen.python or PYTHON,
     }
     before = {name: os.environ[name] for name in contact if name in os.environ}
     os.environ.update(contact)

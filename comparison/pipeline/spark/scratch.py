@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from kernel.interpreter import bare_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +35,7 @@ def scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...
         return
     folder = Path(tempfile.gettempdir()).resolve() / f"{SCRATCH_PREFIX}{secrets.token_hex(8)}"
     waits, held = os.pipe()
-    # Without site packages and environment it starts at once, and nothing can break it.
-    sweeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _SWEEP, str(folder)], stdin=waits, start_new_session=True
-    )
+    sweeper = subprocess.Popen(bare_command(_SWEEP, str(folder)), stdin=waits, start_new_session=True)
     os.close(waits)
     try:
         folder.mkdir(mode=0o700)  # after its sweeper has started: the program may be killed at any moment

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from kernel.interpreter import module_command
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.containers.engine import libraries
 
@@ -80,7 +80,7 @@ class Guard:
     def __init__(self) -> None:
         # No child of `kernel.processes`, which would end with this process. Ctrl-C does not reach another session.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", _GUARD, owner()],
+            module_command(_GUARD, owner()),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
