@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
     #: Why a scenario that is like another one cannot be judged by a check of this name; '' if it can.
     CheckComplaint = Callable[[str, str], str]
+    #: Loads what a file in this folder calls a plugin of this name.
+    PluginLoader = Callable[[str, Path], object]
 
 _EXPECTATIONS, _STEP = "expectations", "step"
 _OF_EXPECTATIONS = ("like", "checks")
@@ -59,16 +61,17 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,59}")
 _LENGTH_MS_MAX, _COUNT_MAX = 3_600_000, 1000
 
 
-def read_scenario(path: Path, complaint_of: CheckComplaint) -> ScenarioFile:
+def read_scenario(path: Path, complaint_of: CheckComplaint, load_plugin: PluginLoader = load) -> ScenarioFile:
     """The scenario of a file. Raises `EnvironmentFault` if it cannot be read, `SeveralErrors` for its content."""
     text = read_toml_text(path, "scenario")
-    return ScenarioFile(scenario=parse_scenario(text, str(path), complaint_of), path=str(path), text=text)
+    scenario = parse_scenario(text, str(path), complaint_of, load_plugin)
+    return ScenarioFile(scenario=scenario, path=str(path), text=text)
 
 
-def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenario:
+def parse_scenario(text: str, name: str, complaint_of: CheckComplaint, load_plugin: PluginLoader = load) -> Scenario:
     """The scenario in a TOML text; `name` is the file's. Raises `SeveralErrors`."""
     found = located_in(text, name, "docs/own-scenarios.md")
-    reader = _Reader(found, complaint_of, Path(name).parent)
+    reader = _Reader(found, complaint_of, lambda named: load_plugin(named, Path(name).parent))
     scenario = reader.read()
     if reader.complaints or scenario is None:
         raise SeveralErrors(reader.texts(name), "".join(reader.tracebacks))
@@ -78,9 +81,9 @@ def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenar
 class _Reader:
     """Reads one file; what is wrong is collected."""
 
-    def __init__(self, found: Located, complaint_of: CheckComplaint, folder: Path) -> None:
+    def __init__(self, found: Located, complaint_of: CheckComplaint, load_plugin: Callable[[str], object]) -> None:
         self._found = found
-        self._folder = folder
+        self._load_plugin = load_plugin
         self._complaint_of = complaint_of
         self.tracebacks: list[str] = []  #: of a user's code
         self.complaints: list[tuple[Place | None, str]] = []
@@ -131,7 +134,7 @@ class _Reader:
         for number, name in enumerate(names if isinstance(names, list) else []):
             with self._complaining(("plugins", number)):
                 if isinstance(name, str):
-                    load(name, self._folder)
+                    self._load_plugin(name)
 
     def _defaults(self, table: object) -> Parameters | None:
         if not isinstance(table, dict):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
-from comparison.scenarios.plan.plugins import loaded
+from comparison.scenarios.plan.plugins import kept_plugins, loaded
 from comparison.scenarios.plan.vocabulary import (
     CrashAndReturn,
     Form,
@@ -279,9 +279,8 @@ async def perform(
 
 def keep_plugins(folder: Path) -> list[dict[str, str]]:
     """Keep the files of own steps and faults in a folder, beside the scenario's; what run.json says about them."""
-    for plugin in loaded():
-        if plugin.path is not None:
-            keep_scenario(plugin.text, folder / plugin.path.name)
+    for name, plugin in kept_plugins().items():
+        keep_scenario(plugin.text, folder / name)
     return [{"plugin": each.named, "sha256": each.digest} if each.path else {"plugin": each.named} for each in loaded()]
 
 
