@@ -154,8 +154,8 @@ def _require_unchanged(path: Path, digest: str) -> None:
         raise EnvironmentFault(f"cannot read {path}: {error.strerror}. {remedy}") from error
     if found != digest:
         raise EnvironmentFault(
-            f"{path} has been changed since the sweep began: its SHA-256 is {found[:8]}..., and {PLAN_FILE} says "
-            f"{digest[:8]}.... {remedy}"
+            f"{path} has been changed since the sweep began: its SHA-256 begins with {found[:8]}, and in "
+            f"{PLAN_FILE} with {digest[:8]}. {remedy}"
         )
 
 

@@ -53,21 +53,8 @@ def loaded() -> list[Plugin]:
 
 
 def kept_plugins() -> dict[str, Plugin]:
-    """The files among them, by the names under which a folder keeps them.
-
-    Raises `ConfigurationError` if two have the same name.
-    """
-    kept: dict[str, Plugin] = {}
-    for plugin in loaded():
-        if plugin.path is None:
-            continue
-        other = kept.setdefault(plugin.path.name, plugin)
-        if other is not plugin:
-            raise ConfigurationError(
-                f"{other.path} and {plugin.path} have the same name, under which a run's folder keeps only one. "
-                "Rename one of them"
-            )
-    return kept
+    """The files among them, by the names under which a folder keeps them."""
+    return {plugin.path.name: plugin for plugin in loaded() if plugin.path is not None}
 
 
 def load(named: str, folder: Path | None = None) -> Plugin:
@@ -120,6 +107,13 @@ def _read(named: str, path: Path) -> Plugin:
 
 def _loaded(file: Plugin) -> Plugin:
     """The plugin of a file that has been read. A copy in a run's folder is the same code."""
+    assert file.path is not None
+    other = kept_plugins().get(file.path.name, file)
+    if other.digest != file.digest:
+        raise ConfigurationError(
+            f"the plugins {other.path} and {file.path} have the same name, and a run's folder could keep only one. "
+            "Rename one of them"
+        )
     return _known(file.digest, file, lambda: _module_of(file))
 
 

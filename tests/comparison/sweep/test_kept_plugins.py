@@ -240,12 +240,3 @@ def test_a_plan_that_leads_elsewhere_is_damaged(tmp_path: Path, changes: dict[st
     change_plan(tmp_path / "s", **changes)
     with pytest.raises(EnvironmentFault, match=rf"{PLAN_FILE} is damaged"):
         planned_before(tmp_path / "s", read_plan(tmp_path / "s"))
-
-
-def test_two_plugins_of_one_name_are_refused(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "same.py").write_text(f"# {name}\n")
-        plugins.load(str(tmp_path / name / "same.py"))
-    with pytest.raises(ConfigurationError, match=r"a/same\.py and .*b/same\.py have the same name.* Rename one"):
-        plugins.kept_plugins()

@@ -79,3 +79,14 @@ def test_the_text_of_a_plugin_is_run_and_not_what_python_has_cached_of_it(tmp_pa
 def test_the_folder_of_a_run_has_its_plugins_beside_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("# kept\n")
     assert load("below/beside.py", tmp_path).path == tmp_path / "beside.py"
+
+
+def test_two_plugins_of_one_name_are_refused_since_a_run_could_keep_only_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same.py").write_text(f"# {name}\n")
+    load("a/same.py", tmp_path)
+    before = loaded()
+    with pytest.raises(ConfigurationError, match=r"a/same\.py and .*b/same\.py have the same name.* Rename one"):
+        load("b/same.py", tmp_path)
+    assert loaded() == before
