@@ -21,16 +21,14 @@ class Terminals:
         self._environment = {**os.environ, STATE_VARIABLE: str(folder / "state")}
         self._open: list[subprocess.Popen[str]] = []
 
-    def run(
-        self, *arguments: str, given: str | IO[str] | None = None, timeout_s: float = 60
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, given: str | IO[str] | None = None) -> subprocess.CompletedProcess[str]:
         source: dict[str, Any] = {"input": given} if isinstance(given, str) else {"stdin": given or subprocess.DEVNULL}
         return subprocess.run(
             [sys.executable, "-m", "rebalance_lab", *arguments],
             **source,
             capture_output=True,
             text=True,
-            timeout=timeout_s,
+            timeout=300,
             check=False,
             cwd=self._folder,
             env=self._environment,
