@@ -69,8 +69,8 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.Fetch: (0, 17),
         Api.ListOffsets: (0, 10),
         Api.Metadata: (0, 13),
-        Api.OffsetCommit: (2, 9),  # 10 names topics by id only
-        Api.OffsetFetch: (1, 9),
+        Api.OffsetCommit: (0, 9),  # 10 names topics by id only
+        Api.OffsetFetch: (0, 9),
         Api.FindCoordinator: (0, 6),
         Api.JoinGroup: (0, 9),
         Api.Heartbeat: (0, 4),

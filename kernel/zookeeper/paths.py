@@ -6,6 +6,7 @@ All paths are relative to the chroot of the connect string.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -47,6 +48,9 @@ BROKER_ROOTS = (
     CONFIG_BROKERS,
     "/config/ips",
 )
+
+#: Characters that ZooKeeper allows in no path; surrogates stand for everything from U+10000 on.
+_UNNAMEABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
 def broker(node_id: int) -> str:
@@ -138,6 +142,11 @@ def offset(group_id: str, topic_name: str, number: int) -> str:
 def epoch(group_id: str, topic_name: str, number: int) -> str:
     """Persistent, not in Kafka: its version counts the owners of the partition (fix.commit.fence=epoch)."""
     return f"{CONSUMERS}/{group_id}/epochs/{topic_name}/{number}"
+
+
+def is_valid(path: str) -> bool:
+    """Whether ZooKeeper can have such a path (PathUtils.validatePath): it may be made of a name that a client chose."""
+    return _UNNAMEABLE.search(path) is None and not {"", ".", ".."} & set(path.split("/")[1:])
 
 
 def parent(path: str) -> str:

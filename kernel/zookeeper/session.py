@@ -131,6 +131,20 @@ class ZooKeeperSession(SessionLifecycle):
         operation = Operation(op="setData", path=path, request=request, step=step, cause=cause, only_in=only_in)
         return requests.stat(await self._perform(operation))
 
+    async def put(self, path: str, data: bytes, *, step: str = "", cause: str = "", only_in: int = 0) -> None:
+        """Set a persistent znode, creating it and its parents where they are missing (ZkUtils.updatePersistentPath).
+
+        One request for a znode that is there, otherwise three or more.
+        """
+        try:
+            await self.set(path, data, step=step, cause=cause, only_in=only_in)
+        except NoNode:
+            await self.ensure_path(parent(path), step=step, cause=cause)
+            try:
+                await self.create(path, data, step=step, cause=cause, only_in=only_in)
+            except NodeExists:
+                await self.set(path, data, step=step, cause=cause, only_in=only_in)
+
     async def sync(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Make the connected server catch up with the leader; later reads see everything up to now."""
         request = requests.sync(self._bridge.absolute(path))
