@@ -23,6 +23,7 @@ from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode
 from tests.support.brokers import create_topics, running_broker
 from tests.support.consuming import partitions_of
 from tests.support.eager import eager
@@ -187,9 +188,10 @@ def test_two_of_pykafka_share_a_group_with_offsets_at_our_coordinator(chroot: st
             node = paths.topic_owners(bed.topic, repr(bed.topic.encode()))
 
             async def owned_by_two() -> bool:
-                if await session.exists(node) is None:
+                try:
+                    claims = [(await session.get(f"{node}/{name}"))[0] for name in await session.children(node)]
+                except NoNode:
                     return False
-                claims = [(await session.get(f"{node}/{name}"))[0] for name in await session.children(node)]
                 return sorted(Counter(claims).values()) == [2, 2]
 
             await until(owned_by_two, 120, lambda: f"two owners of {PARTITIONS}: {first.said} {second.said}")
