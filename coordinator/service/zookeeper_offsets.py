@@ -12,7 +12,7 @@ hold and a znode without a number are UNKNOWN_SERVER_ERROR; a group id may hold 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.groups.answers import CommitAnswer, PartitionError
 from coordinator.groups.errors import Error
@@ -24,14 +24,16 @@ from kernel.zookeeper.errors import NoNode, ZooKeeperError
 from kernel.zookeeper.offset_text import offset_in, offset_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from coordinator.groups.requests import OffsetToCommit
     from kernel.zookeeper.session import ZooKeeperSession
 
 log = logging.getLogger(__name__)
 
+Partition = tuple[str, int]
 Found = OffsetRecord | Error
+Answer = TypeVar("Answer")
 
 _STEP = "offsets"
 
@@ -43,31 +45,33 @@ class ZooKeeperOffsets:
         self._session = session
         self._metadata_length_max = metadata_length_max
 
-    async def commit(self, group_id: str, offsets: Iterable[OffsetToCommit]) -> CommitAnswer:
-        """Write the offsets of partitions that exist; a partition may occur twice, and its last offset stays."""
-        unreachable = Error.NONE  # once ZooKeeper does not answer, the rest is not tried
-        judged = []
-        for o in offsets:
-            if exceeds(o.metadata, self._metadata_length_max):
-                error = Error.OFFSET_METADATA_TOO_LARGE
-            elif unreachable is not Error.NONE:
-                error = unreachable
-            else:
-                error = await self._write(paths.offset(group_id, o.topic, o.partition), o.offset)
-                if error is Error.REQUEST_TIMED_OUT:
-                    unreachable = error
-            judged.append(PartitionError(o.topic, o.partition, error))
-        return CommitAnswer(tuple(judged))
+    async def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> CommitAnswer:
+        """Write the offsets of partitions that exist. Of a partition that occurs twice only the last is written."""
+        too_large = [exceeds(o.metadata, self._metadata_length_max) for o in offsets]
+        last = {(o.topic, o.partition): o.offset for o, refused in zip(offsets, too_large, strict=True) if not refused}
 
-    async def fetch(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Found]:
+        async def write(at: Partition) -> Error:
+            return await self._write(paths.offset(group_id, *at), last[at])
+
+        errors = await _in_turn(last, write)
+        return CommitAnswer(
+            tuple(
+                PartitionError(
+                    o.topic,
+                    o.partition,
+                    Error.OFFSET_METADATA_TOO_LARGE if refused else errors[o.topic, o.partition],
+                )
+                for o, refused in zip(offsets, too_large, strict=True)
+            )
+        )
+
+    async def fetch(self, group_id: str, partitions: Collection[Partition]) -> dict[Partition, Found]:
         """The offset of each of these partitions, or the error that stands for it."""
-        unreachable: Error | None = None
-        found: dict[tuple[str, int], Found] = {}
-        for at in partitions:
-            found[at] = unreachable or await self._read(paths.offset(group_id, *at))
-            if found[at] is Error.REQUEST_TIMED_OUT:
-                unreachable = Error.REQUEST_TIMED_OUT
-        return found
+
+        async def read(at: Partition) -> Found:
+            return await self._read(paths.offset(group_id, *at))
+
+        return await _in_turn(partitions, read)
 
     async def _write(self, path: str, offset: int) -> Error:
         if not paths.is_valid(path):
@@ -91,6 +95,18 @@ class ZooKeeperOffsets:
         except ValueError as error:
             log.info("%r: %s, not %.60r", path, error, data)
             return Error.UNKNOWN_SERVER_ERROR
+
+
+async def _in_turn(
+    partitions: Collection[Partition], perform: Callable[[Partition], Awaitable[Answer]]
+) -> dict[Partition, Answer | Error]:
+    """One partition after the other; once ZooKeeper does not answer, the rest is not tried."""
+    answers: dict[Partition, Answer | Error] = {}
+    for at in partitions:
+        answers[at] = await perform(at)
+        if answers[at] is Error.REQUEST_TIMED_OUT:
+            return {**dict.fromkeys(partitions, Error.REQUEST_TIMED_OUT), **answers}
+    return answers
 
 
 def _refusal(error: ZooKeeperError) -> Error:

@@ -82,10 +82,18 @@ class ZooKeeperSession(SessionLifecycle):
 
     async def ensure_path(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Create a persistent znode with null data and any missing parents; existing ones stay unchanged."""
-        try:
-            await self.create(path, None, makepath=path.count("/") > 1, step=step, cause=cause)
-        except NodeExists:
-            return
+        wanted = [path]
+        while wanted:
+            try:
+                await self.create(wanted[-1], None, step=step, cause=cause)
+            except NoNode:
+                if wanted[-1].count("/") == 1:  # the chroot is missing
+                    raise
+                wanted.append(parent(wanted[-1]))
+                continue
+            except NodeExists:
+                pass
+            wanted.pop()
 
     async def delete(self, path: str, version: int = -1, *, step: str = "", cause: str = "", only_in: int = 0) -> None:
         """Delete a znode; version -1 matches every version. Raises `NoNode`, `NotEmpty`, `BadVersion`."""

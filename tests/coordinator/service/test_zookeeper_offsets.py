@@ -107,6 +107,29 @@ def test_our_member_goes_on_at_an_offset_that_a_broker_wrote(chroot: str, tmp_pa
     on_brokers(chroot, tmp_path, test)
 
 
+def test_group_id_of_a_thousand_folders_is_a_path_like_any_other(chroot: str, tmp_path: Path) -> None:
+    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+        (broker,) = connections
+        deep = "/".join("g" * 3_000)
+        assert await commit(broker, deep, {0: 5}) == ["none"]
+        assert (await fetch(broker, deep))[0] == (5, "none")
+
+    on_brokers(chroot, tmp_path, test)
+
+
+def test_partition_that_is_named_many_times_is_written_once(chroot: str, tmp_path: Path) -> None:
+    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+        (broker,) = connections
+        rows = [{"partition_index": 0, "committed_offset": number} for number in range(50_000)]
+        body = {"group_id": "g", "topics": [{"name": "t", "partitions": rows}]}
+        answer = await broker.call(Api.OffsetCommit, body, version=0)
+        assert len(answer.topics[0].partitions) == 50_000
+        data, stat = await session.get(paths.offset("g", "t", 0))
+        assert (data, stat.version) == (b"49999", 0)
+
+    on_brokers(chroot, tmp_path, test)
+
+
 class LostZooKeeper:
     """A session whose connection is lost for good."""
 
