@@ -1,8 +1,8 @@
 """The version table: every API that we serve or call, with its lowest and highest version.
 
 The lowest is the lowest that kio has a schema for, because stock clients differ widely in what they send, or an even
-lower one that an original consumer of 0.8 to 1.1 needs (`kernel.wire.first_versions`). The highest is the highest that
-our handlers implement in full. A broker advertises the APIs that have a handler; the originals never ask.
+lower one that clients of the ZooKeeper era need (`kernel.wire.first_versions`). The highest is the highest that our
+handlers implement in full. A broker advertises the APIs that have a handler; clients of that era never ask.
 """
 
 from __future__ import annotations
