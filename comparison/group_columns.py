@@ -54,6 +54,24 @@ class PartitionRow:
         return None if self.current is None or self.end is None else self.end - self.current
 
 
+class PatternKind(StrEnum):
+    """How a pattern is read."""
+
+    JAVA = "java"  #: Consumer.subscribe(Pattern), matched by the member, which sends the topics
+    RE2 = "re2"  #: SubscriptionPattern, matched by the coordinator
+    WHITE_LIST = "white_list"  #: of 0.8: commas mean `|`
+    BLACK_LIST = "black_list"  #: of 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribed:
+    """What a member subscribes to: topics by name, or a pattern; neither if it is not known."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    kind: PatternKind | None = None  #: of the pattern
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRow:
     """One member with what it owns."""
@@ -63,6 +81,8 @@ class MemberRow:
     host: str = ""
     client: str = ""
     owned: tuple[TopicPartition, ...] = ()
+    subscribed: Subscribed = Subscribed()
+    streams: int = 1  #: in ZooKeeper, where a member may have several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

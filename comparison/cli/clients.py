@@ -20,11 +20,13 @@ from comparison.cli.by_hand import (
     zookeeper_at,
 )
 from comparison.cli.hand_run import trace_in
+from comparison.cli.idle import IdleConsumer
 from comparison.cli.options import form_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
+from comparison.group_columns import PatternKind, Subscribed
 from comparison.scenarios.plan.applicability import without_effect
 from comparison.scenarios.plan.configuration import for_part
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
@@ -36,7 +38,7 @@ from kernel.trace.writer import SilentTracer
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.trace.writer import Tracer
@@ -129,6 +131,13 @@ class Wanted:
         if streams is not None:
             raise ConfigurationError(f"--streams is for patterns. Use --topic {topics[0].split(':')[0]}:{streams}")
         return cls(topics_of(topics))
+
+    def as_read(self, design: str) -> Subscribed:
+        """The subscription as the design's members read it."""
+        if self.excluded is not None:
+            return Subscribed(pattern=self.excluded.pattern, kind=PatternKind.BLACK_LIST)
+        kind = PatternKind.WHITE_LIST if design == ZOOKEEPER else PatternKind.JAVA
+        return Subscribed(topics=tuple(self.topics), pattern=self.pattern, kind=kind if self.pattern else None)
 
     async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
         if self.excluded is not None:
@@ -230,31 +239,33 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     )
     if request.zookeeper:
         report_silence(request.zookeeper)
-    consumer, printer = CONSUMERS[design].consumer, Printer(form, shown)
+    printer = Printer(form, shown)
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:
             tracer = stack.enter_context(contextlib.closing(trace_in(trace, Role.MEMBER, design=design)))
         seen = SeenTracer(tracer, Rebalances(printer.rebalanced), printer.reset)
-        asyncio.run(_consume(design, lambda: consumer(request, seen), wanted, printer, max_records))
+        asyncio.run(_consume(design, request, seen, wanted, printer, max_records))
 
 
 async def _consume(
-    design: str, make: Callable[[], GroupConsumer], wanted: Wanted, printer: Printer, most: int | None
+    design: str, request: ConsumerRequest, tracer: Tracer, wanted: Wanted, printer: Printer, most: int | None
 ) -> None:
-    consumer = make()
+    consumer = CONSUMERS[design].consumer(request, tracer)
     printer.assignment, printer.places = consumer.assignment, consumer.places
     stopping = stop_on_signal()
     polling = asyncio.create_task(_poll(design, consumer, wanted, printer, most))
     waiting = asyncio.create_task(stopping.wait())
+    explaining = asyncio.create_task(IdleConsumer(consumer, design, request, wanted.as_read(design)).explain())
     try:
-        await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
-        if polling.done():
-            polling.result()
+        await asyncio.wait([polling, waiting, explaining], return_when=asyncio.FIRST_COMPLETED)
+        for working in (polling, explaining):
+            if working.done():
+                working.result()
     finally:
-        for task in (polling, waiting):
+        for task in (polling, waiting, explaining):
             task.cancel()
-        await asyncio.gather(polling, waiting, return_exceptions=True)
+        await asyncio.gather(polling, waiting, explaining, return_exceptions=True)
         await consumer.close()
     printer.say("left", f"after {printer.records} records", records=printer.records)
 

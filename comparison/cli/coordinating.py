@@ -10,6 +10,8 @@ from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
+from comparison.group_readers.coordinator import lookup_facts
+from comparison.idle_reasons import lookup_failure
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from coordinator.consumer.calls import find_coordinator
@@ -58,12 +60,14 @@ async def _show(group: str, bootstrap: str) -> int:
     client = await open_client(addresses(bootstrap))
     try:
         found = await find_coordinator(await client.any_connection(), group, timeout_ms=_TIMEOUT_MS)
-        metadata = await client.refresh([GROUP_METADATA_TOPIC])
-        partitions = len(metadata.partitions_of(GROUP_METADATA_TOPIC))
+        facts = await lookup_facts(client, group, found)
     finally:
         await client.close()
+    partitions = (facts.topics or {}).get(GROUP_METADATA_TOPIC)
     where = f"partition {partition_of(group, partitions)} of {partitions}, " if partitions else ""
-    who = f"broker {found.node_id} at {found.host}:{found.port}" if not found.error else f"none: {found.error}"
+    who = (
+        f"broker {found.node_id} at {found.host}:{found.port}" if not found.error else f"none: {lookup_failure(facts)}"
+    )
     started = {state.address: state.pid for state in states("broker-") if state.running}
     pid = started.get(f"{found.host}:{found.port}")
     click.echo(printable(f"{group}: {where}{who}") + (f" (pid {pid})" if pid else ""))

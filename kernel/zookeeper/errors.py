@@ -20,6 +20,10 @@ class NoNode(ZooKeeperError):
     """The znode does not exist; for a create, its parent does not."""
 
 
+class NoChroot(NoNode):
+    """The chroot of the session's connect string does not exist, so that not even its first znode can be created."""
+
+
 class NodeExists(ZooKeeperError):
     """The znode already exists. After a lost connection it may be our own, if only the reply was lost."""
 

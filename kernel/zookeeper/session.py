@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernel.zookeeper import requests
-from kernel.zookeeper.errors import NodeExists, NoNode
+from kernel.zookeeper.errors import NoChroot, NodeExists, NoNode
 from kernel.zookeeper.lifecycle import SessionLifecycle
 from kernel.zookeeper.operations import Operation
 from kernel.zookeeper.paths import parent
@@ -65,9 +65,12 @@ class ZooKeeperSession(SessionLifecycle):
         operation = Operation(op="create", path=path, request=request, step=step, cause=cause, only_in=only_in)
         try:
             return self._bridge.relative(await self._perform(operation))
-        except NoNode:
+        except NoNode as error:
             if not makepath:
                 raise
+            if parent(path) == "/":
+                complaint = await self.missing_chroot()
+                raise (NoChroot(complaint) if complaint else error) from None
         await self.ensure_path(parent(path), step=step, cause=cause)
         return self._bridge.relative(await self._perform(operation))
 
@@ -83,9 +86,32 @@ class ZooKeeperSession(SessionLifecycle):
     async def ensure_path(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Create a persistent znode with null data and any missing parents; existing ones stay unchanged."""
         try:
-            await self.create(path, None, makepath=path.count("/") > 1, step=step, cause=cause)
+            await self.create(path, None, makepath=True, step=step, cause=cause)
         except NodeExists:
             return
+
+    async def missing_chroot(self) -> str:
+        """The complaint that the session's chroot does not exist; '' if it does, or if there is none."""
+        chroot = self._bridge.absolute("/")
+        if chroot == "/" or await self._is_at(chroot):
+            return ""
+        above = parent(chroot)
+        while above != "/" and not await self._is_at(above):
+            above = parent(above)
+        found = f"only {above} does" if above != "/" else "nor does any part of it"
+        return (
+            f"the chroot {chroot} does not exist ({found}). Correct it, or start a broker with it: brokers create "
+            "theirs, consumers do not"
+        )
+
+    async def _is_at(self, absolute: str) -> bool:
+        """Whether a znode exists, by its path from the root of the server."""
+        request = requests.exists(absolute, watch=False)
+        try:
+            await self._perform(Operation(op="exists", path=self._bridge.relative(absolute), request=request))
+        except NoNode:
+            return False
+        return True
 
     async def delete(self, path: str, version: int = -1, *, step: str = "", cause: str = "", only_in: int = 0) -> None:
         """Delete a znode; version -1 matches every version. Raises `NoNode`, `NotEmpty`, `BadVersion`."""
