@@ -53,8 +53,24 @@ def vocabulary_text() -> str:
             f"      target: {'; '.join(k.value for k in fault.targets)}",
         ]
         lines += [f"      {each.name}: {_range(each)}, default {each.default}" for each in fault.parameters]
-    lines += ["", "Checks, for expectations:", *(f"  {name}" for name in dict.fromkeys(check.name for check in CHECKS))]
+    lines += ["", "Checks, for expectations:"]
+    for name in dict.fromkeys(check.name for check in CHECKS):
+        lines += [f"  {name}", *_check(name)]
     return "\n".join(lines) + "\n"
+
+
+def _check(name: str) -> list[str]:
+    """What a check says, of which designs; one that depends on the scenario says several things."""
+    designs: dict[str, list[str]] = {}
+    for check in CHECKS:
+        if check.name == name:
+            of = designs.setdefault(summary_of(check.decide), [])
+            of += [each for each in DESIGN_NAMES if check.is_about(each) and each not in of]
+    return [
+        line
+        for says, of in designs.items()
+        for line in (f"      {says}", f"      of {'every design' if len(of) == len(DESIGN_NAMES) else ', '.join(of)}")
+    ]
 
 
 def _points(parameter: str) -> list[str]:

@@ -107,6 +107,7 @@ def _outlasted(run: Run, change: Change) -> bool:
 
 
 def no_offset_moved_back(run: Run) -> CheckResult:
+    """No accepted commit moves the offset of a partition back."""
     moved_back = run.metrics["moved_back"]
     if moved_back is None:
         return UNKNOWN, "no commit was traced at the authority"
@@ -133,6 +134,7 @@ def final_offsets_kept(run: Run) -> CheckResult:
 
 
 def no_stale_write(run: Run) -> CheckResult:
+    """Every accepted commit is from the owner of its partition, or comes while the partition has none."""
     stale = run.metrics["stale_writes"]
     if stale is None:
         return UNKNOWN, "no commit or no owner was traced at the authority"
@@ -195,10 +197,12 @@ def _named_term(term: Term) -> str:
 
 
 def zombie_commits(run: Run) -> CheckResult:
+    """A member that was replaced while it was paused commits, and moves an offset back: nothing fences it."""
     return _zombie_commits(run, stale_min=1)
 
 
 def zombie_commits_after_a_cut(run: Run) -> CheckResult:
+    """A member that was replaced while it was cut off commits, and moves an offset back: nothing fences it."""
     return _zombie_commits(run, stale_min=STALE_WRITES_IN_A_CUT_MIN)
 
 
@@ -220,7 +224,7 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
 
 
 def no_write_of_an_ended_session(run: Run) -> CheckResult:
-    """ZooKeeper takes nothing from a session that it has expired: what fences no zombie is the session that follows."""
+    """ZooKeeper takes nothing from a session that it has expired: a zombie writes in the session that follows."""
     late, stale = run.metrics["of_ended_sessions"], run.metrics["stale_writes"]
     if late is None:
         return UNKNOWN, "ZooKeeper expired no session of a member, or its log was not traced"
@@ -232,7 +236,7 @@ def no_write_of_an_ended_session(run: Run) -> CheckResult:
 
 
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
-    """The zombie keeps delivering until it notices, and so does the new owner."""
+    """A member that was replaced while it was paused delivers until it notices, and so does the new owner."""
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
         return UNKNOWN, "no delivery was traced"

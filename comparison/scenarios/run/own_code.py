@@ -118,6 +118,7 @@ def _not_blocking() -> Iterator[None]:
 class GuardedFault(Performer):
     """A user's fault, whose errors end the run."""
 
+    changes: Changes
     made: ClassVar[type[Performer]]
     name: ClassVar[str]
 
