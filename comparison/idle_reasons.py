@@ -77,6 +77,41 @@ def reasons(idle: Idle, facts: GroupFacts, design: str = "") -> tuple[str, ...]:
     return tuple(_in_the_group(idle, facts, design)) or (_state(facts),)
 
 
+def unsent(topic: str, error: str, topics: Mapping[str, int], leaderless: Sequence[int]) -> str:
+    """Why records of a producer are not stored; `error` is Kafka's, of the topic's metadata."""
+    if not topics.get(topic):
+        meant = did_you_mean(topic, [name for name in topics if name not in _INTERNAL]) or "."
+        refused = f" ({error})" if error else ""
+        return (
+            f"topic {topic!r} does not exist, and the brokers do not create it{refused}{meant} `rebalance-lab topic "
+            f"create {topic}` creates it; brokers do with auto.create.topics.enable=true"
+        )
+    if leaderless:
+        numbers = ", ".join(map(str, leaderless))
+        return f"no leader of topic {topic!r}, partition {numbers}: the brokers that have its records are not running"
+    return f"no leader of topic {topic!r} acknowledges the records"
+
+
+def has_idle_members(seen: Iterable[GroupSeen]) -> bool:
+    """Whether some member of a group owns nothing."""
+    return any(not member.owned for each in seen for member in each.members)
+
+
+def reasons_of_members(facts: GroupFacts) -> tuple[str, ...]:
+    """Why members of a group own nothing; none if each owns something."""
+    if facts.seen is None:
+        return ()
+    by_subscription: dict[Subscribed, list[str]] = {}
+    for each in facts.seen.members:
+        if not each.owned:
+            by_subscription.setdefault(each.subscribed, []).append(each.member)
+    found: list[str] = []
+    for subscribed, members in by_subscription.items():
+        who = f"member {members[0]}" if len(members) == 1 else f"{len(members)} members"
+        found += reasons(Idle(subscribed=subscribed, who=who), facts)
+    return tuple(dict.fromkeys(found))
+
+
 def no_coordinator(facts: GroupFacts) -> str:
     """That a group has no coordinator, why, and what to do where that is known."""
     return f"group {facts.group!r} has no coordinator: {lookup_failure(facts)}"
@@ -166,10 +201,9 @@ def _in_the_group(idle: Idle, facts: GroupFacts, design: str) -> Iterator[str]:
     if sizes and sharing > room:
         whose = f"{idle.idle} of the {idle.streams} streams of {idle.who}" if idle.streams > 1 else idle.who
         of_each = " of the largest topic" if by_topic and len(sizes) > 1 else ""
-        verb = "own" if idle.streams > 1 and idle.idle > 1 else "owns"
         yield (
             f"{_plural(room, 'partition')}{of_each} of {_listed(mine)} {'is' if room == 1 else 'are'} shared by "
-            f"{_plural(sharing, 'stream')} of group {facts.group!r}, so {whose} {verb} nothing"
+            f"{_plural(sharing, 'stream')} of group {facts.group!r}, which leaves {whose} with nothing"
         )
         return
     owned = {row.partition for row in seen.partitions if row.owner}
@@ -250,7 +284,7 @@ class Saying:
         return now_s - self._since_s >= self._patience_s
 
     def new(self, found: Sequence[str]) -> tuple[str, ...]:
-        """The reasons that were not said just before; none left after some is said, too."""
+        """Those of the present reasons that were not said last time."""
         before, self._said = self._said, tuple(found)
         return tuple(each for each in found if each not in before)
 

@@ -5,52 +5,76 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
-from comparison.idle_reasons import GroupFacts, Idle, Saying, reasons
+from comparison.idle_reasons import GroupFacts, Idle, Saying, reasons, unsent
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.designs import DESIGNS
-from kernel.errors import RebalanceLabError
+from kernel.errors import RebalanceLabError, Unavailable
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from comparison.consumers import ConsumerRequest
     from comparison.group_columns import Subscribed
+    from kernel.client.client import ClusterClient
     from kernel.consumer import GroupConsumer
+
+T = TypeVar("T")
 
 #: How long nothing may happen before it is explained, and how often the reasons are asked for again.
 PATIENCE_S, AGAIN_S = 4.0, 2.0
 _LOOK_S = 0.25
 
 
-async def say_while(
-    is_idle: Callable[[], bool], find: Callable[[], Awaitable[Sequence[str]]], over: Callable[[], str]
+async def explained(work: Coroutine[object, object, T], find: Callable[[], Awaitable[Sequence[str]]], over: str) -> T:
+    """Do the work; say why it takes long, and when that is over."""
+    saying = Saying(PATIENCE_S)
+    explaining = asyncio.create_task(_say_reasons(saying, lambda: True, find))
+    try:
+        done = await work
+    finally:
+        explaining.cancel()
+        await asyncio.gather(explaining, return_exceptions=True)
+    if saying.over():
+        _say(f"over: {over}")
+    return done
+
+
+async def _say_reasons(
+    saying: Saying, is_idle: Callable[[], bool], find: Callable[[], Awaitable[Sequence[str]]]
 ) -> None:
-    """Say each reason once while something is idle for too long, and what is so when that is over; without an end."""
-    saying, asked_s = Saying(PATIENCE_S), 0.0
-    while True:
-        await asyncio.sleep(_LOOK_S)
-        now_s = time.monotonic()
-        if not is_idle():
-            saying.is_due(now_s, idle=False)
-            if saying.over():
-                _say(over())
-        elif saying.is_due(now_s, idle=True) and now_s - asked_s >= AGAIN_S:
+    """Say each reason while it is idle for too long; returns when it no longer is."""
+    while is_idle():
+        if saying.is_due(time.monotonic(), idle=True):
             found = await find()
-            asked_s = time.monotonic()
             for reason in saying.new(found) if is_idle() else ():
                 _say(f"waiting: {reason}")
+            await asyncio.sleep(AGAIN_S)
+        await asyncio.sleep(_LOOK_S)
 
 
 def _say(text: str) -> None:
     click.echo(printable(text), err=True)
+
+
+async def unsent_reasons(client: ClusterClient, topic: str) -> Sequence[str]:
+    """Why records for this topic are not stored."""
+    error = client.metadata.errors.get(topic, "")
+    try:
+        metadata = await client.refresh()
+    except Unavailable as unavailable:
+        return (str(unavailable),)
+    numbers = metadata.partitions_of(topic)
+    leaderless = [number for number in numbers if client.leader_of(TopicPartition(topic, number)) is None]
+    return (unsent(topic, error, metadata.sizes(), leaderless),)
 
 
 class IdleConsumer:
@@ -66,8 +90,14 @@ class IdleConsumer:
 
     async def explain(self) -> None:
         """Without an end; close the connections when cancelled."""
+        saying = Saying(PATIENCE_S)
         async with self._stack:
-            await say_while(lambda: self._idle() > 0, self._reasons, self._owned)
+            while True:
+                await _say_reasons(saying, lambda: self._idle() > 0, self._reasons)
+                saying.is_due(time.monotonic(), idle=False)
+                if saying.over():
+                    _say(self._owned())
+                await asyncio.sleep(_LOOK_S)
 
     def _idle(self) -> int:
         """How many streams own nothing; one while there is none yet."""

@@ -6,11 +6,13 @@ import asyncio
 import os
 import stat
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option, stop_on_signal
+from comparison.cli.idle import explained, unsent_reasons
 from comparison.cli.options import form_option
 from comparison.cli.printing import Printer
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
@@ -58,7 +60,8 @@ async def _produce(
     stopping = stop_on_signal()
     access = await ClusterAccess.open(bootstrap)
     try:
-        partitions = await access.partitions_of(topic, create=True)
+        why = partial(unsent_reasons, access.client, topic)
+        partitions = await explained(access.partitions_of(topic, create=True), why, f"topic {topic!r} has leaders")
         readline = await _lines_of_stdin() if from_stdin else None
         number = 0
         while not stopping.is_set() and (count is None or number < count):
@@ -69,7 +72,7 @@ async def _produce(
             value = (
                 line.rstrip(b"\n") if readline is not None else numbered_value(number // len(partitions), b"by hand")
             )
-            offset = await access.send(tp, value)
+            offset = await explained(access.send(tp, value), why, "records are stored")
             printer.say("stored", f"{tp} @{offset}", topic=tp.topic, partition=tp.partition, offset=offset)
             number += 1
             if readline is None and (count is None or number < count):

@@ -18,6 +18,7 @@ from rich.text import Text
 from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
 from comparison.cli.complaints import error_line
 from comparison.cli.hand_observer import HandObserver
+from comparison.cli.idle import PATIENCE_S
 from comparison.cli.options import form_option
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
@@ -26,6 +27,7 @@ from comparison.group_columns import GroupSeen, Keeper, Part, tables
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
+from comparison.idle_reasons import Saying, has_idle_members, reasons_of_members
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.errors import ConfigurationError, ProtocolError, Unavailable
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from comparison.group_columns import Table
+    from comparison.idle_reasons import GroupFacts
 
     Read = Callable[[], Awaitable[GroupSeen]]
 
@@ -126,6 +129,7 @@ class _Where:
         self._stack = contextlib.AsyncExitStack()
         self._reads: list[Read] = []
         self._groups: list[Callable[[], Awaitable[set[str]]]] = []
+        self._facts: list[Callable[[], Awaitable[GroupFacts]]] = []
         self._observer: HandObserver | None = None
         self.is_partial = False  #: one of the readers found its server unavailable, the last time
 
@@ -136,12 +140,14 @@ class _Where:
             self._stack.push_async_callback(reader.close)
             self._reads.append(reader.read)
             self._groups.append(reader.groups)
+            self._facts.append(reader.facts)
         if self._bootstrap:
             client = await open_client(self._bootstrap)
             self._stack.push_async_callback(client.close)
             coordinators = CoordinatorReader(client, self._group)
             self._reads.append(coordinators.read)
             self._groups.append(coordinators.groups)
+            self._facts.append(coordinators.facts)
 
     async def trace(self, folder: Path) -> None:
         """Observe the group into a run folder until the end. Raises `ConfigurationError`, `Unavailable`."""
@@ -160,6 +166,14 @@ class _Where:
         first, more = ", ".join(sorted(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
         hint = f"Use one of {first}{f' and {more} more' if more > 0 else ''}"
         return unknown("group", self._group, known, hint=hint)
+
+    async def reasons(self) -> list[str]:
+        """Why members own nothing."""
+        found: list[str] = []
+        for read in self._facts:
+            with contextlib.suppress(ConfigurationError, ProtocolError):
+                found += reasons_of_members(await read())
+        return list(dict.fromkeys(found))
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -210,15 +224,17 @@ async def _watch(where: _Where, view: _View, interval_s: float | None, trace: Pa
             await where.trace(trace)
         if interval_s is None:
             seen = await _read_once(where)
-            view.show(seen)
+            view.show(seen, notes=await where.reasons() if has_idle_members(seen) else ())
             if not seen:
                 click.echo(error_line(await where.complaint()), err=True)
             return Exit.AS_EXPECTED if seen else Exit.NOT_AS_EXPECTED
         known: list[GroupSeen] = []
+        saying = Saying(PATIENCE_S)
         while not stopping.is_set():
             try:
                 known = await where.read()
-                view.show(known)
+                is_due = saying.is_due(time.monotonic(), idle=has_idle_members(known))
+                view.show(known, notes=await where.reasons() if is_due else ())
             except Unavailable as error:
                 # What was seen last stays, with the reason why it is old.
                 view.show([replace(each, problem=str(error)) for each in known], problem=str(error))
@@ -256,21 +272,22 @@ class _View:
         self._before: set[Sequence[str]] | None = None
         self._printed: Sequence[str] = ()
 
-    def show(self, seen: Sequence[GroupSeen], problem: str = "") -> None:
+    def show(self, seen: Sequence[GroupSeen], problem: str = "", notes: Sequence[str] = ()) -> None:
+        """`problem` says why what was seen is old, `notes` why members own nothing."""
         if self._json:
             groups = [msgspec.to_builtins(each) for each in seen]
-            told = {"problem": problem} if problem else {}
+            told = {**({"problem": problem} if problem else {}), **({"notes": notes} if notes else {})}
             click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **told}))
             return
         drawn = [table for each in seen for table in tables(each, self._parts)]
-        problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen)]))
-        notes = [printable(f"note: {each}") for each in problems]
+        problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen), *notes]))
+        lines = [printable(f"note: {each}") for each in problems]
         if not seen and not problem:
-            notes.append("no such group")
+            lines.append("no such group")
         if self._console.is_terminal:
-            self._redraw(drawn, notes)
+            self._redraw(drawn, lines)
         else:
-            self._print(drawn, notes)
+            self._print(drawn, lines)
 
     def end(self) -> None:
         """Leave the terminal as it was, with the last tables."""

@@ -5,7 +5,7 @@ A `zk_op` event in the trace records the error by its class name.
 
 from __future__ import annotations
 
-from kernel.errors import RebalanceLabError, Retriable, Unavailable
+from kernel.errors import RebalanceLabError, Retriable, Unavailable, UserError
 
 
 class ZooKeeperError(RebalanceLabError):
@@ -20,7 +20,7 @@ class NoNode(ZooKeeperError):
     """The znode does not exist; for a create, its parent does not."""
 
 
-class NoChroot(NoNode):
+class NoChroot(NoNode, UserError):
     """The chroot of the session's connect string does not exist, so that not even its first znode can be created."""
 
 

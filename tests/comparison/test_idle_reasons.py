@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, PatternKind, Subscribed
-from comparison.idle_reasons import GroupFacts, Idle, Saying, lookup_failure, reasons
+from comparison.idle_reasons import GroupFacts, Idle, Saying, lookup_failure, reasons, reasons_of_members, unsent
 from kernel.values import TopicPartition
 
 TOPICS = {"orders": 2, "orders-eu": 1, "invoices": 4, "__consumer_offsets": 50, "__transaction_state": 50}
@@ -136,10 +136,10 @@ def test_blacklist_that_excludes_everything_is_named() -> None:
 def test_more_streams_than_partitions_leave_some_without() -> None:
     group = seen(members=members(3, "orders"), owned=partitions("orders", 2))
     assert only(named("orders"), facts(seen=group)) == (
-        "2 partitions of 'orders' are shared by 3 streams of group 'g', so this consumer owns nothing"
+        "2 partitions of 'orders' are shared by 3 streams of group 'g', which leaves this consumer with nothing"
     )
     several = Idle(subscribed=Subscribed(topics=("orders",)), idle=1, streams=3)
-    assert only(several, facts(seen=group)).endswith("so 1 of the 3 streams of this consumer owns nothing")
+    assert only(several, facts(seen=group)).endswith("which leaves 1 of the 3 streams of this consumer with nothing")
     elsewhere = (*members(2, "orders"), *members(4, "invoices"))
     assert "shared by" not in only(named("orders"), facts(seen=seen(members=elsewhere, owned=partitions("orders", 2))))
 
@@ -186,6 +186,30 @@ def test_partitions_without_owner_are_explained_by_what_the_design_waits_for() -
 def test_coordinator_of_another_chroot_sees_no_znode_of_the_server_design() -> None:
     told = only(named("orders"), facts(seen=seen("Dead")), "server")
     assert told.startswith("the coordinator h:1 (1) does not see this consumer's znode.")
+
+
+def test_idle_members_of_one_subscription_share_a_sentence() -> None:
+    owning = MemberRow(member="m", subscribed=Subscribed(topics=("orders",)), owned=partitions("orders", 2))
+    group = seen(members=(owning, *members(3, "orders")), owned=partitions("orders", 2))
+    assert reasons_of_members(facts(seen=group)) == (
+        "2 partitions of 'orders' are shared by 4 streams of group 'g', which leaves 3 members with nothing",
+    )
+    small = (owning, *members(2, "orders"))
+    pair = seen(members=(*small[:2], MemberRow(member="x", owned=partitions("orders", 1))), owned=owning.owned)
+    (told,) = reasons_of_members(facts(seen=pair))
+    assert told.endswith("'g', which leaves member m0 with nothing")
+    assert not reasons_of_members(facts(seen=seen(members=(owning,), owned=owning.owned)))
+    assert not reasons_of_members(facts())
+
+
+def test_records_that_are_not_stored_are_explained_by_their_topic() -> None:
+    told = unsent("ordrs", "UNKNOWN_TOPIC_OR_PARTITION", TOPICS, ())
+    assert told.startswith(
+        "topic 'ordrs' does not exist, and the brokers do not create it (UNKNOWN_TOPIC_OR_PARTITION). Did you mean "
+        "'orders'? "
+    )
+    assert "no leader of topic 'orders', partition 0, 1: " in unsent("orders", "", TOPICS, (0, 1))
+    assert "acknowledges" in unsent("orders", "", TOPICS, ())
 
 
 def test_each_reason_is_said_once_and_that_it_is_over() -> None:
