@@ -194,6 +194,8 @@ def _in_the_group(idle: Idle, facts: GroupFacts, design: str) -> Iterator[str]:
         )
         return
     mine = _selected(idle.subscribed, topics)
+    if idle.subscribed == Subscribed():  # not known: what the group has
+        mine = tuple(sorted({row.partition.topic for row in seen.partitions} & topics.keys()))
     sizes = [topics[name] for name in mine]
     sharing = sum(each.streams for each in seen.members if _shares(each.subscribed, topics, mine))
     by_topic = seen.strategy == "range"  # it divides each topic by itself

@@ -169,10 +169,12 @@ class _Where:
 
     async def reasons(self) -> list[str]:
         """Why members own nothing."""
-        found: list[str] = []
+        facts: list[GroupFacts] = []
         for read in self._facts:
             with contextlib.suppress(ConfigurationError, ProtocolError):
-                found += reasons_of_members(await read())
+                facts.append(await read())
+        shown = _shown([each.seen for each in facts if each.seen is not None and _is_there(each.seen)])
+        found = [reason for each in facts if each.seen in shown for reason in reasons_of_members(each)]
         return list(dict.fromkeys(found))
 
     async def close(self) -> None:
@@ -198,13 +200,18 @@ class _Where:
             ]
         if self._observer is not None:
             self._observer.follow(seen)
-        coordinated = any(each.members for each in seen if each.keeper is Keeper.COORDINATOR)
-        in_zookeeper = any(each.keeper is Keeper.ZOOKEEPER for each in seen)
-        return [each for each in seen if not _is_shown_by_the_other(each, coordinated, in_zookeeper)]
+        return _shown(seen)
 
 
 def _is_there(seen: GroupSeen) -> bool:
     return bool(seen.members or seen.partitions) or (seen.keeper is Keeper.COORDINATOR and seen.state not in _ABSENT)
+
+
+def _shown(seen: Sequence[GroupSeen]) -> list[GroupSeen]:
+    """Those that tell something that no other one does."""
+    coordinated = any(each.members for each in seen if each.keeper is Keeper.COORDINATOR)
+    in_zookeeper = any(each.keeper is Keeper.ZOOKEEPER for each in seen)
+    return [each for each in seen if not _is_shown_by_the_other(each, coordinated, in_zookeeper)]
 
 
 def _is_shown_by_the_other(seen: GroupSeen, coordinated: bool, in_zookeeper: bool) -> bool:

@@ -139,9 +139,8 @@ _ALL = (
         1,
         "a member without polls for this long leaves the group",
         kafka={"0.10.1": 300_000},
-        advice="Above the slowest batch: max.poll.records times the slowest record. It is also how long a rebalance "
-        "waits for a member that is working, so prefer smaller batches to a longer interval. In the classic designs "
-        "everybody waits, in consumer only who gets that member's partitions.",
+        advice="Above the slowest batch: max.poll.records times the slowest record. A rebalance waits so long for a "
+        "busy member: all of a classic group, in consumer only who gets its partitions. Prefer smaller batches.",
         see=("max.poll.records", "session.timeout.ms", "group.server.rebalance.timeout.ms"),
         source="KIP-62",
         shown_by="run slow-member --design eager --set max.poll.interval.ms=8000",
@@ -156,8 +155,8 @@ _ALL = (
         kafka={"2.3": None},
         advice="A name that outlives the process and that no other process has: the host's or the pod's ordinal, with "
         "a number for each consumer of a process. Not a random one (every restart would be a new member), nor one "
-        "from a shared configuration file: in the classic designs the newer process fences the older one, in consumer "
-        "the newer one is refused (UNRELEASED_INSTANCE_ID) until the older one is gone.",
+        "from a shared file: in a classic group the newer process fences the older one, in consumer the newer one is "
+        "refused (UNRELEASED_INSTANCE_ID) until the older one is gone.",
         see=("session.timeout.ms",),
         source="KIP-345",
         shown_by="run duplicate-instance-id --design static",
@@ -342,9 +341,8 @@ _ALL = (
         300_000,
         1,
         "how often to refresh topics and partitions",
-        advice="In the classic designs the leader of a group notices new partitions and topics no sooner: five minutes "
-        "by default. In consumer the coordinator notices new partitions at once, and this is how late a member "
-        "notices new topics that its pattern matches.",
+        advice="A classic group's leader notices new partitions and topics no sooner: five minutes by default. In "
+        "consumer the coordinator notices partitions at once, and members new topics of their patterns no sooner.",
         shown_by="run partition-increase --design eager --set metadata.max.age.ms=3000",
     ),
     Setting(

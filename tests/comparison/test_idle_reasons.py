@@ -150,6 +150,12 @@ def test_streams_of_one_member_in_zookeeper_count_each() -> None:
     assert "are shared by 5 streams" in only(named("orders"), facts(seen=group), "zookeeper")
 
 
+def test_members_whose_subscription_is_not_known_share_what_the_group_has() -> None:
+    group = seen(members=tuple(MemberRow(member=f"m{n}") for n in range(3)), owned=partitions("orders", 2))
+    (told,) = reasons_of_members(facts(seen=group))
+    assert told.startswith("2 partitions of 'orders' are shared by 3 streams of group 'g'")
+
+
 def test_range_divides_each_topic_by_itself() -> None:
     both = ("orders", "invoices")
     owned = (*partitions("orders", 2), *partitions("invoices", 4))
