@@ -64,14 +64,19 @@ class GroupFacts:
     seen: GroupSeen | None = None
 
 
-def reasons(idle: Idle, facts: GroupFacts, design: str = "") -> tuple[str, ...]:
-    """Why these streams own nothing; never empty."""
+def blocked(facts: GroupFacts) -> tuple[str, ...]:
+    """What keeps all members of a group from going on, whatever they own; empty if nothing is known to."""
     if facts.unreachable:
         return (facts.unreachable,)
     if facts.brokers == 0:
         return ("no broker is registered in ZooKeeper. Start one with `rebalance-lab broker`",)
-    if facts.lookup_error:
-        return (no_coordinator(facts),)
+    return (no_coordinator(facts),) if facts.lookup_error else ()
+
+
+def reasons(idle: Idle, facts: GroupFacts, design: str = "") -> tuple[str, ...]:
+    """Why these streams own nothing; never empty."""
+    if found := blocked(facts):
+        return found
     if missing := tuple(_missing(idle.subscribed, facts.topics)):
         return missing
     return tuple(_in_the_group(idle, facts, design)) or (_state(facts),)
@@ -196,6 +201,9 @@ def _in_the_group(idle: Idle, facts: GroupFacts, design: str) -> Iterator[str]:
     mine = _selected(idle.subscribed, topics)
     if idle.subscribed == Subscribed():  # not known: what the group has
         mine = tuple(sorted({row.partition.topic for row in seen.partitions} & topics.keys()))
+    if left := tuple(_left_claims(seen, mine)):
+        yield from left
+        return
     sizes = [topics[name] for name in mine]
     sharing = sum(each.streams for each in seen.members if _shares(each.subscribed, topics, mine))
     by_topic = seen.strategy == "range"  # it divides each topic by itself
@@ -212,6 +220,21 @@ def _in_the_group(idle: Idle, facts: GroupFacts, design: str) -> Iterator[str]:
     unowned = sum(sizes) - sum(tp.topic in mine for tp in owned)
     if unowned > 0 and sizes:
         yield from _left_over(facts.group, seen, mine, unowned, design)
+
+
+def _left_claims(seen: GroupSeen, mine: Sequence[str]) -> Iterator[str]:
+    """Claims in ZooKeeper of members that are not registered (any more), which keep others from claiming."""
+    registered = {member.member for member in seen.members}
+    claims = [
+        (row.owner.rpartition("-")[0], row) for row in seen.partitions if row.owner and row.partition.topic in mine
+    ]
+    for owner in dict.fromkeys(member for member, _ in claims if member not in registered):
+        count = sum(member == owner for member, _ in claims)
+        if seen.keeper is Keeper.ZOOKEEPER:
+            yield (
+                f"{_plural(count, 'partition')} of {_listed(mine)} {'is' if count == 1 else 'are'} claimed by {owner}, "
+                "which is not registered: its claims go when its ZooKeeper session ends"
+            )
 
 
 def _left_over(group: str, seen: GroupSeen, mine: Sequence[str], unowned: int, design: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import click
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
-from comparison.idle_reasons import GroupFacts, Idle, Saying, reasons, unsent
+from comparison.idle_reasons import GroupFacts, Idle, Saying, blocked, reasons, unsent
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.designs import DESIGNS
@@ -78,7 +78,10 @@ async def unsent_reasons(client: ClusterClient, topic: str) -> Sequence[str]:
 
 
 class IdleConsumer:
-    """Explains why streams of one consumer own nothing, with connections of its own, opened when they are needed."""
+    """Explains why streams of one consumer own nothing or have no coordinator.
+
+    It asks with connections of its own, opened when they are needed.
+    """
 
     def __init__(self, consumer: GroupConsumer, design: str, request: ConsumerRequest, subscribed: Subscribed) -> None:
         self._consumer = consumer
@@ -93,7 +96,7 @@ class IdleConsumer:
         saying = Saying(PATIENCE_S)
         async with self._stack:
             while True:
-                await _say_reasons(saying, lambda: self._idle() > 0, self._reasons)
+                await _say_reasons(saying, self._is_waiting, self._reasons)
                 saying.is_due(time.monotonic(), idle=False)
                 if saying.over():
                     _say(self._owned())
@@ -103,6 +106,10 @@ class IdleConsumer:
         """How many streams own nothing; one while there is none yet."""
         owned = self._consumer.assignment()
         return sum(not partitions for partitions in owned.values()) if owned else 1
+
+    def _is_waiting(self) -> bool:
+        places = self._consumer.places().values() if DESIGNS[self._design].coordinator else ()
+        return self._idle() > 0 or any(not place.coordinator for place in places)
 
     def _owned(self) -> str:
         count = len(frozenset().union(*self._consumer.assignment().values()))
@@ -115,6 +122,8 @@ class IdleConsumer:
             facts = await self._facts()
         except RebalanceLabError as error:
             facts = GroupFacts(group=self._request.group, unreachable=str(error))
+        if not self._idle():
+            return blocked(facts)
         streams = max(1, len(self._consumer.assignment()))
         return reasons(Idle(subscribed=self._subscribed, idle=self._idle(), streams=streams), facts, self._design)
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, PatternKind, Subscribed
-from comparison.idle_reasons import GroupFacts, Idle, Saying, lookup_failure, reasons, reasons_of_members, unsent
+from comparison.idle_reasons import (
+    GroupFacts,
+    Idle,
+    Saying,
+    blocked,
+    lookup_failure,
+    reasons,
+    reasons_of_members,
+    unsent,
+)
 from kernel.values import TopicPartition
 
 TOPICS = {"orders": 2, "orders-eu": 1, "invoices": 4, "__consumer_offsets": 50, "__transaction_state": 50}
@@ -24,7 +33,8 @@ def seen(
     strategy: str = "range",
     keeper: Keeper = Keeper.COORDINATOR,
 ) -> GroupSeen:
-    rows = tuple(PartitionRow(partition=tp, owner="m") for tp in owned)
+    owner = f"{members[0].member}-0" if members else "m-0"
+    rows = tuple(PartitionRow(partition=tp, owner=owner) for tp in owned)
     return GroupSeen(
         group="g",
         keeper=keeper,
@@ -154,6 +164,24 @@ def test_members_whose_subscription_is_not_known_share_what_the_group_has() -> N
     group = seen(members=tuple(MemberRow(member=f"m{n}") for n in range(3)), owned=partitions("orders", 2))
     (told,) = reasons_of_members(facts(seen=group))
     assert told.startswith("2 partitions of 'orders' are shared by 3 streams of group 'g'")
+
+
+def test_claims_of_a_member_that_is_gone_are_named_in_zookeeper() -> None:
+    rows = tuple(PartitionRow(partition=tp, owner="g_old-1-0") for tp in partitions("orders", 2))
+    member = MemberRow(member="g_new-2", subscribed=Subscribed(topics=("orders",)))
+    group = GroupSeen(group="g", keeper=Keeper.ZOOKEEPER, state="all owned", members=(member,), partitions=rows)
+    assert only(named("orders"), facts(seen=group), "zookeeper") == (
+        "2 partitions of 'orders' are claimed by g_old-1, which is not registered: its claims go when its ZooKeeper "
+        "session ends"
+    )
+
+
+def test_what_blocks_a_whole_group_needs_no_idle_member() -> None:
+    assert blocked(facts(unreachable="h:1 refused")) == ("h:1 refused",)
+    assert blocked(facts(lookup_error="COORDINATOR_NOT_AVAILABLE")) == (
+        "group 'g' has no coordinator: COORDINATOR_NOT_AVAILABLE",
+    )
+    assert blocked(facts()) == ()
 
 
 def test_range_divides_each_topic_by_itself() -> None:

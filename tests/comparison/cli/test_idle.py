@@ -100,6 +100,25 @@ def test_chroot_that_does_not_exist_is_named(terminals: Terminals, command: str)
     assert "the chroot /consumers/nope does not exist (only /consumers does). Correct it" in refused.stderr
 
 
+def test_zookeeper_without_brokers_is_said(tmp_path: Path) -> None:
+    terminals = Terminals(tmp_path)
+    try:
+        assert terminals.run("zookeeper", "start", "--detach", "--port", "0").returncode == 0
+        child, output = _consuming(terminals, "zookeeper", "g", "--topic", "t")
+        _says(output, "waiting: no broker is registered in ZooKeeper. Start one with `rebalance-lab broker`")
+        _ended(child)
+    finally:
+        terminals.close()
+
+
+def test_coordinator_in_another_chroot_is_said_in_the_server_design(terminals: Terminals) -> None:
+    address = terminals.run("zookeeper", "status").stdout.split()[0]
+    elsewhere = ("--zookeeper", f"{address}/brokers")  # which exists, and has no members
+    child, output = _consuming(terminals, "server", "elsewhere", "--topic", "orders-eu", *elsewhere)
+    _says(output, "does not see this consumer's znode. Give --zookeeper with the servers and the chroot of the brokers")
+    _ended(child)
+
+
 def test_producer_says_that_its_topic_does_not_exist_and_goes_on(terminals: Terminals) -> None:
     child, output = terminals.open("produce", "--topic", "order-new", "--count", "1")
     _says(output, "waiting: topic 'order-new' does not exist, and the brokers do not create it")
@@ -109,7 +128,7 @@ def test_producer_says_that_its_topic_does_not_exist_and_goes_on(terminals: Term
     assert "stored: order-new-0 @0" in output.read_text()
 
 
-def test_broker_says_why_its_group_has_no_coordinator(tmp_path: Path) -> None:
+def test_broker_says_why_its_group_has_no_coordinator_and_another_reason_follows(tmp_path: Path) -> None:
     terminals = Terminals(tmp_path)
     try:
         assert terminals.run("zookeeper", "start", "--detach", "--port", "0").returncode == 0
@@ -128,8 +147,14 @@ def test_broker_says_why_its_group_has_no_coordinator(tmp_path: Path) -> None:
         assert remedy in watched.stderr
         looked_up = terminals.run("broker", "coordinator", "g")
         assert (looked_up.returncode, looked_up.stdout.startswith(f"g: none: {why}")) == (Exit.NOT_AS_EXPECTED, True)
+        port = _broker(terminals).rpartition(":")[2]
+        assert terminals.run("broker", "stop").returncode == 0
+        _says(output, f"waiting: no broker answers at 127.0.0.1:{port}: ")
+        assert terminals.run("broker", "--detach", "--port", port, "--set", "num.partitions=1").returncode == 0
+        _says(output, "over: this consumer owns 1 partition")
+        said = output.read_text()
+        assert [said.count(words) for words in ("has no coordinator", "waiting: no broker answers")] == [1, 1]
         _ended(child)
-        assert output.read_text().count("has no coordinator") == 1
     finally:
         terminals.close()
 
