@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from rich.console import Console
 
 from comparison.cli.options import form_option
 from comparison.cli.part_options import chosen_parts, part_options
@@ -53,12 +54,14 @@ def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
         groups = [msgspec.to_builtins(each) for each in found]
         click.echo(msgspec.json.encode({"at_s": round(moment_s, 3), "groups": groups}))
         return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED
+    screen = Console()
+    room = screen.width if screen.is_terminal else None
     for group in found:
         generation = "" if group.generation is None else f", generation {group.generation}"
         name = printable(f"{run.scenario} in {run.design}, " if run.scenario else "")
         click.echo(f"{name}{moment_s:.3f} s of {run.last_s:.3f} s{generation}")
         for table in tables(group, chosen_parts(parts)):
-            click.echo("\n".join(["", *table.lines()]))
+            click.echo("\n".join(["", *table.lines(room)]))
         if group.problem:
             click.echo(f"\nnote: {group.problem}")
     if not found:

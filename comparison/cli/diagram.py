@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
@@ -23,6 +22,7 @@ from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
 from comparison.report.timeline_view import timeline_view
 from comparison.report.walkthrough import walkthrough
+from comparison.text_table import Column, TextTable
 from comparison.whole_file import whole_file
 from kernel.errors import UserError
 
@@ -220,10 +220,15 @@ def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
 
 def _print_list(history: GroupHistory) -> None:
     counts = ("REQUESTS", "GENERATION") if history.coordinated else ("READS", "WRITES")
-    table = Table(box=None, pad_edge=False)
-    for heading in ("REBALANCE", "FROM S", "TO S", *counts):
-        table.add_column(heading, justify="right")
-    table.add_column("MEMBERS", overflow="fold")
+    table = TextTable(
+        [
+            Column(heading="REBALANCE", is_label=True, is_right=True),
+            *(Column(heading=heading, is_right=True) for heading in ("FROM S", "TO S", *counts)),
+            Column(heading="MEMBERS", wraps=True),
+        ],
+        gaps=(2, 1),
+        is_ruled=False,
+    )
     for row in listing(history):
         figures = (
             (str(row["requests"]), ranges(map(str, row["generations"])))
@@ -231,7 +236,7 @@ def _print_list(history: GroupHistory) -> None:
             else (str(row["reads"]), str(row["writes"]))
         )
         times = (f"{row['from_s']:.3f}", f"{row['to_s']:.3f}")
-        table.add_row(str(row["number"]), *times, *figures, "\n".join(row["members"]))
+        table.add(str(row["number"]), *times, *figures, "\n".join(row["members"]))
     Console().print(table)
 
 

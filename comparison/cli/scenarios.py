@@ -13,6 +13,9 @@ from comparison.scenarios.plan.plugins import load_installed
 from comparison.scenarios.plan.scenario_text import as_file as text_of
 from comparison.scenarios.plan.wording import described
 
+#: To which width symptoms are wrapped beside the names, which are to be typed in full.
+_SYMPTOM = 30
+
 
 @click.command(
     epilog="""\b
@@ -46,12 +49,12 @@ def scenarios(as_json: bool, show: str | None, as_file: bool, steps: bool) -> No
         click.echo(scenario_text(chosen[0], show), nl=False)
     else:
         from rich.console import Console
-        from rich.table import Table
 
-        table = Table(box=None, pad_edge=False)
-        table.add_column("SCENARIO", no_wrap=True, min_width=max(map(len, CATALOGUE)))  # to be typed in full
-        table.add_column("SYMPTOM")
-        table.add_column("SECONDS", justify="right")
+        from comparison.text_table import Column, TextTable
+
+        symptom = Column(heading="SYMPTOM", wraps=True, narrowest=_SYMPTOM)
+        seconds = Column(heading="SECONDS", is_right=True)
+        table = TextTable([Column(heading="SCENARIO", is_label=True), symptom, seconds], gaps=(2, 1), is_ruled=False)
         for scenario in chosen:
-            table.add_row(scenario.name, scenario.symptom, f"{scenario.budget_s}")
+            table.add(scenario.name, scenario.symptom, f"{scenario.budget_s}")
         Console().print(table)

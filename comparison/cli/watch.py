@@ -34,6 +34,8 @@ from kernel.suggestions import unknown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from rich.console import RenderableType
+
     from comparison.group_columns import Table
 
     Read = Callable[[], Awaitable[GroupSeen]]
@@ -289,15 +291,12 @@ class _View:
 
     def _redraw(self, drawn: Sequence[Table], notes: Sequence[str]) -> None:
         before, self._before = self._before, {tuple(row) for table in drawn for row in table.rows}
-        texts = [Text(time.strftime("%H:%M:%S"), style="dim")]
+        parts: list[RenderableType] = [Text(time.strftime("%H:%M:%S"), style="dim")]
         for table in drawn:
-            heading, *lines = table.lines(self._console.width)
-            texts += [Text(""), Text(heading, style="bold", overflow="fold")]
-            for row, line in zip(table.rows, lines, strict=True):
-                is_new = before is not None and tuple(row) not in before
-                texts.append(Text(line, style=_CHANGED if is_new else "", overflow="fold"))
-        texts += [Text(note, style="yellow") for note in notes]
+            styled = table.drawn(lambda row: _CHANGED if before is not None and tuple(row) not in before else "")
+            parts += [Text(), styled]
+        parts += [Text(note, style="yellow") for note in notes]
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
             self._live.start()
-        self._live.update(Group(*texts), refresh=True)
+        self._live.update(Group(*parts), refresh=True)
