@@ -382,11 +382,8 @@ def _first_problem(run: Run) -> str:
 
 
 def _doubt(run: Run) -> str:
-    """Why the trace may not show everything that happened; '' if it is complete."""
-    if run.outcome != "complete":
-        how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
-        return f"{how} ({run.error})" if run.error else how
-    if run.quarantined:
-        total = sum(run.quarantined.values())
-        return f"{total} lines of the trace are unusable ({', '.join(sorted(run.quarantined))})"
-    return f"{run.missing_events} events are missing from the trace" if run.missing_events else ""
+    """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
+    if run.outcome == "complete":
+        return ""
+    how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
+    return f"{how} ({run.error})" if run.error else how

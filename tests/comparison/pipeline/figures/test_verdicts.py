@@ -313,14 +313,19 @@ def test_counts_of_members_with_several_streams_are_not_checked_without_a_predic
         ({"outcome": "interrupted"}, "the run was interrupted"),
         ({"outcome": "failed", "error": "no broker"}, "the run failed (no broker)"),
         ({"outcome": ""}, "does not say how the run ended"),
-        ({"quarantined": {"torn": 2}}, "2 lines"),
-        ({"missing_events": 3}, "3 events are missing"),
+        ({"problems": ["m1.jsonl has 2 torn lines"]}, "m1.jsonl has 2 torn lines"),
     ],
 )
 def test_promise_kept_in_a_doubtful_trace_is_unknown(given: dict[str, Any], expected_reason: str) -> None:
     judged = judge(run("mass-start", "eager", **given))
     assert {verdict.outcome for verdict in judged.verdicts} == {UNKNOWN}
     assert all(expected_reason in verdict.reason for verdict in judged.verdicts)
+
+
+def test_torn_line_that_a_kill_excuses_leaves_no_doubt() -> None:
+    assert judge(run("crash", "eager", quarantined={"torn": 1})) == msgspec.structs.replace(
+        judge(run("crash", "eager")), quarantined={"torn": 1}
+    )
 
 
 @pytest.mark.parametrize(
@@ -362,7 +367,7 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
         # Things that did not happen before the run was cut short:
         ("settles", "join", "eager", {"changes": [NOT_YET], **INTERRUPTED}, UNKNOWN),
         ("settles", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
-        ("settles", "join", "eager", {"changes": [NOT_YET], "missing_events": 2}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET], "problems": ["m1.jsonl lacks 2 sequence numbers"]}, UNKNOWN),
         ("settles", "join", "eager", {"changes": [NOT_YET]}, NO),
         ("counts", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
         ("counts", "join", "eager", {"changes": [NOT_YET]}, NO),
@@ -373,7 +378,7 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
         ("two members deliver", "split-brain", "zookeeper", {"changes": [CUT], **BROKE_OFF}, UNKNOWN),
         ("old commits refused", "pause", "eager", BROKE_OFF, UNKNOWN),
         ("no record lost", "crash", "eager", {"lost": 4.0, **INTERRUPTED}, UNKNOWN),
-        ("no record lost", "crash", "eager", {"lost": 4.0, "missing_events": 1}, UNKNOWN),
+        ("no record lost", "crash", "eager", {"lost": 4.0, "problems": ["m1.jsonl lacks 1 sequence number"]}, UNKNOWN),
         # Things that were seen:
         ("no record lost", "crash", "eager", {"lost": 4.0, "outcome": "failed"}, NO),
         ("no stale write", "pause", "eager", {"stale_writes": 1.0, **BROKE_OFF}, NO),
