@@ -106,5 +106,6 @@ def test_own_code_of_an_installed_package_that_fails_ends_the_run(tmp_path: Path
     (tmp_path / "boom.toml").write_text('name = "boom"\nsteps = [{ step = "form" }, { step = "boom" }]\n')
     code, (each,) = run(tmp_path, str(tmp_path / "boom.toml"), "--design", "eager", environment=environment)
     assert (each["outcome"], code) == ("failed", Exit.UNKNOWN)
-    assert each["error"] == "boom failed: ValueError: boom (traceback in own-code.txt)"
+    place = f"{tmp_path / 'site' / 'booming.py'}:9"
+    assert each["error"] == f"boom failed: ValueError: boom ({place}, traceback in own-code.txt)"
     assert "in perform" in (Path(each["path"]) / "own-code.txt").read_text()

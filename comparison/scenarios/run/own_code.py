@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import threading
 import time
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from comparison.scenarios.run.performer import Performer
+from kernel.code_places import users_place
 from kernel.errors import RebalanceLabError, UserError
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 BLOCKED_S, _LOOK_S = 20.0, 1.0
 #: The file in a run's folder that has the traceback.
 TRACEBACK = "own-code.txt"
-
-log = logging.getLogger(__name__)
 
 
 class OwnCodeFailed(RebalanceLabError):
@@ -57,12 +55,13 @@ def own_code(name: str, changes: Changes) -> Iterator[None]:
 
 
 def _failed(name: str, error: Exception, changes: Changes) -> OwnCodeFailed:
-    text = "".join(traceback.format_exception(error))
-    log.error("%s failed:\n%s", name, text)
     path = changes.testbed.request.run_dir / TRACEBACK
-    with contextlib.suppress(OSError):
-        path.write_text(text, encoding="utf-8")
-    return OwnCodeFailed(f"{name} failed: {type(error).__name__}: {error} (traceback in {TRACEBACK})")
+    # What fails when the run is broken off comes after what broke it off.
+    with contextlib.suppress(OSError), path.open("a", encoding="utf-8") as file:
+        file.writelines(traceback.format_exception(error))
+    place = users_place(error)
+    where = f"{place}, traceback in {TRACEBACK}" if place else f"traceback in {TRACEBACK}"
+    return OwnCodeFailed(f"{name} failed: {type(error).__name__}: {error} ({where})")
 
 
 @dataclass(slots=True)
@@ -140,7 +139,7 @@ class GuardedFault(Performer):
             await self._own.heal()
 
     def abandon(self) -> None:
-        """Whatever goes wrong is only logged: the run is being broken off."""
+        """Whatever goes wrong is only kept: the run is being broken off."""
         with contextlib.suppress(RebalanceLabError), self._guarded():
             self._own.abandon()
 

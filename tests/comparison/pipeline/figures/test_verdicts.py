@@ -367,7 +367,13 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
         # Things that did not happen before the run was cut short:
         ("settles", "join", "eager", {"changes": [NOT_YET], **INTERRUPTED}, UNKNOWN),
         ("settles", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
-        ("settles", "join", "eager", {"changes": [NOT_YET], "problems": ["m1.jsonl lacks 2 sequence numbers"]}, UNKNOWN),
+        (
+            "settles",
+            "join",
+            "eager",
+            {"changes": [NOT_YET], "problems": ["m1.jsonl lacks 2 sequence numbers"]},
+            UNKNOWN,
+        ),
         ("settles", "join", "eager", {"changes": [NOT_YET]}, NO),
         ("counts", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
         ("counts", "join", "eager", {"changes": [NOT_YET]}, NO),
