@@ -45,7 +45,7 @@ class KillSteps:
         changes.enter_stage("fault")
         point = point_named(self._testbed.request.design, step.point)
         decider = self._members.view.decider
-        name = decider if decider and not self._members.is_gone(decider) else self._members.choose_owner()
+        name = decider if decider and self._members.can_act(decider) else self._members.choose_owner()
         broker = await self._testbed.coordinating_now()
         assert broker.child is not None
         members = self._members.present + (step.target != "member")

@@ -283,6 +283,10 @@ class GroupMembers:
         name = self._living.get(place, "")
         return name in self._configured and name not in self._gone
 
+    def can_act(self, name: str) -> bool:
+        """Whether a process is neither gone nor frozen."""
+        return not (self.is_gone(name) or self._children[name].frozen)
+
     def is_gone(self, name: str) -> bool:
         """Whether a process was killed or left."""
         return name in self._gone
@@ -299,12 +303,14 @@ class GroupMembers:
         self._tracer.emit("process_ended", target=name, how="kill", code=code)
 
     def leave(self, name: str) -> None:
-        """Command a process to leave the group and exit."""
+        """Command a process to leave the group and exit. Raises `NobodyThere` if it is frozen: it would not hear it."""
+        if self._children[name].frozen:
+            raise NobodyThere(f"{name} is frozen, so it cannot leave. Heal it first")
         self._forget(name)
         self._children[name].send({"command": "leave"})
 
     async def go(self, place: str, timeout_s: float) -> None:
-        """Have the process at a place leave, and wait for its end. Raises `WaitTimeout`."""
+        """Have the process at a place leave, and wait for its end. Raises `WaitTimeout`, and as `leave`."""
         name = self._living[place]
         self.leave(name)
         code = await ended_within(self._children[name], timeout_s)
