@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from comparison.failures import each_once
 from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
     EXPECTED,
@@ -62,7 +63,9 @@ def render(result: Mapping[str, Any], console: Console) -> None:
 
 def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     title = Text.assemble((scenario["scenario"], "bold"), "  ", _verdict(scenario["verdict"]))
-    parts: list[RenderableType] = [Heading(title), Text(circumstances(runs), style="dim")]
+    parts: list[RenderableType] = [Heading(title)]
+    parts += [Text(f"{run['design']}: {reason}", style="yellow") for run in runs if (reason := ending(run))]
+    parts.append(Text(circumstances(runs), style="dim"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in warnings_of(runs)]
     if shown := restarts.costs(runs):
         parts += _restarts(shown)
@@ -200,10 +203,8 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Padding(line, (0, 0, 0, 2))
     for overlap in run["overlaps"][:1]:
         yield Padding(Text(evidence(overlap), style="dim"), (0, 0, 0, 2))
-    for failure in run["failures"]:
+    for failure in each_once(run["failures"]):
         yield Padding(Text(f"an error reached the application: {failure}", style="dim"), (0, 0, 0, 2))
-    if reason := ending(run):
-        yield Padding(Text(reason, style="yellow"), (0, 0, 0, 2))
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:

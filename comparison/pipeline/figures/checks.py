@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.model import RESTART
-from comparison.pipeline.keys import FORMING
+from comparison.pipeline.keys import COMPLETE, FORMING
 from comparison.pipeline.result import VerdictOutcome
 from kernel.designs import COORDINATED
 
@@ -48,6 +48,8 @@ def no_record_lost(run: Run) -> CheckResult:
     """
     lost = run.metrics["lost"]
     if lost is None:
+        if run.metrics["delivered"] is not None and not run.drained:
+            return UNKNOWN, "the run ended before the log was drained"
         return UNKNOWN, "no numbered record was both acknowledged and delivered"
     delivered = run.metrics["delivered"]
     if lost == 0:
@@ -55,8 +57,6 @@ def no_record_lost(run: Run) -> CheckResult:
     in_hand = int(run.parameters.get("streams", 1)) * _killed(run) if run.design == "zookeeper" else 0
     if lost <= in_hand:
         return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
-    if not run.drained:
-        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered: the run ended before the log was drained"
     return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost, {delivered:g} delivered"
 
 
@@ -86,6 +86,8 @@ def settles(run: Run) -> CheckResult:
     if not measured:
         return UNKNOWN, "no change was made in this run"
     open_ones = [named(change) for change in measured if change.converge_ms is None]
+    if open_ones and run.outcome != COMPLETE:
+        return UNKNOWN, f"the run ended before the group had settled after {open_ones[0]}"
     if open_ones:
         more = f" and {len(open_ones) - _NAMED_MAX} more" if len(open_ones) > _NAMED_MAX else ""
         first = ", ".join(open_ones[:_NAMED_MAX])
@@ -180,7 +182,7 @@ def old_coordinator_silenced(run: Run) -> CheckResult:
         f"and accepted {counted_noun(after.commits, 'commit')}"
     )
     if not after.commits:
-        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{summary}; the group made no progress"
+        return (NOT_EXPECTED if run.outcome == COMPLETE else UNKNOWN), f"{summary}; the group made no progress"
     refused = run.metrics["misdirected"] or 0
     return (
         EXPECTED,

@@ -32,6 +32,7 @@ from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
 from comparison.pipeline.figures import outage_checks as o
 from comparison.pipeline.figures import split_checks as s
+from comparison.pipeline.keys import COMPLETE
 from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import (
     ALL_AT_ONCE,
@@ -383,7 +384,6 @@ def _first_problem(run: Run) -> str:
 
 def _doubt(run: Run) -> str:
     """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
-    if run.outcome == "complete":
+    if run.outcome == COMPLETE:
         return ""
-    how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
-    return f"{how} ({run.error})" if run.error else how
+    return _ENDS.get(run.outcome, "the trace does not say how the run ended")

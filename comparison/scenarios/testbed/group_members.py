@@ -366,7 +366,12 @@ class GroupMembers:
             self.check()
             return self.view.settled(present * streams, memberships, time.monotonic_ns())
 
-        await until(settled, timeout_s, lambda: f"the group to settle ({self.view.summary()})")
+        await until(settled, timeout_s, lambda: f"the group to settle ({self._summary()})")
+
+    def _summary(self) -> str:
+        """The state of the group, for the message of a wait that timed out."""
+        frozen = [f"{name} is frozen" for name in self.present_processes() if self._children[name].frozen]
+        return "; ".join([*frozen, self.view.summary()])
 
     async def until_all_rebalance(self, begun: Mapping[str, int], timeout_s: float) -> None:
         """Wait until every process that is still present has begun more rebalances than `begun` says."""
@@ -385,7 +390,7 @@ class GroupMembers:
             self.check()
             return self.view.quiet(time.monotonic_ns(), QUIET_MS)
 
-        await until(quiet, timeout_s, lambda: f"the group to be quiet ({self.view.summary()})")
+        await until(quiet, timeout_s, lambda: f"the group to be quiet ({self._summary()})")
 
     async def stop(self, *, at_once: bool = False) -> None:
         """Stop every member, killing those that do not end; `at_once` kills them all."""
