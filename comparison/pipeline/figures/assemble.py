@@ -95,12 +95,12 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
 
 
 def _cut_short(changes: list[Change]) -> list[Change]:
-    """A change that was under way when the run ended has not settled: nobody knows when it would have."""
+    """A change that was under way when the run ended has not settled: nobody knows what it would have come to."""
     last = max(changes, key=lambda change: change.from_ms, default=None)
-    return [
-        msgspec.structs.replace(change, converge_ms=None) if change is last and change.settled_ms is None else change
-        for change in changes
-    ]
+    if last is None or last.settled_ms is not None:
+        return changes
+    cut = msgspec.structs.replace(last, converge_ms=None, moved=None, moved_minimum=None, counted=[])
+    return [cut if change is last else change for change in changes]
 
 
 def _without_an_end(

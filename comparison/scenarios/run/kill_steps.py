@@ -45,7 +45,9 @@ class KillSteps:
         changes.enter_stage("fault")
         point = point_named(self._testbed.request.design, step.point)
         decider = self._members.view.decider
-        name = decider if decider and self._members.can_act(decider) else self._members.choose_owner()
+        # A frozen process is stopped already, at no point.
+        can_pass = decider and not (self._members.is_gone(decider) or self._members.child(decider).frozen)
+        name = decider if can_pass else self._members.choose_owner()
         broker = await self._testbed.coordinating_now()
         assert broker.child is not None
         members = self._members.present + (step.target != "member")

@@ -32,7 +32,7 @@ from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
-from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
+from comparison.scenarios.testbed.group_members import GroupMembers
 from comparison.scenarios.testbed.testbed import Testbed
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
 from kernel.trace.events import Role
@@ -86,7 +86,7 @@ class Run:
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
         self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record, lent)
         self._members = GroupMembers(
-            self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
+            self._testbed, fork_server, -(-members_in_all(request) // request.scenario.members_per_process)
         )
         self._nemesis = Nemesis(self._testbed, self._members, self._enter, play)
 

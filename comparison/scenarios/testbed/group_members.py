@@ -283,10 +283,6 @@ class GroupMembers:
         name = self._living.get(place, "")
         return name in self._configured and name not in self._gone
 
-    def can_act(self, name: str) -> bool:
-        """Whether a process is neither gone nor frozen."""
-        return not (self.is_gone(name) or self._children[name].frozen)
-
     def is_gone(self, name: str) -> bool:
         """Whether a process was killed or left."""
         return name in self._gone
@@ -369,7 +365,6 @@ class GroupMembers:
         await until(settled, timeout_s, lambda: f"the group to settle ({self._summary()})")
 
     def _summary(self) -> str:
-        """The state of the group, for the message of a wait that timed out."""
         frozen = [f"{name} is frozen" for name in self.present_processes() if self._children[name].frozen]
         return "; ".join([*frozen, self.view.summary()])
 
@@ -403,7 +398,3 @@ class GroupMembers:
             self._tracer.emit("process_ended", target=name, how="itself" if ended_before else "stop", code=code)
         elif not ended_before:
             self._tracer.emit("process_ended", target=name, how="leave", code=code)
-
-
-def processes_needed(members: int, members_per_process: int) -> int:
-    return -(-members // members_per_process)

@@ -68,7 +68,9 @@ def test_what_is_known_of_lost_records_is_told(given: dict[str, Any], lost: int,
 @pytest.mark.parametrize("outcome", ["failed", "interrupted"])
 def test_change_that_was_under_way_has_not_settled(outcome: str, tmp_path: Path) -> None:
     run = broken_off(tmp_path, outcome=outcome)
-    assert (run["changes"][-1]["converge_ms"], run["metrics"]["converge_ms"]) == (None, None)
+    last = run["changes"][-1]
+    assert (last["converge_ms"], last["moved"], last["counted"]) == (None, None, [])
+    assert (run["metrics"]["converge_ms"], run["metrics"]["moved"]) == (None, None)
     assert reasons(run)["settles"] == "the run ended before the group had settled after restart 1"
 
 
