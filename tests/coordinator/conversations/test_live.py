@@ -41,6 +41,7 @@ RECORDINGS = {
     "consumer_further": 66,
     "consumer_admin": 25,
     "consumer_topics": 12,
+    "consumer_patterns": 61,
     "consumer_mixed": 80,
     "consumer_mixed_disabled": 5,
     "consumer_mixed_small": 3,
