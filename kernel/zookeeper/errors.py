@@ -52,6 +52,10 @@ class ConnectionLost(ZooKeeperError, Unavailable, Retriable):
     """The connection broke before the reply, so it is unknown whether the operation was applied."""
 
 
+class Unanswered(ZooKeeperError, Unavailable):
+    """The server is there, and has not answered the operation in time. It is unknown whether it was applied."""
+
+
 class SessionExpired(ZooKeeperError, Retriable):
     """The session of this operation has expired, and its ephemeral znodes are gone."""
 

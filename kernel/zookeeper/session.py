@@ -18,6 +18,10 @@ Guarantees:
   and OperationTimeout, without limit, so an operation may begin in one session and end in the next. A retried create
   can find the znode of its own first attempt: NodeExists. Otherwise an operation waits at most
   `connection_timeout_ms` for a connection and then raises `ConnectionLost`.
+- **Answers have a deadline**: a server that is there, so that no connection breaks, and does not answer an operation
+  makes it fail with `Unanswered`, also with `retry_forever`: after the connection timeout or `ANSWER_S`, and not before
+  the session timeout.
+- **Replies are not trusted**: `replies.py` says what is refused. A reply that cannot be read is an `OperationRefused`.
 
 Two limits of kazoo: it considers a silent server lost after two thirds of the session timeout, and it deliberately
 sends pings up to 0.4 s late, so a session timeout below a second may expire without any fault.
