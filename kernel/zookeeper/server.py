@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kernel.class_archives import archive_path, loading_options, recording_options
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.jre import find_java
-from kernel.ports import LOOPBACK
+from kernel.ports import LOOPBACK, require_loopback
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.counters import server_mode
@@ -120,6 +120,7 @@ class ServerProcess:
     def launch(self) -> None:
         """Start the process without waiting. Raises `EnvironmentFault` if that fails."""
         assert not self.running, f"ZooKeeper server {self.number} is already running"
+        require_loopback()
         java = find_java()
         try:
             self._write_configuration()
