@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +12,18 @@ import click
 import msgspec
 from rich.console import Console
 
-from comparison.cli.interrupts import interrupts_wait
 from comparison.cli.report_file import REPORT, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
+from comparison.interrupts import interrupts_wait
 from comparison.printable import printable_all
 from comparison.report.terminal import render
 from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 RESULT = "result.json"
 #: The folder of copies of runs that are in remote stores.
@@ -35,17 +33,6 @@ SOURCES = "sources"
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
 
 
-@contextlib.contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C inside the block, so that children and files are cleaned up."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@interrupted_by_sigterm()
 def analysed(
     run_dirs: Sequence[Path],
     folder: Path,
@@ -72,7 +59,7 @@ def analysed(
     chosen = spark or SparkChoice()
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
-        with starting as started, started.ended_by(signal.SIGINT, signal.SIGTERM):
+        with starting as started, started.ended_by_signals():
             with interrupts_wait():
                 # Loaded while the JVM starts.
                 from comparison.cli.damage import damage_of

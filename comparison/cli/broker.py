@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,13 @@ from comparison.cli.detaching import detach
 from comparison.cli.hand_run import trace_in
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
+from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.plan.configuration import for_part
 from comparison.scenarios.processes.broker_composition import broker_of
-from kernel.broker.loop import measured_loop
+from kernel.broker.loop.measured_loop import MeasuredLoop
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
+from kernel.computing import computed
 from kernel.errors import EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
@@ -113,14 +114,10 @@ def broker(
         report_silence(connect, config.number("zookeeper.connection.timeout.ms"))
         click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
         return
-    measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace))
+    run(_serve(connect, settings, folder or state_dir() / "data", trace), loop=MeasuredLoop)
 
 
 async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Path | None) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:
@@ -128,10 +125,9 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
         _writable(folder)
         server, _ = broker_of(settings, connect, folder, tracer)
         waits_ms = server.config.number("zookeeper.connection.timeout.ms")
-        await asyncio.to_thread(report_silence, connect, waits_ms)
+        await computed(lambda: report_silence(connect, waits_ms), "silence")
         try:
-            if not await _started(stopping, server):
-                return
+            await server.start()
             state = this_process(
                 f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect
             )
@@ -139,7 +135,8 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             stack.callback(forget, state)
             click.echo(state.address)
             click.echo(f"broker {server.address.node_id}, data in {folder}; stop with Ctrl-C", err=True)
-            await _stopped_or_failed(stopping, server)
+            with stopped_by_signals() as stopping:
+                await _stopped_or_failed(stopping, server)
         finally:
             await server.stop()
 
@@ -148,19 +145,6 @@ def _trace_writer(path: Path) -> TraceWriter:
     if path.suffix != ".jsonl":
         return trace_in(path, Role.BROKER)
     return TraceWriter(path, TraceIdentity(run="", scenario="", design="", role=Role.BROKER, process="broker"))
-
-
-async def _started(stopping: asyncio.Event, server: Broker) -> bool:
-    """Start the broker; False when a signal stops it before it serves."""
-    starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(stopping.wait())
-    await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if not starting.done():
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
-        return False
-    starting.result()
-    return True
 
 
 async def _stopped_or_failed(stopping: asyncio.Event, server: Broker) -> None:

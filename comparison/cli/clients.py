@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.by_hand import (
-    bootstrap_of,
-    report_silence,
-    started_zookeeper,
-    state_option,
-    stop_on_signal,
-    zookeeper_at,
-)
+from comparison.cli.by_hand import bootstrap_of, report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.hand_run import trace_in
 from comparison.cli.options import form_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
+from comparison.interruptible import run
 from comparison.scenarios.plan.applicability import without_effect
 from comparison.scenarios.plan.configuration import for_part
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
@@ -236,7 +230,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         if trace is not None:
             tracer = stack.enter_context(contextlib.closing(trace_in(trace, Role.MEMBER, design=design)))
         seen = SeenTracer(tracer, Rebalances(printer.rebalanced), printer.reset)
-        asyncio.run(_consume(design, lambda: consumer(request, seen), wanted, printer, max_records))
+        run(_consume(design, lambda: consumer(request, seen), wanted, printer, max_records))
 
 
 async def _consume(
@@ -244,17 +238,12 @@ async def _consume(
 ) -> None:
     consumer = make()
     printer.assignment, printer.places = consumer.assignment, consumer.places
-    stopping = stop_on_signal()
-    polling = asyncio.create_task(_poll(design, consumer, wanted, printer, most))
-    waiting = asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
-        if polling.done():
-            polling.result()
+        await _poll(design, consumer, wanted, printer, most)
+    except asyncio.CancelledError:
+        if not printer.has_joined:
+            raise
     finally:
-        for task in (polling, waiting):
-            task.cancel()
-        await asyncio.gather(polling, waiting, return_exceptions=True)
         await consumer.close()
     printer.say("left", f"after {printer.records} records", records=printer.records)
 
@@ -271,6 +260,7 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
         # The zookeeper design does not call listeners after a rebalance that assigns nothing.
         if design == ZOOKEEPER and not any(consumer.assignment().values()):
             printer.partitions("assigned", 0, ())
+    printer.has_joined = printer.has_joined or design == ZOOKEEPER  # it rebalances as it subscribes
     while most is None or printer.records < most:
         # Exactly as many as asked for: what is taken and not printed would count as consumed.
         wanted_now = POLL_RECORDS if most is None else min(POLL_RECORDS, most - printer.records)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from coordinator.consumer.calls import find_coordinator
@@ -51,7 +50,7 @@ def coordinator(group: str, bootstrap: str | None, partitions: int | None) -> in
             raise UserError("--partitions asks no broker. Leave out --bootstrap-server")
         click.echo(printable(f"{group}: partition {partition_of(group, partitions)} of {partitions}"))
         return Exit.AS_EXPECTED
-    return asyncio.run(_show(group, bootstrap_of(bootstrap)))
+    return run(_show(group, bootstrap_of(bootstrap)))
 
 
 async def _show(group: str, bootstrap: str) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.broker.loop.loop_figures import LoopFigures
@@ -58,7 +58,7 @@ def loop_of(address: str, *, reset: bool) -> BrokerLoop:
     except ValueError as error:
         raise ConfigurationError(f"--broker {address!r} is not an address. Give the HOST:PORT of one broker") from error
     try:
-        return asyncio.run(_ask(host, port, reset=reset))
+        return run(_ask(host, port, reset=reset))
     except (Unavailable, ProtocolError) as error:
         raise EnvironmentFault(
             f"{error}. Give a broker started by `rebalance-lab broker` (see `broker status`)"

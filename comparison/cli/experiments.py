@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from comparison.cli.options import output_option, plugin_option
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.interrupts import last_words
 from comparison.own_scenarios import names_of
 from comparison.progress import RunProgress
 from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
@@ -235,7 +237,6 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         )
         result = _performed(experiments, planned, spark, progress)
         if result is None:
-            progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
     code = shown(result, form)
     click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
@@ -245,15 +246,19 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
 def _performed(
     experiments: Experiments, planned: Sequence[Planned], spark: SparkChoice, progress: RunProgress
 ) -> Mapping[str, Any] | None:
-    """Perform and analyse the whole plan; None after an interrupt."""
-    try:
+    """Perform and analyse the whole plan; None after an interrupt, with what to do then."""
+
+    def interrupted() -> None:
+        progress.leave()
+        progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
+
+    with suppress(KeyboardInterrupt), last_words(interrupted):
         finished = experiments.perform(planned)
-        if finished.interrupted:
-            return None
-        progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
-        return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
-    except KeyboardInterrupt:
-        return None
+        if not finished.interrupted:
+            progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
+            return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
+    interrupted()
+    return None
 
 
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:

@@ -16,6 +16,7 @@ from comparison.fuzzing.drawing import draw
 from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Told, Wanted
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
+from comparison.interrupts import last_words
 from comparison.progress import RunProgress
 from comparison.run_folder import new_bundle, provenance, write_json
 from comparison.scenarios.plan.catalogue import designs_named
@@ -148,10 +149,15 @@ def _fuzzed(wanted: Wanted, command: list[str], root: Path, *, quiet: bool) -> i
             counterexample=lambda found: _say_counterexample(bundle, found),
         )
         fuzzer = Fuzzer(bundle, about, wanted, summary, progress, told)
-        finished = asyncio.run(fuzzer.fuzz())
-    for line in summary.lines():
-        click.echo(line)
-    click.echo(f"runs: {bundle}; to go on: {shlex.join(going_on(wanted, summary, root))}", err=True)
+
+        def so_far() -> None:
+            for line in summary.lines():
+                click.echo(line)
+            click.echo(f"runs: {bundle}; to go on: {shlex.join(going_on(wanted, summary, root))}", err=True)
+
+        with last_words(so_far):
+            finished = asyncio.run(fuzzer.fuzz())
+    so_far()
     return _EXITS[summary.outcome] if finished else Exit.INTERRUPTED
 
 

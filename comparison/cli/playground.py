@@ -16,6 +16,7 @@ from comparison.cli.experiments import design_option, with_seed
 from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.exits import Exit
+from comparison.interrupts import last_words
 from comparison.playground.messages import Status
 from comparison.playground.play.setting_up import prepared
 from comparison.playground.web.server import HOST, serving
@@ -23,8 +24,9 @@ from comparison.progress import RunProgress
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.played import PLAYGROUND
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.ports import require_loopback
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -72,15 +74,20 @@ def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any)
     """
     root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
+    require_loopback()
     game = prepared(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
-    return asyncio.run(_play(game, port, opens=opens))
+    with last_words(lambda: _say_interrupted(game.bundle)):
+        return asyncio.run(_play(game, port, opens=opens))
+
+
+def _say_interrupted(bundle: Path) -> None:
+    click.echo(f"interrupted; to analyse the traces: rebalance-lab analyze {bundle}", err=True)
 
 
 async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
-    interrupted = asyncio.Event()
-    interrupt_on_signals(interrupted, RunProgress(1))
     game, bundle = prepared.game, prepared.bundle
     async with contextlib.AsyncExitStack() as page:
+        interrupted = page.enter_context(interrupted_by_signals(RunProgress(1)))
         try:
             served = await page.enter_async_context(serving(game, port=port))
         except OSError as error:
@@ -101,7 +108,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         with contextlib.suppress(WaitTimeout):
             await until(lambda: not game.is_watched, _FAREWELL_S, "the pages to receive the end")
     if interrupted.is_set():
-        click.echo(f"interrupted; to analyse the traces: rebalance-lab analyze {bundle}", err=True)
+        _say_interrupted(bundle)
         return Exit.INTERRUPTED
     raise Unavailable(f"the game failed: {last.reason}. Its traces are in {bundle}")
 

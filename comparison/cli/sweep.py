@@ -18,6 +18,7 @@ from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.options import plugin_option
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.interrupts import last_words
 from comparison.near_paths import RUNS, is_toml, path_complaint
 from comparison.pipeline.written import TABLES
 from comparison.printable import printable_all
@@ -208,8 +209,11 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
         if not to_do and not options["only_analyse"]:
             progress.say("all runs are done")
         runner = SweepRunner(folder, state, command=request.command, zookeeper=request.zookeeper, progress=progress)
-        if not _performed(runner, to_do):
-            progress.say(f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(request.folder or folder))}")
+        going_on = f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(request.folder or folder))}"
+        with last_words(lambda: progress.say(going_on)):
+            finished = _performed(runner, to_do)
+        if not finished:
+            progress.say(going_on)
             return Exit.INTERRUPTED
         ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
         if not ended:
@@ -218,13 +222,15 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
         run_dirs = [folder / run.folder for run in ended]
         result: Mapping[str, Any] | None
         result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
+        analysing = f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only"
         try:
-            if result is None:
-                progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
-                result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False)
-            data = _put_together(folder, plan, request, result, failures)
+            with last_words(lambda: progress.say(analysing)):
+                if result is None:
+                    progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
+                    result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False)
+                data = _put_together(folder, plan, request, result, failures)
         except KeyboardInterrupt:
-            progress.say(f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only")
+            progress.say(analysing)
             return Exit.INTERRUPTED
     _show(data, options["form"])
     _list_failures(failures, folder)

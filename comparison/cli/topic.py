@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +9,7 @@ import click
 import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.topic_admin import TopicAdmin
@@ -146,14 +146,14 @@ def _setting_text(setting: SettingDescription) -> str:
 
 
 def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:
-    async def run() -> T:
+    async def asked() -> T:
         client = ClusterClient(addresses(bootstrap), "rebalance-lab")
         try:
             return await work(TopicAdmin(client))
         finally:
             await client.close()
 
-    return asyncio.run(run())
+    return run(asked())
 
 
 def _plural(count: int, noun: str) -> str:

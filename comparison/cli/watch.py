@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
+from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.complaints import error_line
 from comparison.cli.hand_observer import HandObserver
 from comparison.cli.options import form_option
@@ -26,6 +26,7 @@ from comparison.group_columns import GroupSeen, Keeper, Part, tables
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.errors import ConfigurationError, ProtocolError, Unavailable
@@ -115,7 +116,7 @@ def watch(
             "--trace is for a group in ZooKeeper (--zookeeper), for as long as it is watched (without --once); a "
             "coordinator traces itself: `broker --trace`"
         )
-    return asyncio.run(_watch(where, view, None if once else interval_s, trace))
+    return run(_watch(where, view, None if once else interval_s, trace))
 
 
 class _Where:
@@ -203,7 +204,7 @@ def _is_shown_by_the_other(seen: GroupSeen, coordinated: bool, in_zookeeper: boo
 
 
 async def _watch(where: _Where, view: _View, interval_s: float | None, trace: Path | None) -> int:
-    stopping = stop_on_signal()
+    has_read = False
     try:
         await where.open()
         if trace is not None:
@@ -215,15 +216,18 @@ async def _watch(where: _Where, view: _View, interval_s: float | None, trace: Pa
                 click.echo(error_line(await where.complaint()), err=True)
             return Exit.AS_EXPECTED if seen else Exit.NOT_AS_EXPECTED
         known: list[GroupSeen] = []
-        while not stopping.is_set():
+        while True:
             try:
                 known = await where.read()
+                has_read = True
                 view.show(known)
             except Unavailable as error:
                 # What was seen last stays, with the reason why it is old.
                 view.show([replace(each, problem=str(error)) for each in known], problem=str(error))
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), interval_s)
+            await asyncio.sleep(interval_s)
+    except asyncio.CancelledError:
+        if not has_read:
+            raise
     finally:
         view.end()
         await where.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
 
 from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
 from comparison.exits import Exit
+from comparison.interruptible import run
 from comparison.playground.play.znodes import TreeReader
 from comparison.printable import printable
 from kernel.errors import UserError
@@ -43,7 +43,7 @@ def znodes(path: str, connect: str | None) -> int:
     if not path.startswith("/"):
         raise UserError(f"{path}: the path of a znode begins with /")
     root = path.rstrip("/") or "/"
-    found = asyncio.run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
+    found = run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
     for line in lines_of(found):
         click.echo(line)
     if not found:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from comparison.cli.by_hand import state_option
-from comparison.cli.detaching import StopSignal, detach
+from comparison.cli.detaching import detach
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.cli.znodes import znodes
 from comparison.exits import Exit
+from comparison.interrupts import reacting
 from kernel.errors import EnvironmentFault
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
+if TYPE_CHECKING:
+    from kernel.zookeeper.server import ServerProcess
 
 NAME = "zookeeper"
 DEFAULT_PORT = 2181
@@ -73,18 +80,26 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
         arguments += ["--folder", str(folder.absolute())] if folder else []
         click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
         return
-    stopping = StopSignal()
+    # Not an Event: a handler that interrupts its `wait` may need the lock that `wait` holds.
+    stopping: queue.SimpleQueue[None] = queue.SimpleQueue()
     with EmbeddedZooKeeper(folder or state_dir() / NAME, port=port or None) as server:
         state = this_process(NAME, server.connect_string, server.servers[0].data_dir)
         write_state(state)
         try:
-            click.echo(server.connect_string)
-            click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
-            while not stopping.wait(0.5):
-                if not server.servers[0].running:
-                    raise EnvironmentFault(f"the ZooKeeper server has ended. See {server.servers[0].log_path}")
+            with reacting(lambda: stopping.put(None)):
+                click.echo(server.connect_string)
+                click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
+                _until_stopped(stopping, server.servers[0])
         finally:
             forget(state)
+
+
+def _until_stopped(stopping: queue.SimpleQueue[None], server: ServerProcess) -> None:
+    """Raises `EnvironmentFault` if the server ends by itself."""
+    while server.running:
+        with contextlib.suppress(queue.Empty):
+            return stopping.get(timeout=0.5)
+    raise EnvironmentFault(f"the ZooKeeper server has ended. See {server.log_path}")
 
 
 @zookeeper.command(

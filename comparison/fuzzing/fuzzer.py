@@ -22,7 +22,7 @@ from comparison.fuzzing.schedule import kind_of_step
 from comparison.fuzzing.shrinking import Shrunk, shrinking
 from comparison.fuzzing.situation import sequence
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,15 +98,15 @@ class Fuzzer:
 
     async def fuzz(self) -> bool:
         """Run schedules until the time is up; False after an interrupt. Raises `UserError` if none can start."""
-        interrupt_on_signals(self._interrupted, self.progress)
-        fork_server = await ForkServer.open()
-        attempts = Attempts(self.bundle, self.about, fork_server, self._interrupted, self.progress.stage)
-        try:
-            await self.run(attempts)
-        finally:
-            await attempts.stop()
-            await fork_server.stop()
-        return not self._interrupted.is_set()
+        with interrupted_by_signals(self.progress) as self._interrupted:
+            fork_server = await ForkServer.open()
+            attempts = Attempts(self.bundle, self.about, fork_server, self._interrupted, self.progress.stage)
+            try:
+                await self.run(attempts)
+            finally:
+                await attempts.stop()
+                await fork_server.stop()
+            return not self._interrupted.is_set()
 
     async def run(self, attempts: Attempts) -> None:
         """The same with what makes the runs."""

@@ -22,7 +22,7 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.scenarios.run.runner import keep_plugins, perform
 from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences, files_of
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
@@ -156,17 +156,16 @@ class SweepRunner:
         return asyncio.run(self._perform(runs))
 
     async def _perform(self, runs: Sequence[SweepRun]) -> bool:
-        interrupted = asyncio.Event()
-        interrupt_on_signals(interrupted, self._progress)
-        fork_server = await ForkServer.open()
-        try:
-            for place, run in enumerate(runs):
-                if interrupted.is_set():
-                    break
-                await self._run(run, fork_server, interrupted, runs[place + 1 :])
-        finally:
-            await fork_server.stop()
-        return not interrupted.is_set()
+        with interrupted_by_signals(self._progress) as interrupted:
+            fork_server = await ForkServer.open()
+            try:
+                for place, run in enumerate(runs):
+                    if interrupted.is_set():
+                        break
+                    await self._run(run, fork_server, interrupted, runs[place + 1 :])
+            finally:
+                await fork_server.stop()
+            return not interrupted.is_set()
 
     async def _run(
         self, run: SweepRun, fork_server: ForkServer, interrupted: asyncio.Event, left: Sequence[SweepRun]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from comparison.scenarios.run.performer import Performer
 from kernel.errors import RebalanceLabError, UserError
+from kernel.signals import handling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -105,14 +106,13 @@ def _not_blocking() -> Iterator[None]:
             raise Blocked(f"it kept the event loop for {BLOCKED_S:g} s: await, or use asyncio.to_thread")
 
     beating = asyncio.create_task(beat())
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        beating.cancel()
+    with handling(look, signal.SIGALRM):
+        signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            beating.cancel()
 
 
 class GuardedFault(Performer):
