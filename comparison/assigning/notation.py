@@ -28,8 +28,8 @@ from comparison.assigning.group import (
     Subscribe,
     changed,
 )
-from kernel import suggestions
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -37,14 +37,6 @@ if TYPE_CHECKING:
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 _MEMBER = re.compile(r"[^\s,:=+@*]{1,200}")
 _MEMBER_FORM = "NAME, NAME@INSTANCE, NAME:STREAMS or NAME:TOPIC+TOPIC"
-_NAMED_MAX = 12
-
-
-def unknown(what: str, name: str, known: Collection[str]) -> str:
-    """The complaint about an unknown name: the one that may be meant, and the first few of all."""
-    first, more = ", ".join(list(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
-    hint = "There is none" if not known else f"Use one of {first} and {more} more" if more > 0 else ""
-    return suggestions.unknown(what, name, known, hint=hint)
 
 
 def parse_topics(text: str) -> dict[str, int]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from rich.console import Console
 
+from comparison.cli.documents import print_document
 from comparison.cli.interrupts import interrupts_wait
+from comparison.cli.options import form_option, quiet_option
 from comparison.cli.report_file import REPORT, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
@@ -113,20 +114,10 @@ def not_of_py4j(record: logging.LogRecord) -> bool:
 def shown(result: Mapping[str, Any], form: str) -> int:
     """Print the result to standard output; the exit code for its verdicts."""
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
+        print_document(result)
     else:
         render(printable_all(result), Console())
     return _EXITS[result["verdict"]]
-
-
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the report on standard output.",
-)
 
 
 @click.command(
@@ -140,10 +131,11 @@ Examples:
 )
 @click.argument("sources", metavar="RUNS...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FOLDER", help="Folder for the results.  [default: RUNS, if it is one folder]")
-@format_option
+@form_option
+@quiet_option
 @click.option("--again", is_flag=True, help="Also read runs that have not changed since their last analysis.")
 @cluster_options
-def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool, **options: Any) -> int:
+def analyze(sources: tuple[str, ...], output: str | None, form: str, quiet: bool, again: bool, **options: Any) -> int:
     """Analyse finished runs from their traces.
 
     RUNS are folders of runs, or with runs in them; patterns of such folders, in quotes; and URIs that Spark can read:
@@ -151,11 +143,12 @@ def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool
     """
     found = sources_of(sources)
     folder, run_dirs, spark = output_folder(output, found), found.run_dirs(), chosen_spark(options)
-    result = analysed(run_dirs, folder, spark=spark, again=again, progress=_say, sources=found)
+
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(text, err=True)
+
+    result = analysed(run_dirs, folder, spark=spark, again=again, progress=say, sources=found)
     code = shown(result, form)
-    _say(f"report: {folder / REPORT}")
+    say(f"report: {folder / REPORT}")
     return code
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 MOVED, NEW = "*", "+"
-#: Owners below each other, and partitions of one owner, or ranges of them; `--json` has all of them.
+#: Owners below each other, and partitions of one owner, or ranges of them; `--format json` has all of them.
 _OWNERS_MAX, _RUNS_MAX = 40, 16
 _OWNER_WIDTH, _GAP = 24, 2
 _HEADINGS = ("fewest", "most", "balance", "moved", "forced", "minimum", "unnecessary", "stopped")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.trace_files import read_traces
@@ -21,7 +22,7 @@ from kernel.errors import UserError
     epilog="""\b
 Examples:
   rebalance-lab describe runs/latest/crash/eager
-  rebalance-lab describe runs/latest/crash/eager --state --at 12.4s
+  rebalance-lab describe runs/latest/crash/eager --group-state --at 12.4s
   rebalance-lab describe runs/latest/pause/zookeeper --offsets --at 9
   rebalance-lab describe runs/latest/pause/zookeeper --format json
 
@@ -30,7 +31,7 @@ Columns are those of `watch`: ConsumerOffsetChecker's in the zookeeper design, k
 Owners, members and committed offsets are those that ZooKeeper or the coordinator had; CLIENT-ID is the process."""
 )
 @click.argument("source", metavar="RUN", type=click.Path(path_type=Path))
-@part_options("--state")
+@part_options
 @click.option(
     "--at",
     "at",
@@ -51,7 +52,7 @@ def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
     found = run.at(moment_s)
     if form == "json":
         groups = [msgspec.to_builtins(each) for each in found]
-        click.echo(msgspec.json.encode({"at_s": round(moment_s, 3), "groups": groups}))
+        print_document({"at_s": round(moment_s, 3), "groups": groups})
         return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED
     for group in found:
         generation = "" if group.generation is None else f", generation {group.generation}"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from comparison.cli.doctor_broker import loop_of
+from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.errors import ConfigurationError, RebalanceLabError
@@ -189,14 +189,14 @@ def doctor(form: str, broker: str | None, reset: bool) -> int:
             if finding.remedy:
                 click.echo(f"    remedy: {finding.remedy}")
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2))
+        print_document(findings)
     return Exit.NOT_AS_EXPECTED if any(finding.remedy for finding in findings) else Exit.AS_EXPECTED
 
 
 def _show_loop(address: str, form: str, *, reset: bool) -> None:
     found = loop_of(address, reset=reset)
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json()), indent=2))
+        print_document(found.as_json())
         return
     for line in found.lines():
         click.echo(line)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from comparison.cli.analysis import analysed, format_option, shown
+from comparison.cli.analysis import analysed, shown
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
-from comparison.cli.options import output_option, plugin_option
+from comparison.cli.options import dry_run_option, form_option, output_option, plugin_option, quiet_option
+from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.own_scenarios import names_of
-from comparison.progress import RunProgress
+from comparison.progress import RunProgress, about
 from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
@@ -77,7 +77,7 @@ def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--seed",
             type=click.IntRange(0, SEED_MAX),
-            help="Seed of all random choices. It is always printed.  [default: random]",
+            help="Seed of all random choices, which the result names.  [default: random]",
         ),
         click.option(
             "--repeat",
@@ -130,9 +130,9 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Folder of a running server's transaction log, to judge by it. Once for each server.",
         ),
         output_option,
-        format_option,
-        click.option("--dry-run", is_flag=True, help="Print the plan and exit."),
-        click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+        form_option,
+        dry_run_option,
+        quiet_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -209,18 +209,24 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     warnings += not_judged_on(zookeeper, names, designs)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"seed {options['seed']}", err=True)
-    minutes = -(-estimated_s(planned) // 60)
     several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
-    runs, about = _plural(len(planned), "run"), _plural(minutes, "minute")
-    click.echo(f"{runs}{several}, about {about}", err=True)
+    summary = f"{_plural(len(planned), 'run')}{several} with seed {options['seed']}"
     if dry_run:
-        for each in planned:
-            parameters = msgspec.json.encode(each.parameters.as_json()).decode()
-            click.echo(f"{each.title}: about {estimated_run_s(each):.0f} s, {parameters}")
-        for left in without:
-            click.echo(f"{left.scenario} · {left.design}: skipped: {left.reason}")
+        show_plan(
+            RunsPlan(
+                summary=summary,
+                seconds=estimated_s(planned),
+                seed=options["seed"],
+                folder=f"{root}/<time>-{name}",
+                zookeeper=zookeeper,
+                runs=list(map(planned_run, planned)),
+                left_out=[LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without],
+            ),
+            form,
+        )
         return Exit.AS_EXPECTED
+    if not quiet:
+        click.echo(f"{summary}, {about(estimated_s(planned))}", err=True)
     require_zookeeper(zookeeper, planned)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(
@@ -238,8 +244,20 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
     code = shown(result, form)
-    click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
+    if not quiet:
+        click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code
+
+
+def planned_run(planned: Planned, title: str = "") -> PlannedRun:
+    """What `--dry-run` shows of a run."""
+    return PlannedRun(
+        title=title or planned.title,
+        scenario=planned.scenario,
+        design=planned.design,
+        seconds=round(estimated_run_s(planned)),
+        parameters=planned.parameters.as_json(),
+    )
 
 
 def _performed(

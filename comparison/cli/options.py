@@ -9,9 +9,13 @@ import click
 from comparison.near_paths import RUNS
 from comparison.scenarios.plan.plugins import load
 
+#: Of every command that prints what it has found.
 form_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
+#: Of every command that reports its progress.
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the result, warnings and errors.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be run, and exit.")
 output_option = click.option(
     "-o",
     "--output",

@@ -10,7 +10,7 @@ import click
 
 from comparison.cli.report_file import REPORT, write_page
 from comparison.exits import Exit
-from comparison.near_paths import path_complaint
+from comparison.near_paths import holds_a_run, path_complaint
 from comparison.report.chosen import only
 from comparison.report.figures import check_version
 from kernel.errors import EnvironmentFault, UserError
@@ -72,12 +72,18 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
             check_version(chosen)
         except (DamagedFile, KeyError, TypeError, ValueError) as error:
             why = error.why if isinstance(error, DamagedFile) else error
-            raise UserError(f"{path} cannot be shown ({why}). Run `rebalance-lab analyze {home}`") from error
+            raise UserError(f"{path} cannot be shown ({why}). {_remedy(home)}") from error
         if chosen["runs"]:
             return chosen, home
     if not given.is_dir():
         raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
-    raise UserError(f"no {RESULT} with a run in {folder}, or above it. Run `rebalance-lab analyze {folder}`")
+    raise UserError(f"no {RESULT} with a run in {folder}, or above it. {_remedy(folder)}")
+
+
+def _remedy(folder: Path) -> str:
+    """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
+    runs = holds_a_run(folder)
+    return f"Run `rebalance-lab analyze {folder}`" if runs else "Give a folder that `run` or `compare` created"
 
 
 def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:

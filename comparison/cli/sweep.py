@@ -13,9 +13,12 @@ import click
 import msgspec
 from rich.console import Console
 
-from comparison.cli.analysis import RESULT, analysed, format_option
+from comparison.cli.analysis import RESULT, analysed
+from comparison.cli.documents import print_document
+from comparison.cli.experiments import planned_run
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
-from comparison.cli.options import plugin_option
+from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option
+from comparison.cli.plans import LeftOut, RunsPlan, show_plan
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.near_paths import RUNS, is_toml, path_complaint
@@ -88,10 +91,10 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
 @click.option(
     "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Make no run; analyse what is there."
 )
-@click.option("--dry-run", is_flag=True, help="Print the plan and exit.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@dry_run_option
+@quiet_option
 @plugin_option
-@format_option
+@form_option
 @spark_options
 def sweep(source: Path | None, **options: Any) -> int:
     """Run every combination of a grid, and fit how figures grow.
@@ -103,13 +106,13 @@ def sweep(source: Path | None, **options: Any) -> int:
     plan, warnings = _planned(request)
     record = recorded(plan, request.command, request.zookeeper)
     folder = request.folder or RUNS / f"sweep-{_name(source, record)}"
-    _announce(plan, warnings, folder)
+    for text in (*warnings, *plan.notes):
+        click.echo(f"note: {text}", err=True)
     if options["dry_run"]:
-        for run in plan.runs:
-            click.echo(f"{run.folder}: {about(estimated_run_s(run.planned))}")
-        for title, reason in plan.left_out:
-            click.echo(f"{title}: left out: {reason}")
+        show_plan(_shown(plan, request, folder), options["form"])
         return Exit.AS_EXPECTED
+    if not options["quiet"]:
+        _announce(plan, folder)
     require_zookeeper(request.zookeeper, [run.planned for run in plan.runs])
     if options["only_analyse"]:
         read_plan(folder)  # or there is nothing to analyse, and no reason for a folder
@@ -178,22 +181,36 @@ def _name(source: Path | None, record: RecordedPlan) -> str:
     return f"{scenarios[:40]}-{hashlib.sha256(exact).hexdigest()[:8]}"
 
 
-def _announce(plan: SweepPlan, warnings: Sequence[str], folder: Path) -> None:
-    for text in (*warnings, *plan.notes):
-        click.echo(f"note: {text}", err=True)
+def _shown(plan: SweepPlan, request: _Request, folder: Path) -> RunsPlan:
+    return RunsPlan(
+        summary=_summary(plan),
+        seconds=_estimated_s(plan),
+        seed=plan.grid.seed,
+        folder=str(folder),
+        zookeeper=request.zookeeper,
+        runs=[planned_run(run.planned, run.folder) for run in plan.runs],
+        left_out=[LeftOut(title=title, reason=reason) for title, reason in plan.left_out],
+    )
+
+
+def _announce(plan: SweepPlan, folder: Path) -> None:
     for title, reason in plan.left_out[:_LISTED_MAX]:
         click.echo(f"left out: {title}: {reason}", err=True)
     if len(plan.left_out) > _LISTED_MAX:
         click.echo(f"left out: {len(plan.left_out) - _LISTED_MAX} more (--dry-run lists them all)", err=True)
+    click.echo(f"{_summary(plan)}, {about(_estimated_s(plan))}, in {folder}", err=True)
+
+
+def _summary(plan: SweepPlan) -> str:
     grid, cells = plan.grid, len(plan.cells)
     seeds = f"seed {grid.seed}" if grid.seeds == 1 else f"seeds {grid.seed} to {grid.seed + grid.seeds - 1}"
     often = f", {grid.repeats} times each" if grid.repeats > 1 else ""
-    whole_s = sum(estimated_run_s(run.planned) for run in plan.runs) + estimated_analysis_s(len(plan.runs))
     runs = f"{len(plan.runs)} run{'' if len(plan.runs) == 1 else 's'}"
-    click.echo(
-        f"{runs} of {cells} combination{'' if cells == 1 else 's'} with {seeds}{often}, {about(whole_s)}, in {folder}",
-        err=True,
-    )
+    return f"{runs} of {cells} combination{'' if cells == 1 else 's'} with {seeds}{often}"
+
+
+def _estimated_s(plan: SweepPlan) -> int:
+    return round(sum(estimated_run_s(run.planned) for run in plan.runs) + estimated_analysis_s(len(plan.runs)))
 
 
 def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, options: dict[str, Any]) -> int:
@@ -230,7 +247,8 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
     _list_failures(failures, folder)
     if unmeasured := [name for name in request.grid.metrics if name not in data["metrics"]]:
         click.echo(f"note: {', '.join(unmeasured)}: not measured in any run", err=True)
-    click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
+    if not options["quiet"]:
+        click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
     return Exit.UNKNOWN if len(state.having(RunStatus.COMPLETE)) < len(plan.runs) else Exit.AS_EXPECTED
 
 
@@ -254,7 +272,7 @@ def _put_together(
 
 def _show(data: Mapping[str, Any], form: str) -> None:
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+        print_document(data)
     else:
         render_sweep(printable_all(data), Console())
 

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.topic_admin import TopicAdmin
@@ -28,14 +29,6 @@ def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that all topic commands share."""
     text = "HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
     return click.option("--bootstrap-server", "bootstrap", help=text)(state_option(command))
-
-
-def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--format`: text or JSON."""
-    forms = click.Choice(["text", "json"])
-    return click.option("--format", "form", type=forms, default="text", show_default=True, help="Output format.")(
-        command
-    )
 
 
 @click.group(
@@ -91,13 +84,13 @@ def create(
 
 
 @topic.command(name="list")
-@format_option
+@form_option
 @topic_options
 def list_topics(form: str, bootstrap: str | None) -> None:
     """List the topics and their numbers of partitions, without internal topics."""
     found = _with_admin(bootstrap_of(bootstrap), TopicAdmin.list)
     if form == "json":
-        click.echo(msgspec.json.encode([{"topic": name, "partitions": size} for name, size in found.items()]))
+        print_document([{"topic": name, "partitions": size} for name, size in found.items()])
         return
     for name, size in found.items():
         click.echo(f"{printable(name)}: {_plural(size, 'partition')}")
@@ -107,13 +100,13 @@ def list_topics(form: str, bootstrap: str | None) -> None:
 
 @topic.command()
 @click.argument("name")
-@format_option
+@form_option
 @topic_options
 def describe(name: str, form: str, bootstrap: str | None) -> None:
     """Show a topic's partitions (leader, replicas, first and next offset) and its settings."""
     found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
     if form == "json":
-        click.echo(msgspec.json.encode(asdict(found)))
+        print_document(asdict(found))
         return
     _show(found)
 

@@ -43,8 +43,6 @@ _ABSENT = frozenset({"", "Dead"})
 _CHANGED = "bold green"
 #: How long `--once` waits for what is unavailable, and how often it reads again.
 _ONCE_S, _AGAIN_S = 5.0, 0.25
-#: Groups that a complaint about an unknown one lists.
-_NAMED_MAX = 8
 
 
 @click.command(
@@ -70,7 +68,7 @@ It is not a member, and sets no watches without --trace: docs/by-hand.md says wh
 @click.option(
     "--bootstrap-server", "bootstrap", help="Brokers of a group with a coordinator: HOST:PORT[,HOST:PORT...]."
 )
-@part_options("--group-state")  # --state names the state folder in every command for use by hand
+@part_options
 @click.option("--once", is_flag=True, help="Show the group once; exit code 1 if there is no such group.")
 @click.option(
     "--interval",
@@ -157,9 +155,7 @@ class _Where:
                 known |= await groups()
         if not known:
             return f"there is no group {self._group!r}, and no other one. A consumer makes it: `rebalance-lab consume`"
-        first, more = ", ".join(sorted(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
-        hint = f"Use one of {first}{f' and {more} more' if more > 0 else ''}"
-        return unknown("group", self._group, known, hint=hint)
+        return unknown("group", self._group, sorted(known))
 
     async def close(self) -> None:
         await self._stack.aclose()

@@ -139,7 +139,8 @@ def _checked(name: str, value: Value) -> Value:
     if name in NUMBERS:
         return _number(name, value)
     if "." not in name:
-        raise ConfigurationError(unknown("axis", name, NAMED) + ", or a Kafka setting")
+        hint = f"Use one of {', '.join(NAMED)}, or a Kafka setting"
+        raise ConfigurationError(unknown("axis", name, NAMED, hint=hint))
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if warnings := check({name: text}):
         raise ConfigurationError(warnings[0].replace(": ignored", ", so that all its values would be alike"))

@@ -80,7 +80,8 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
 
 def _require_known(key: str) -> None:
     if key not in _KNOWN:
-        raise ConfigurationError(unknown("key", key, _KNOWN) + "; axes are in [grid]")
+        hint = f"Use one of {', '.join(_KNOWN)}; axes are in [grid]"
+        raise ConfigurationError(unknown("key", key, _KNOWN, hint=hint))
 
 
 def _table(value: object) -> dict[str, Any]:

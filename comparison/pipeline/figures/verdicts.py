@@ -335,7 +335,7 @@ def why_not_judged(name: str, like: str) -> str:
     """Why a scenario that is like another one ('': like none) cannot name this check; '' if it can."""
     names = list(dict.fromkeys(check.name for check in CHECKS))
     if name not in names:
-        return unknown("check", name, names)
+        return unknown("check", name, names, hint="`rebalance-lab scenarios --steps` lists all")
     known = dict.fromkeys(each for check in CHECKS if check.name == name for each in check.scenarios)
     if _has_several_ways(name) and like not in known:
         return f"{name!r} is decided in several ways. Say which with like = NAME, one of {', '.join(known)}"

@@ -341,6 +341,8 @@ _ROWS = (
 
 _FAULTS = {fault.name: fault for fault in _ROWS}
 FAULTS: Mapping[str, Fault] = MappingProxyType(_FAULTS)
+#: Where all of them are listed, with the steps and the checks.
+LIST = "`rebalance-lab scenarios --steps` lists all"
 
 
 def add_fault(fault: Fault) -> None:
@@ -354,7 +356,7 @@ def fault_named(name: str) -> Fault:
     """Raises `ConfigurationError` with the names of the faults."""
     fault = FAULTS.get(name)
     if fault is None:
-        raise ConfigurationError(unknown("fault", name, FAULTS))
+        raise ConfigurationError(unknown("fault", name, FAULTS, hint=LIST))
     return fault
 
 

@@ -21,11 +21,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan import catalogue
 from comparison.scenarios.plan.admitted import ScenarioFile
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
-from comparison.scenarios.plan.faults import FAULTS, check, kind_of
+from comparison.scenarios.plan.faults import FAULTS, LIST, check, kind_of
 from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of
 from comparison.scenarios.plan.parameters import RANGES, Parameters
 from comparison.scenarios.plan.plugins import load
@@ -141,8 +142,8 @@ class _Reader:
         for name, value in table.items():
             at = ("defaults", name)
             if name not in _OF_DEFAULTS:
-                hint = "; settings have a table of their own, [settings]" if "settings" in name else ""
-                self._complain(at, unknown("default", name, _OF_DEFAULTS) + hint)
+                hint = "Settings have a table of their own, [settings]" if "settings" in name else ""
+                self._complain(at, unknown("default", name, _OF_DEFAULTS, hint=hint))
             elif (fits := self._fitted(at, value, types[name])) is not None:
                 low, high = RANGES.get(name, (0, 0))
                 if name in RANGES and not low <= fits <= high:
@@ -165,9 +166,9 @@ class _Reader:
         kind = STEPS.get(name) if isinstance(name, str) else None
         if kind is None:
             if _STEP in table:
-                self._complain((*at, _STEP), unknown("step", str(name), STEPS))
+                self._complain((*at, _STEP), unknown("step", str(name), STEPS, hint=LIST))
             else:
-                self._complain(at, f"a step without its name. Add step = NAME, one of {', '.join(STEPS)}")
+                self._complain(at, f"a step without its name. Add step = NAME; {LIST}")
             return None
         types, given = types_of(kind), {}
         for key, value in table.items():
@@ -205,11 +206,11 @@ class _Reader:
         elif kind is KillAtPoint and key == "target" and value not in KILLED:
             self._complain(at, unknown("target", value, KILLED))
         elif kind is KillAtPoint and key == "point" and value not in NAMED:
-            self._complain(at, unknown("point", value, NAMED))
+            self._complain(at, unknown("point", value, NAMED, hint=LIST))
         elif kind not in (Inject, Heal) or not value:
             return
         elif key == "fault" and value not in FAULTS:
-            self._complain(at, unknown("fault", value, FAULTS))
+            self._complain(at, unknown("fault", value, FAULTS, hint=LIST))
         elif key == "target":
             with self._complaining(at):
                 kind_of(value)
@@ -237,7 +238,7 @@ class _Reader:
             elif (fits := self._fitted((*at, key), value, types[key])) is not None:
                 given[key] = fits
         if (like := given.get("like", "")) and like not in CATALOGUE:
-            self._complain((*at, "like"), unknown("scenario", like, CATALOGUE))
+            self._complain((*at, "like"), unknown("scenario", like, CATALOGUE, hint=catalogue.LIST))
         for number, each in enumerate(given.get("checks", ())):
             if complaint := self._complaint_of(each, like):
                 self._complain((*at, "checks", number), complaint)
@@ -263,7 +264,7 @@ class _Reader:
                 if design not in DESIGN_NAMES:
                     self._complain((key, design), unknown("design", design, DESIGN_NAMES))
                 elif key == "same_run_as" and value not in CATALOGUE:
-                    self._complain((key, design), unknown("scenario", value, CATALOGUE))
+                    self._complain((key, design), unknown("scenario", value, CATALOGUE, hint=catalogue.LIST))
         self._check_settings(("settings",))
 
     def _check_settings(self, at: KeyPath) -> None:

@@ -86,7 +86,7 @@ def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str
     [
         (["fly"], "no such command 'fly'"),
         (["run"], "missing argument 'SCENARIO...'"),
-        (["run", "crush"], "unknown scenario 'crush'. Did you mean 'crash'? Use one of herd, "),
+        (["run", "crush"], "unknown scenario 'crush'. Did you mean 'crash'? `rebalance-lab scenarios` lists all"),
         (["run", "crash", "--design", "raft"], "unknown design 'raft'"),
         (["run", "protocol-migration", "--design", "eager"], "protocol-migration is not applicable to eager: "),
         (["compare", "--smoke", "--all"], "--smoke, --all and scenarios exclude each other"),
@@ -103,8 +103,8 @@ def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str
         (["run", "crash", "--seed", "-1"], "-1 is not in the range"),
         (["run", "crash", "--zookeeper", "somewhere"], "somewhere"),
         (["compare", "--zookeeper", "127.0.0.1:99999"], "99999 is not a port"),
-        (["scenarios", "--show", "crush"], "unknown scenario 'crush'"),
-        (["scenarios", "--as-file"], "--as-file needs --show NAME, and excludes --json"),
+        (["scenarios", "crush"], "unknown scenario 'crush'"),
+        (["scenarios", "--as-file"], "--as-file needs the name of a scenario, and excludes --format json"),
         (["run", "nowhere.toml"], "no such file or folder 'nowhere.toml'. Give a file with a scenario"),
         (["compare", "crash", "--smoke"], "--smoke, --all and scenarios exclude each other"),
         (["analyze", "nowhere"], "no such file or folder 'nowhere'. Give a folder that `run` or `compare` created"),
@@ -237,17 +237,19 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
 ) -> None:
     assert code_of("compare", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
     output = capsys.readouterr()
-    assert output.out.splitlines()[0].startswith("herd · zookeeper: about 25 s")
-    assert len(output.out.splitlines()) == 16
-    assert output.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: skipped: same run as split-brain"
-    assert output.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
+    what, where, zookeeper, runs, first, *_, skipped, last = output.out.splitlines()
+    assert (what, where) == ("would make 15 runs with seed 5, in about 5 minutes", "results: runs/<time>-compare")
+    assert (zookeeper, runs, first) == ("ZooKeeper: embedded", "runs:", "  herd · zookeeper: about 25 s")
+    assert (skipped, last) == ("left out:", "  split-brain-ensemble · zookeeper: same run as split-brain")
+    assert output.out.count(": about ") == 15
+    assert output.err == ""
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_comparison_shows_its_number_of_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("compare", "--smoke", "--repeat", "3", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
     output = capsys.readouterr()
-    assert "12 runs (3 repeats of 4), about" in output.err
+    assert "would make 12 runs (3 repeats of 4) with seed 5, in about" in output.out
     assert "crash · eager · seed 7: about" in output.out
 
 
@@ -269,22 +271,21 @@ def test_a_comparison_of_everything_shows_its_duration_and_skipped_combinations(
     assert code_of("compare", "--all", "--dry-run") == Exit.AS_EXPECTED
     output = capsys.readouterr()
     assert "protocol-migration · cooperative: about" in output.out
-    assert "protocol-migration · eager: skipped: the migration begins there" in output.out
-    assert "runs, about " in output.err
+    assert "protocol-migration · eager: the migration begins there" in output.out
 
 
 def test_a_comparison_takes_any_designs(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("compare", "--smoke", "--design", "static,cooperative", "--dry-run") == Exit.AS_EXPECTED
-    titles = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    titles = [line.strip().split(":")[0] for line in capsys.readouterr().out.splitlines()[4:]]
     assert titles == ["herd · static", "herd · cooperative", "crash · static", "crash · cooperative"]
 
 
 def test_the_catalogue_is_shown_as_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("scenarios") == Exit.AS_EXPECTED
     assert "split-brain" in capsys.readouterr().out
-    assert code_of("scenarios", "--show", "pause") == Exit.AS_EXPECTED
+    assert code_of("scenarios", "pause") == Exit.AS_EXPECTED
     assert "What to look for:" in capsys.readouterr().out
-    assert code_of("scenarios", "--json") == Exit.AS_EXPECTED
+    assert code_of("scenarios", "--format", "json") == Exit.AS_EXPECTED
     assert '"same_run_as"' in capsys.readouterr().out
 
 

@@ -80,7 +80,7 @@ def test_checks_that_a_file_names_are_added_in_the_designs_that_they_are_about()
 def test_a_check_that_is_decided_in_several_ways_is_decided_as_in_the_scenario_that_it_is_like() -> None:
     assert "Say which with like = NAME, one of pause, zombie-commit, " in why_not_judged("zombie commits", "")
     assert why_not_judged("zombie commits", "pause") == ""
-    assert "Did you mean 'settles'? Use one of" in why_not_judged("setles", "")
+    assert "Did you mean 'settles'? `rebalance-lab scenarios --steps`" in why_not_judged("setles", "")
     ways = [
         check.decide
         for check in CHECKS
