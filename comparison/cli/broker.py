@@ -15,6 +15,7 @@ from comparison.cli.by_hand import report_silence, started_zookeeper, state_opti
 from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
 from comparison.cli.hand_run import trace_in
+from comparison.cli.options import refuse_beside
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
 from comparison.scenarios.plan.configuration import for_part
@@ -98,6 +99,8 @@ def broker(
 ) -> None:
     """Run one broker and print its address. Brokers of one machine share the data folder."""
     if context.invoked_subcommand is not None:
+        starting = (each.name for each in context.command.params if each.expose_value)
+        refuse_beside(f"`{context.invoked_subcommand}`, which starts no broker", *filter(None, starting))
         return
     given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
     settings = {"port": str(port), **LAB_DEFAULTS, **given}

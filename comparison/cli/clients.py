@@ -25,7 +25,7 @@ from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
-from comparison.scenarios.plan.applicability import without_effect
+from comparison.scenarios.plan.applicability import require_effect
 from comparison.scenarios.plan.configuration import for_part
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed, UserError
@@ -44,6 +44,14 @@ if TYPE_CHECKING:
 POLL_MS, POLL_RECORDS = 200, 500
 #: Streams of one `consume`. Each has its own queues, and in the coordinator designs a member and a connection.
 STREAMS_MAX = 1_000
+
+
+def require_servers_of(design: str, connect: str | None, bootstrap: str | None) -> None:
+    """Raises `ConfigurationError` for the address of a server that the design's members do not speak to."""
+    if connect is not None and not DESIGNS[design].zookeeper_sessions:
+        raise ConfigurationError(f"members of {design} do not speak to ZooKeeper. Leave out --zookeeper")
+    if bootstrap is not None and not DESIGNS[design].coordinator:
+        raise ConfigurationError(f"members of {design} find the brokers in ZooKeeper. Leave out --bootstrap-server")
 
 
 def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
@@ -214,11 +222,13 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     form: str,
 ) -> None:
     """Join a consumer group; print its rebalances, assignments and records."""
+    require_servers_of(design, connect, bootstrap)
     wanted = Wanted.of(design, topics, white, black, streams)
     given = split_pairs(pairs)
     CONSUMERS[design].refuse(given)
     settings, warnings = for_part(CONSUMERS[design].settings, given)
-    for warning in (*warnings, *without_effect(design, settings)):
+    require_effect(design, settings)
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     request = ConsumerRequest(
         process="consume",

@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
-from comparison.group_columns import tables
+from comparison.group_columns import Part, tables
 from comparison.printable import printable
 from comparison.report.group_moment import RunEvents
 from kernel.errors import UserError
@@ -44,6 +44,8 @@ def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
 
     RUN is a run's folder. What is shown is folded from its traces.
     """
+    if form == "json":
+        refuse_beside("--format json, which has everything", *Part)
     traces = read_traces([source])
     if all(trace.header is None for trace in traces):
         raise UserError(f"no trace in {source} can be read. Give the folder of a run")

@@ -10,6 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from comparison.cli.documents import print_document
+from comparison.cli.options import refuse_beside
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
 from comparison.printable import printable_all
@@ -64,8 +66,9 @@ Examples:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "markdown", "svg"]),
-    help="Output format.  [default: by the suffix of --output (.mmd, .md, .svg), else mermaid, or markdown for steps]",
+    type=click.Choice(["mermaid", "markdown", "svg", "json"]),
+    help="Output format; json is for --list.  [default: by the suffix of --output (.mmd, .md, .svg), else mermaid, or "
+    "markdown for steps]",
 )
 @click.option(
     "--rebalance",
@@ -90,19 +93,28 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
 
     RUN_OR_TRACE is a run's folder or a trace file (*.jsonl). Give several to combine their traces.
     """
+    if as_list:
+        refuse_beside("--list", "show", "number", "names", "from_s", "to_s", "brief", "output")
+        if form not in (None, "json"):
+            raise click.UsageError(f"--list has no format {form}. Use json, or leave --format out")
+    elif form == "json":
+        raise click.UsageError("--format json is for --list. Use mermaid, markdown or svg")
     if options["output"] is not None:
         form = form or _form_of(options["output"])
-    shown, form = _what(show, form)
+    shown, drawn_form = _what(show, None if as_list else form)
     traces = [_printable(trace) for trace in read_traces(sources)]
     history = read_history(traces)
     if as_list:
-        _print_list(history)
+        if form == "json":
+            print_document(listing(history))
+        else:
+            _print_list(history)
         return Exit.AS_EXPECTED
     header = next(trace.header for trace in traces if trace.header is not None)
     window = options["from_s"], options["to_s"]
     chosen = _Chosen(history, header, options["number"], options["names"], window)
-    text = "\n".join(_drawn(what, form, chosen, options["brief"]) for what in shown)
-    if form == "markdown":
+    text = "\n".join(_drawn(what, drawn_form, chosen, options["brief"]) for what in shown)
+    if drawn_form == "markdown":
         text = f"{_caption(traces, chosen)}\n{text}"
     if options["output"] is None:
         click.echo(text, nl=False)

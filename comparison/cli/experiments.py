@@ -275,11 +275,14 @@ def _performed(
 
 
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
-    """Warnings for options that a scenario ignores."""
+    """Warnings for options that some scenarios ignore. Raises `ConfigurationError` for one that all of them ignore."""
     sized = [name for name in names if scenario_named(name).sets_own_sizes]
     if options["members"] is None or not sized:
         return []
-    return [f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"]
+    ignored = f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"
+    if len(sized) == len(names):
+        raise ConfigurationError(f"{ignored}. Leave it out")
+    return [ignored]
 
 
 def without_variants(names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option, stop_on_signal
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.printing import Printer
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from kernel.errors import UserError
@@ -49,6 +49,8 @@ Examples:
 @state_option
 def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, from_stdin: bool, form: str) -> None:
     """Produce records round-robin to all partitions; print where each is stored."""
+    if from_stdin:
+        refuse_beside("--stdin", "rate")
     asyncio.run(_produce(bootstrap_of(bootstrap), topic, rate, count, Printer(form), from_stdin=from_stdin))
 
 

@@ -17,7 +17,7 @@ from comparison.cli.analysis import RESULT, analysed
 from comparison.cli.documents import print_document
 from comparison.cli.experiments import planned_run
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
-from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option
+from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option, refuse_beside
 from comparison.cli.plans import LeftOut, RunsPlan, show_plan
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
@@ -101,6 +101,8 @@ def sweep(source: Path | None, **options: Any) -> int:
 
     FILE is a grid in TOML, or a scenario. The same command again, or its FOLDER, goes on where a sweep was interrupted.
     """
+    if options["only_analyse"]:
+        refuse_beside("--analyse-only", "rerun_failed")
     spark = chosen_spark(options)
     request = _requested(source, options)
     plan, warnings = _planned(request)

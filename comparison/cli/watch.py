@@ -18,7 +18,7 @@ from rich.text import Text
 from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
 from comparison.cli.complaints import error_line
 from comparison.cli.hand_observer import HandObserver
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
 from comparison.exits import Exit
@@ -101,6 +101,10 @@ def watch(
     Without --zookeeper and --bootstrap-server, the group is looked for in the servers started by `zookeeper start` and
     `broker`.
     """
+    if once:
+        refuse_beside("--once", "interval_s")
+    if form == "json":
+        refuse_beside("--format json, which has everything", *Part)
     if connect is None and bootstrap is None:
         running = [state.address for state in states("broker-") if state.running]
         connect, bootstrap = started_zookeeper(), ",".join(running) or None

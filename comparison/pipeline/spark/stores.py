@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 
 from comparison.pipeline.spark.messages import in_short
-from kernel.errors import EnvironmentFault, UserError
+from kernel.errors import EnvironmentFault, Unavailable, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +40,13 @@ _MISSING = ("ClassNotFoundException", "NoClassDefFoundError", "UnsupportedFileSy
 _PATIENCE = {"ipc.client.connect.max.retries": "2", "ipc.client.connect.max.retries.on.timeouts": "1"}
 
 
+#: How Java complains of a server that is not there.
+_UNREACHABLE = tuple(
+    f"java.net.{name}Exception"
+    for name in ("Connect", "NoRouteToHost", "PortUnreachable", "SocketTimeout", "UnknownHost")
+)
+
+
 class StoreFault(EnvironmentFault):
     """A store cannot be read; the message says what to do."""
 
@@ -58,7 +65,7 @@ def copied(
 ) -> dict[Path, str]:
     """Copy the runs at these URIs, which may have wildcards, to `folder`: the copies' folders, and what they are of.
 
-    Raises StoreFault if a store cannot be read, UserError if nothing is there.
+    Raises Unavailable if a store does not answer, StoreFault if it cannot be read, UserError if nothing is there.
     """
     java: Any = spark.sparkContext._jvm
     context: Any = spark.sparkContext
@@ -145,7 +152,8 @@ def _explained(uri: str, java: Any) -> Iterator[None]:
         told = in_short(f"{raised.getClass().getName()}: {raised.getMessage()}")
         if any(name in told for name in _MISSING):
             raise StoreFault(f"{uri}: {_without_connector(uri, java)}") from None
-        raise StoreFault(f"{uri} cannot be read: {told}") from None
+        kind = Unavailable if told.startswith(_UNREACHABLE) else StoreFault
+        raise kind(f"{uri} cannot be read: {told}") from None
 
 
 def _without_connector(uri: str, java: Any) -> str:

@@ -179,7 +179,7 @@ def test_settings_become_numbers_where_they_are(value: Any, number: Any) -> None
         ("converge", "Did you mean 'converge_ms'"),
         ("join.notification", "Did you mean 'join.notifications'"),
         ("join.lost", "Did you mean 'join.rounds'"),
-        ("join.zebra", "Use one of join.converge_ms, join.takeover_ms"),
+        ("x", "Use one of converge_ms"),
         (".moved", "unknown metric '.moved'"),
     ],
 )
