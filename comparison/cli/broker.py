@@ -14,8 +14,9 @@ import click
 from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
+from comparison.cli.documents import print_document
 from comparison.cli.hand_run import trace_in
-from comparison.cli.options import refuse_beside
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
 from comparison.scenarios.plan.configuration import for_part
@@ -196,12 +197,20 @@ def _writable(folder: Path) -> None:
 Example:
   rebalance-lab broker status"""
 )
+@form_option
 @state_option
-def status() -> int:
+def status(form: str) -> int:
     """List the running brokers started by `rebalance-lab broker`; exit code 1 if there are none."""
     running = [state for state in states("broker-") if state.running]
-    for state in running:
-        click.echo(f"{state.address} pid={state.pid} zookeeper={state.details.get('zookeeper', '')}")
+    found = [
+        {"address": state.address, "pid": state.pid, "zookeeper": state.details.get("zookeeper", "")}
+        for state in running
+    ]
+    if form == "json":
+        print_document(found)
+    else:
+        for each in found:
+            click.echo("{address} pid={pid} zookeeper={zookeeper}".format_map(each))
     if not running:
         click.echo("no broker started by `rebalance-lab broker` is running", err=True)
     return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED

@@ -61,9 +61,15 @@ Examples:
 @click.option(
     "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting. May be repeated."
 )
+@form_option
 @topic_options
 def create(
-    name: str, partitions: int | None, replication_factor: int | None, pairs: tuple[str, ...], bootstrap: str | None
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    pairs: tuple[str, ...],
+    form: str,
+    bootstrap: str | None,
 ) -> None:
     """Create a topic and wait until every partition has a leader."""
     text = bootstrap_of(bootstrap)
@@ -76,7 +82,11 @@ def create(
             configs=split_pairs(pairs),
         )
 
-    click.echo(f"created {name} with {_plural(_with_admin(text, made), 'partition')}")
+    number = _with_admin(text, made)
+    if form == "json":
+        print_document({"topic": name, "partitions": number})
+    else:
+        click.echo(f"created {name} with {_plural(number, 'partition')}")
     if pairs:
         for setting in _with_admin(text, lambda admin: admin.settings(name)):
             if setting.note:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.exits import Exit
 from comparison.playground.play.znodes import TreeReader
 from comparison.printable import printable
@@ -34,8 +36,9 @@ Examples:
     "connect",
     help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]",
 )
+@form_option
 @state_option
-def znodes(path: str, connect: str | None) -> int:
+def znodes(path: str, connect: str | None, form: str) -> int:
     """Show a znode and all below it, with their data; exit code 1 if it does not exist.
 
     An ephemeral znode goes with the session of the client that has created it.
@@ -44,8 +47,11 @@ def znodes(path: str, connect: str | None) -> int:
         raise UserError(f"{path}: the path of a znode begins with /")
     root = path.rstrip("/") or "/"
     found = asyncio.run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
-    for line in lines_of(found):
-        click.echo(line)
+    if form == "json":
+        print_document([{"path": path, **found[path]._asdict()} for path in sorted(found, key=_by_name)])
+    else:
+        for line in lines_of(found):
+            click.echo(line)
     if not found:
         click.echo(f"no znode {path}", err=True)
     return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED

@@ -9,6 +9,8 @@ import click
 
 from comparison.cli.by_hand import state_option
 from comparison.cli.detaching import StopSignal, detach
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.cli.znodes import znodes
 from comparison.exits import Exit
@@ -92,17 +94,25 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
 Example:
   rebalance-lab zookeeper status || rebalance-lab zookeeper start --detach"""
 )
+@form_option
 @state_option
-def status() -> int:
+def status(form: str) -> int:
     """Show whether the server started by `zookeeper start` is serving; exit code 1 if it is not."""
     state = read_state(NAME)
     if state is None or not state.running:
+        if form == "json":
+            print_document(None)
         click.echo("no ZooKeeper started by `zookeeper start` is running", err=True)
         return Exit.NOT_AS_EXPECTED
     host, _, port = state.address.partition(":")
     answer = four_letter(host, int(port), "ruok")
     counters = read_counters(host, int(port))
-    click.echo(f"{state.address} {counters.mode} pid={state.pid} watches={counters.watch_count} folder={state.folder}")
+    found = {"mode": counters.mode, "pid": state.pid, "watches": counters.watch_count, "folder": state.folder}
+    if form == "json":
+        print_document({"address": state.address, **found})
+    else:
+        text = " ".join(f"{name}={value}" for name, value in found.items() if name != "mode")
+        click.echo(f"{state.address} {counters.mode} {text}")
     return Exit.AS_EXPECTED if answer.strip() == "imok" else Exit.NOT_AS_EXPECTED
 
 
