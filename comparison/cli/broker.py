@@ -55,7 +55,8 @@ Examples:
 A broker restarted with the same data folder keeps its id, topics and offsets, after Ctrl-C and after kill -9. Without
 broker.id it takes the id that last used its port, or else an id of the folder that is not running. Set broker.id only
 to choose between several.
---set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, an unknown name an error.
+--set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, one of consumers or an
+unknown name an error.
 offsets.topic.replication.factor defaults to 1, so that one broker can coordinate groups; no other broker takes over.
 num.partitions defaults to 6, so that several members can share a topic.
 To see a takeover, start three brokers with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
