@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,7 @@ def scenario_text(scenario: Scenario, given: str) -> str:
     if scenario.references:
         lines += ["", *_wrapped(f"References: {'; '.join(scenario.references)}")]
     variants = [each.name for each in CATALOGUE.values() if each.variant_of == scenario.name]
-    lines += ["", *_wrapped(f"Run it: rebalance-lab run {given}")]
+    lines += ["", *_wrapped(f"Run it: rebalance-lab run {shlex.quote(given)}")]
     if variants:
         lines += _wrapped(f"Runs with it: {', '.join(variants)}")
     if scenario.variant_of:

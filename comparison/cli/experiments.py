@@ -17,6 +17,7 @@ from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.near_paths import holds_a_run
 from comparison.own_scenarios import names_of
 from comparison.progress import RunProgress, about
 from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
@@ -241,7 +242,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         )
         result = _performed(experiments, planned, spark, progress)
         if result is None:
-            progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
+            progress.say(after_interrupt(experiments.bundle))
             return Exit.INTERRUPTED
     code = shown(result, form)
     if not quiet:
@@ -272,6 +273,13 @@ def _performed(
         return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
     except KeyboardInterrupt:
         return None
+
+
+def after_interrupt(bundle: Path) -> str:
+    """What is said after an interrupt: how to analyse the traces, if there are any."""
+    if not holds_a_run(bundle):
+        return "interrupted before the first run"
+    return f"interrupted; to analyse the traces: rebalance-lab analyze {shlex.quote(str(bundle))}"
 
 
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:

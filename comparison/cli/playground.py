@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.cli.experiments import design_option, with_seed
+from comparison.cli.experiments import after_interrupt, design_option, with_seed
 from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.exits import Exit
@@ -101,7 +101,7 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         with contextlib.suppress(WaitTimeout):
             await until(lambda: not game.is_watched, _FAREWELL_S, "the pages to receive the end")
     if interrupted.is_set():
-        click.echo(f"interrupted; to analyse the traces: rebalance-lab analyze {bundle}", err=True)
+        click.echo(after_interrupt(bundle), err=True)
         return Exit.INTERRUPTED
     raise Unavailable(f"the game failed: {last.reason}. Its traces are in {bundle}")
 

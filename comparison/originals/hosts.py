@@ -157,7 +157,7 @@ class OriginalHost:
         """Start the JVM and wait until it serves. Raises `OriginalsUnavailable` or `HostEnded`."""
         assert self._child is None, "a host is started once"
         if importlib.util.find_spec("jpype") is None:
-            raise jars.OriginalsUnavailable("jpype1 is not installed: pip install 'rebalance-lab[originals]'")
+            raise jars.OriginalsUnavailable("jpype1 is not installed. Run 'pip install jpype1==1.7.*'")
         class_path = [str(jar) for jar in jars.class_path(self.version)]
         # -Xrs: the JVM leaves SIGTERM and SIGINT to the process.
         options = [f"-Xmx{self._heap_mb}m", "-Xrs", *OPTIONS, *logging_options(self._log_level)]

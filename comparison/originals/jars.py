@@ -187,7 +187,7 @@ def download_by_name(jars: Sequence[Jar], folder: Path) -> Mapping[str, Path | s
     leaves sockets open. A `Downloader`. Raises `OriginalsUnavailable` when jgo is not installed.
     """
     if importlib.util.find_spec("jgo") is None:
-        raise OriginalsUnavailable("jgo, which fetches jars, is not installed: pip install 'rebalance-lab[originals]'")
+        raise OriginalsUnavailable("jgo, which fetches jars, is not installed. Run 'pip install jgo==3.2.*'")
     environment = dict(os.environ)
     if "SSL_CERT_FILE" in environment:
         # Python's variable; the HTTP client of jgo reads the other one.
