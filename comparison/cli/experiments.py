@@ -213,18 +213,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
     summary = f"{_plural(len(planned), 'run')}{several} with seed {options['seed']}"
     if dry_run:
-        show_plan(
-            RunsPlan(
-                summary=summary,
-                seconds=estimated_s(planned),
-                seed=options["seed"],
-                folder=f"{root}/<time>-{name}",
-                zookeeper=zookeeper,
-                runs=list(map(planned_run, planned)),
-                left_out=[LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without],
-            ),
-            form,
-        )
+        left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
+        show_plan(_plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}"), form)
         return Exit.AS_EXPECTED
     if not quiet:
         click.echo(f"{summary}, {about(estimated_s(planned))}", err=True)
@@ -248,6 +238,20 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     if not quiet:
         click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code
+
+
+def _plan_shown(
+    summary: str, planned: Sequence[Planned], left: Sequence[LeftOut], zookeeper: str, folder: str
+) -> RunsPlan:
+    return RunsPlan(
+        summary=summary,
+        seconds=estimated_s(planned),
+        seed=planned[0].parameters.seed,
+        folder=folder,
+        zookeeper=zookeeper,
+        runs=list(map(planned_run, planned)),
+        left_out=left,
+    )
 
 
 def planned_run(planned: Planned, title: str = "") -> PlannedRun:

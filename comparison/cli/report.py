@@ -83,12 +83,9 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
 
 def _remedy(folder: Path) -> str:
     """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
-    runs = holds_a_run(folder)
-    return (
-        f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"
-        if runs
-        else "Give a folder that `run` or `compare` created"
-    )
+    if not holds_a_run(folder):
+        return "Give a folder that `run` or `compare` created"
+    return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"
 
 
 def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:
