@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.experiments import with_seed
+from comparison.cli.experiments import after_interrupt, with_seed
 from comparison.cli.main import main
 from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
@@ -312,6 +312,47 @@ def test_a_setting_for_one_of_two_designs_causes_a_warning_that_names_the_option
 def test_an_unused_number_of_members_causes_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "herd", "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
     assert "warning: --members 6 is ignored by herd," in capsys.readouterr().err
+
+
+def test_an_interrupt_advises_to_analyse_only_what_there_is(tmp_path: Path) -> None:
+    assert after_interrupt(tmp_path) == "interrupted before the first run"
+    (tmp_path / "run.json").write_text("{}")
+    assert after_interrupt(tmp_path) == f"interrupted; to analyse the traces: rebalance-lab analyze {tmp_path}"
+
+
+def test_an_option_that_every_scenario_ignores_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("run", "herd", "--members", "6", "--dry-run") == Exit.USAGE
+    assert "--members 6 is ignored by herd, which sets its own group sizes. Leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["broker", "--port", "9093", "stop"], "--port would have no effect with `stop`"),
+        (["produce", "--topic", "t", "--stdin", "--rate", "3"], "--rate would have no effect with --stdin"),
+        (["watch", "--group", "g", "--once", "--interval", "3"], "--interval would have no effect with --once"),
+        (["watch", "--group", "g", "--format", "json", "--members"], "--members would have no effect with --format"),
+        (["describe", "x", "--format", "json", "--offsets"], "--offsets would have no effect with --format json"),
+        (["sweep", "x", "--analyse-only", "--rerun-failed"], "--rerun-failed would have no effect with --analyse-only"),
+        (["diagram", "x", "--list", "-o", "y"], "--output would have no effect with --list"),
+        (["diagram", "x", "--format", "json"], "--format json is for --list"),
+        (
+            ["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--bootstrap-server", "h:1"],
+            "Leave out",
+        ),
+        (
+            ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--zookeeper", "h:1"],
+            "Leave out --zookeeper",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(*arguments) == Exit.USAGE
+    output = capsys.readouterr()
+    assert complaint in output.err
+    assert output.out == ""
 
 
 def test_an_internal_error_is_one_line_with_its_traceback_in_a_file(tmp_path: Path) -> None:
