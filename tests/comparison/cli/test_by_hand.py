@@ -234,7 +234,7 @@ def test_a_file_is_produced_line_by_line(terminals: Terminals, tmp_path: Path) -
     [
         (
             ("--set", "rebalance.backoff.ms=1"),
-            "rebalance.backoff.ms is a setting of members of zookeeper. Leave it out",
+            "rebalance.backoff.ms is a setting of members of zookeeper",
         ),
         (("--set", "rebalance.back=1"), "rebalance.back"),
         (("--zookeeper", "127.0.0.1:1"), "members of eager do not speak to ZooKeeper. Leave out --zookeeper"),

@@ -44,6 +44,9 @@ COMMANDS = (
 )
 
 
+CONSUMED = ("consume", "--group", "g", "--topic", "t", "--design")
+
+
 @pytest.fixture(autouse=True)
 def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
