@@ -8,14 +8,14 @@ import os
 import signal
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
 from rich.console import Console
 
 from comparison.cli.interrupts import interrupts_wait
-from comparison.cli.report_file import REPORT, write_report
+from comparison.cli.report_file import REPORT, left_out, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
@@ -26,6 +26,8 @@ from kernel.errors import UNWRITABLE, EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from comparison.cli.report_file import Unshown
 
 RESULT = "result.json"
 #: The folder of copies of runs that are in remote stores.
@@ -45,6 +47,13 @@ def interrupted_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+class Analysed(NamedTuple):
+    """A result as result.json has it, and the runs that the report could not show."""
+
+    result: Mapping[str, Any]
+    unshown: Sequence[Unshown]
+
+
 @interrupted_by_sigterm()
 def analysed(
     run_dirs: Sequence[Path],
@@ -55,7 +64,7 @@ def analysed(
     report: bool = True,
     again: bool = False,
     sources: Sources = NOWHERE_ELSE,
-) -> Mapping[str, Any]:
+) -> Analysed:
     """Analyse the runs and store the result in `folder` as `result.json` and, unless told not to, `report.html`.
 
     Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
@@ -90,8 +99,8 @@ def analysed(
                 copies=copied(started.session(), sources.uris, folder / SOURCES, progress) if sources.uris else {},
                 bundles=sources.folders,
             )
-        if report:
-            write_report(result, folder)
+        write_json(folder / RESULT, result)
+        unshown = write_report(result, folder) if report else []
         for text in damage_of(result, folder / TABLES):
             click.echo(text, err=True)
     except OSError as error:
@@ -101,8 +110,7 @@ def analysed(
             f"the analysis cannot write to {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}. "
             "Free some space, or set TMPDIR to another disk"
         ) from error
-    write_json(folder / RESULT, result)
-    return result
+    return Analysed(result, unshown)
 
 
 def not_of_py4j(record: logging.LogRecord) -> bool:
@@ -110,13 +118,14 @@ def not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def shown(result: Mapping[str, Any], form: str) -> int:
-    """Print the result to standard output; the exit code for its verdicts."""
+def shown(analysed: Analysed, form: str) -> int:
+    """Print the result to standard output; the exit code for its verdicts, or for runs that the report lacks."""
+    result = analysed.result
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
     else:
         render(printable_all(result), Console())
-    return _EXITS[result["verdict"]]
+    return left_out(analysed.unshown) or _EXITS[result["verdict"]]
 
 
 format_option = click.option(
@@ -151,8 +160,7 @@ def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool
     """
     found = sources_of(sources)
     folder, run_dirs, spark = output_folder(output, found), found.run_dirs(), chosen_spark(options)
-    result = analysed(run_dirs, folder, spark=spark, again=again, progress=_say, sources=found)
-    code = shown(result, form)
+    code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=_say, sources=found), form)
     _say(f"report: {folder / REPORT}")
     return code
 

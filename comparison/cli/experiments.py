@@ -47,6 +47,7 @@ from kernel.settings import split_pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from comparison.cli.analysis import Analysed
     from comparison.cli.spark_options import SparkChoice
     from comparison.scenarios.run.experiments import Planned
 
@@ -244,7 +245,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
 
 def _performed(
     experiments: Experiments, planned: Sequence[Planned], spark: SparkChoice, progress: RunProgress
-) -> Mapping[str, Any] | None:
+) -> Analysed | None:
     """Perform and analyse the whole plan; None after an interrupt."""
     try:
         finished = experiments.perform(planned)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.cli.report_file import REPORT, write_page
-from comparison.exits import Exit
+from comparison.cli.report_file import REPORT, left_out, write_page
 from comparison.near_paths import path_complaint
 from comparison.report.chosen import only
 from comparison.report.figures import check_version
@@ -50,13 +49,13 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
             raise UserError("this is not all of one result. Say with -o where its page goes")
         output = home / REPORT
     try:
-        write_page(found, output)
+        code = left_out(write_page(found, output))
     except OSError as error:
         raise EnvironmentFault(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
     click.echo(str(output))
     if is_opened and not webbrowser.open(output.resolve().as_uri()):
         click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
-    return Exit.AS_EXPECTED
+    return code
 
 
 def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:

@@ -221,7 +221,7 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
         try:
             if result is None:
                 progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
-                result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False)
+                result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False).result
             data = _put_together(folder, plan, request, result, failures)
         except KeyboardInterrupt:
             progress.say(f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from comparison.cli.report_file import REPORT, write_report
 from comparison.pipeline.analysis import analyze
 from comparison.run_folder import write_json
 from tests.support.inline_spark import InlineSpark
@@ -155,3 +156,9 @@ def analysed_inline(folder: Path) -> dict[str, Any]:
     result = analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)
     write_json(folder / "result.json", result)
     return result
+
+
+def reported_inline(folder: Path) -> Path:
+    """The report of the runs in a folder, which shows all of them."""
+    assert write_report(analysed_inline(folder), folder) == []
+    return folder / REPORT
