@@ -21,6 +21,7 @@ import msgspec
 from comparison.near_paths import path_complaint
 from kernel.errors import EnvironmentFault
 from kernel.trace.listed_file import RUN_FILE, ListedFile
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -100,20 +101,19 @@ def run_dir_of(bundle: Path, *names: str) -> Path:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write atomically."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise unwritable(path, error) from error
+    """Write it whole or not at all. Raises `EnvironmentFault`."""
+    _write_whole(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
 def keep_scenario(text: str, path: Path) -> None:
     """Keep the file that a scenario was read from, byte for byte. Raises `EnvironmentFault`."""
+    _write_whole(path, text.encode())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     try:
-        path.write_bytes(text.encode())
+        with whole_file(path) as file:
+            file.write_bytes(content)
     except OSError as error:
         raise unwritable(path, error) from error
 

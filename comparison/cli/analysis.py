@@ -23,6 +23,7 @@ from comparison.printable import printable_all
 from comparison.report.terminal import render
 from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
+from kernel.whole_file import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,7 +79,7 @@ def analysed(
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
-    chosen = spark or SparkChoice()
+    chosen, copies = spark or SparkChoice(), own_folder(folder, SOURCES)
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
     try:
         with starting as started, started.ended_by(signal.SIGINT, signal.SIGTERM):
@@ -96,7 +97,7 @@ def analysed(
                 output=folder,
                 progress=progress,
                 again=Again.READING if again else Again.NOTHING,
-                copies=copied(started.session(), sources.uris, folder / SOURCES, progress) if sources.uris else {},
+                copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
                 bundles=sources.folders,
             )
         write_json(folder / RESULT, result)

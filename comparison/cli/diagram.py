@@ -23,8 +23,8 @@ from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
 from comparison.report.timeline_view import timeline_view
 from comparison.report.walkthrough import walkthrough
-from comparison.whole_file import whole_file
 from kernel.errors import UserError
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -244,7 +244,7 @@ def _printable(trace: Trace) -> Trace:
 
 def _write(path: Path, text: str) -> None:
     try:
-        with whole_file(path) as file:
+        with whole_file(path, named=True) as file:
             file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}. Choose another with --output") from error

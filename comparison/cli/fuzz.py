@@ -17,7 +17,7 @@ from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Told, Wanted
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
 from comparison.progress import RunProgress
-from comparison.run_folder import new_bundle, provenance, write_json
+from comparison.run_folder import keep_scenario, new_bundle, provenance, write_json
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
@@ -195,7 +195,7 @@ def _say_attempt(attempt: Attempt) -> None:
 def _say_counterexample(bundle: Path, found: Counterexample) -> None:
     schedule = found.shortest.schedule
     path = bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
-    path.write_text(as_file(schedule.scenario(path.stem)), encoding="utf-8")
+    keep_scenario(as_file(schedule.scenario(path.stem)), path)
     click.echo(f"  broken: {found.shortest.judgement.in_words()}")
     shrunk = f"{len(found.drawn.schedule.steps)} to {len(schedule.steps)} steps with {found.asked} candidates"
     click.echo(f"  shrunk from {shrunk}{'' if found.finished else ' (the time was up)'}: {schedule.in_words()}")

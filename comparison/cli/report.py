@@ -43,13 +43,14 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
     """
     found = [_result(folder) for folder in folders]
     _require_distinct(found)
+    named = output is not None
     if output is None:
         home = found[0][1]
         if len(found) > 1 or folders[0].resolve() != home:
             raise UserError("this is not all of one result. Say with -o where its page goes")
         output = home / REPORT
     try:
-        code = left_out(write_page(found, output))
+        code = left_out(write_page(found, output, named=named))
     except OSError as error:
         raise EnvironmentFault(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
     click.echo(str(output))

@@ -14,10 +14,10 @@ from comparison.report.chosen import only, together
 from comparison.report.page import page
 from comparison.report.sections.done import About
 from comparison.report.view.runs import read_views
-from comparison.whole_file import whole_file
 from comparison.wrong_data import WRONG_DATA, what_was_raised
 from kernel.json_file import json_if_readable
 from kernel.trace.listed_file import RUN_FILE
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -44,11 +44,12 @@ def write_report(result: Mapping[str, Any], folder: Path) -> list[Unshown]:
     return write_page([(result, folder)], folder / REPORT)
 
 
-def write_page(results: Sequence[Located], output: Path) -> list[Unshown]:
+def write_page(results: Sequence[Located], output: Path, *, named: bool = False) -> list[Unshown]:
     """Write one page of several results, each with the folder that has its tables: the whole page, or nothing.
 
-    A run that cannot be shown costs no other one its place: it is left out, and returned with the reason.
-    Raises TablesMissing, OSError when the file cannot be written, and what is raised without any of the runs.
+    `named`: the user has named the file. A run that cannot be shown costs no other one its place: it is left out, and
+    returned with the reason. Raises TablesMissing, OSError when the file cannot be written, and what is raised without
+    any of the runs.
     """
     unshown: list[Unshown] = []
     try:
@@ -58,7 +59,7 @@ def write_page(results: Sequence[Located], output: Path) -> list[Unshown]:
         if not unshown:
             raise
         text = _page(_without(results, {each.path for each in unshown}))
-    with whole_file(output) as file:
+    with whole_file(output, named=named) as file:
         file.write_text(text, encoding="utf-8")
     return unshown
 

@@ -35,8 +35,8 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import SweepRunner, current_result, read_plan, read_scenarios, read_state, sweep_folder
 from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
-from comparison.whole_file import whole_file
 from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

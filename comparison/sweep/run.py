@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import fcntl
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,10 +29,10 @@ from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepSt
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
 from kernel.json_file import DamagedFile, json_if_readable, read_json
 from kernel.trace.listed_file import RUN_FILE
+from kernel.whole_file import opened_to_append, own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from comparison.progress import RunProgress
     from comparison.sweep.plan import SweepPlan, SweepRun
@@ -56,7 +57,7 @@ def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
         ):
             raise ConfigurationError(f"{folder} is not empty and has no {PLAN_FILE}. Choose another with --output")
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("w")
+        lock = opened_to_append(folder / _LOCK)
     except OSError as error:
         raise unwritable(folder, error) from error
     with lock:
@@ -171,7 +172,7 @@ class SweepRunner:
     async def _run(
         self, run: SweepRun, fork_server: ForkServer, interrupted: asyncio.Event, left: Sequence[SweepRun]
     ) -> None:
-        run_dir = self._folder / run.folder
+        run_dir = own_folder(self._folder, *Path(run.folder).parts)
         # What a killed command left of it: a run's files are never mixed with another's.
         shutil.rmtree(run_dir, ignore_errors=True)
         request = RunRequest(

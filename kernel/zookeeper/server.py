@@ -17,6 +17,7 @@ from kernel.jre import find_java
 from kernel.ports import LOOPBACK
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
+from kernel.whole_file import opened_to_append, whole_file
 from kernel.zookeeper.counters import server_mode
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class ServerProcess:
         java = find_java()
         try:
             self._write_configuration()
-            with self.log_path.open("ab") as log:
+            with opened_to_append(self.log_path) as log:
                 self._child = start_child(
                     [
                         str(java.path),
@@ -241,8 +242,9 @@ class ServerProcess:
             **self.config.lines,
         }
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (self.directory / "zoo.cfg").write_text(text, encoding="utf-8")
-        (self.data_dir / "myid").write_text(f"{self.number}\n", encoding="ascii")
+        for path, content in ((self.directory / "zoo.cfg", text), (self.data_dir / "myid", f"{self.number}\n")):
+            with whole_file(path) as file:
+                file.write_text(content, encoding="utf-8")
 
     def _options(self, java: JavaRuntime) -> list[str]:
         archive_to = self.config.archive_to

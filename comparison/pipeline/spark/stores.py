@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from comparison.pipeline.spark.messages import in_short
 from kernel.errors import EnvironmentFault, UserError
+from kernel.whole_file import own_folder, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -102,8 +103,10 @@ def _wanted_files(store: Any, place: Any) -> Iterator[_File]:
 def _copy(java: Any, store: Any, files: Sequence[_File], folder: Path, progress: Callable[[str], None]) -> None:
     """Make `folder` hold these files and no others."""
     expected = {folder / file.name: file for file in files}
+    for path in expected:
+        own_folder(folder, *path.parent.relative_to(folder).parts)
     for path in folder.rglob("*"):
-        if path.is_file() and path not in expected:
+        if (path.is_file() or path.is_symlink()) and path not in expected:
             path.unlink()
     missing = {path: file for path, file in expected.items() if not _is_copy(path, file)}
     if not missing:
@@ -128,11 +131,10 @@ def _is_copy(path: Path, file: _File) -> bool:
 
 def _copy_file(java: Any, store: Any, file: _File, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    target = java.org.apache.hadoop.fs.Path("file", None, str(temporary.absolute()))
-    store.copyToLocalFile(False, file.path, target, True)
-    os.utime(temporary, ns=(file.changed_ms * _NS_PER_MS, file.changed_ms * _NS_PER_MS))
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        target = java.org.apache.hadoop.fs.Path("file", None, str(temporary.absolute()))
+        store.copyToLocalFile(False, file.path, target, True)
+        os.utime(temporary, ns=(file.changed_ms * _NS_PER_MS, file.changed_ms * _NS_PER_MS))
 
 
 @contextmanager
