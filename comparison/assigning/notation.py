@@ -29,6 +29,7 @@ from comparison.assigning.group import (
     changed,
 )
 from kernel import suggestions
+from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def parse_members(text: str, topics: Collection[str], present: Iterable[str] = (
         if at:
             member = replace(member, instance_id=checked_name(instance_id))
         for detail in details:
-            if detail.isdecimal() and detail not in topics:
+            if decimal(detail) is not None and detail not in topics:
                 streams = checked_count(detail, 1, STREAMS_MAX, f"streams of {name}")
                 member = replace(member, streams=streams)
             else:
@@ -195,9 +196,10 @@ def checked_topic(name: str) -> str:
 
 def checked_count(given: str, least: int, most: int, what: str) -> int:
     """A number. Raises `ConfigurationError`."""
-    if not given.isascii() or not given.isdecimal() or not least <= int(given[:12]) <= most:
+    number = decimal(given)
+    if number is None or not least <= number <= most:
         raise ConfigurationError(f"{given!r} is not a number of {what}. Use one between {least} and {most}")
-    return int(given)
+    return number
 
 
 def _parts(text: str) -> list[str]:

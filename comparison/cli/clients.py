@@ -27,6 +27,7 @@ from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
 from comparison.scenarios.plan.applicability import without_effect
 from comparison.scenarios.plan.configuration import for_part
+from kernel.decimals import decimal
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
@@ -73,18 +74,13 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
     topics: dict[str, int] = {}
     for text in texts:
         topic, colon, streams = text.partition(":")
-        number = _number(streams) if colon else 1
-        if not topic or not 1 <= number <= STREAMS_MAX:
+        number = decimal(streams) if colon else 1
+        if not topic or number is None or not 1 <= number <= STREAMS_MAX:
             raise ConfigurationError(
                 f"--topic {text!r} cannot be read. Write TOPIC or TOPIC:STREAMS, with 1 to {STREAMS_MAX:,} streams"
             )
         topics[topic] = number
     return topics
-
-
-def _number(text: str) -> int:
-    """The number; 0 for anything else, and for more digits than the maximum has."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(STREAMS_MAX)) else 0
 
 
 @contextlib.contextmanager

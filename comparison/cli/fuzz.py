@@ -21,6 +21,7 @@ from comparison.run_folder import keep_scenario, new_bundle, provenance, write_j
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
+from kernel.decimals import decimal
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
@@ -37,6 +38,9 @@ _EXITS = {
 }
 
 
+_FIRST_MAX = 999_999_999
+
+
 class _First(click.ParamType[tuple[int, str]]):
     """A number of a schedule, or of some designs' schedules: N or N:DESIGN."""
 
@@ -45,10 +49,11 @@ class _First(click.ParamType[tuple[int, str]]):
     def convert(
         self, value: object, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[int, str]:
-        number, _, design = str(value).partition(":")
-        if not number.isascii() or not number.isdecimal() or not int(number[:9]) >= 1 or len(number) > 9:
+        given, _, design = str(value).partition(":")
+        number = decimal(given)
+        if number is None or not 1 <= number <= _FIRST_MAX:
             self.fail(f"{value!r} is not a number from 1 on, or one with :DESIGN", parameter, context)
-        return int(number), design
+        return number, design
 
 
 @click.command(

@@ -11,6 +11,7 @@ from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
 from comparison.exits import Exit
 from comparison.playground.play.znodes import TreeReader
 from comparison.printable import printable
+from kernel.decimals import decimal
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def lines_of(found: Mapping[str, Seen]) -> list[str]:
 
 
 def _by_name(path: str) -> list[tuple[int, str]]:
-    return [(int(name) if name.isdecimal() else -1, name) for name in path.split("/")]
+    return [(-1 if (number := decimal(name)) is None else number, name) for name in path.split("/")]
 
 
 def _line(path: str, node: Seen) -> str:

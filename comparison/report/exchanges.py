@@ -6,7 +6,6 @@ coordinator is placed where the member could first have sent it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from comparison.report.steps import (
     same_kind,
     together,
 )
+from kernel.decimals import decimal
 from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, RECONCILING, SERVER, STATIC
 
 if TYPE_CHECKING:
@@ -351,8 +351,10 @@ def _of_group(history: GroupHistory, event: Event) -> bool:
 
 def _node(event: Event) -> int | None:
     """The broker id from its process name; None for other processes."""
-    name = re.fullmatch(r"broker(?:-(\d+))?", str(event["process"]))
-    return None if name is None else int(name[1] or _UNNUMBERED)
+    name, _, number = str(event["process"]).partition("-")
+    if name != "broker":
+        return None
+    return decimal(number) if number else _UNNUMBERED
 
 
 def without_details(lines: Iterable[Line]) -> list[Line]:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from comparison.natural_order import natural
 from comparison.report.rebalance_context import COORDINATED, RECONCILED, WATCHED
 from kernel.designs import RECONCILING, ZOOKEEPER
 from kernel.errors import UserError
@@ -189,7 +190,7 @@ def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
             ids[event["process"]][event["member"]] = None
     # Only members of a group rebalance; a runner's own session has no member.
     found = []
-    for process in sorted(ids, key=_natural):
+    for process in sorted(ids, key=natural):
         for number, member in enumerate(ids[process]):
             own = tuple(
                 e
@@ -211,7 +212,7 @@ def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
             if event["member"]:
                 known[event["member"]] = None
     found = []
-    for process in sorted(ids, key=_natural):
+    for process in sorted(ids, key=natural):
         for stream, known in sorted(ids[process].items()):
             alone = len(ids[process]) == 1
             own = tuple(
@@ -223,11 +224,6 @@ def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
             name = process if alone else f"{process}-{stream}"
             found.append(MemberHistory(name=name, ids=tuple(known), process=process, events=own))
     return tuple(found)
-
-
-def _natural(name: str) -> list[tuple[str, int]]:
-    """Sort m2 before m10, and m1.2 after m1."""
-    return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _rebalances(member: MemberHistory, context: RebalanceContext) -> list[MemberRebalance]:
@@ -297,7 +293,7 @@ def listing(history: GroupHistory) -> list[Mapping[str, Any]]:
                 "members": [
                     f"{r.member.name}: {r.trigger}, {r.outcome or 'cut off'}"
                     + (f" after {len(r.attempts)} attempts" if len(r.attempts) > 1 else "")
-                    for r in sorted(each.rebalances, key=lambda r: (_natural(r.member.name), r.began_ns))
+                    for r in sorted(each.rebalances, key=lambda r: (natural(r.member.name), r.began_ns))
                 ],
                 "reads": reads,
                 "writes": writes,

@@ -50,7 +50,7 @@ COUNTS: Mapping[str, tuple[int, int]] = MappingProxyType(
 #: More runs would take weeks: a mistake.
 RUNS_MAX = 20_000
 
-_RANGE = re.compile(r"(\d+)\.\.(\d+)(?:([*+])(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})(?:([*+])([0-9]{1,18}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

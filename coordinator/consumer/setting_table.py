@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.membership.delayed_leader import PROTOCOL as DELAYED
 from kernel.assignors.registry import assignor_name
 from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
+from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, boolean, in_range, one_of
 
@@ -67,9 +68,10 @@ def _addresses(text: str) -> tuple[tuple[str, int], ...]:
     addresses = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, colon, port = part.rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        number = decimal(port)
+        if not colon or not host or number is None or not 0 < number < 65536:
             raise ValueError(f"{part!r} is not an address. Write host:port")
-        addresses.append((host.strip("[]"), int(port)))
+        addresses.append((host.strip("[]"), number))
     return tuple(addresses)
 
 

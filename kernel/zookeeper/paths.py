@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import quote
 
+from kernel.decimals import decimal
+
 BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
 BROKER_SEQUENCE = "/brokers/seqid"
@@ -178,10 +180,7 @@ def parse_member_id(path: str) -> tuple[str, str] | None:
 
 def _group_partition(path: str, folder: str) -> GroupPartition | None:
     match path.split("/"):
-        case ["", "consumers", group_id, found, topic_name, number] if found == folder and _is_number(number):
-            return GroupPartition(group_id, topic_name, int(number))
+        case ["", "consumers", group_id, found, topic_name, name] if found == folder:
+            number = decimal(name)
+            return None if number is None else GroupPartition(group_id, topic_name, number)
     return None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()

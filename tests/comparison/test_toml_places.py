@@ -100,3 +100,18 @@ def test_any_text_is_read_as_the_parser_reads_it(top: dict[str, Any], element: d
     found = located("\n".join(lines))
     assert found.content == {**top, "\n".join(top) + "x": [element, element]}
     assert set(found.places) == set(paths(found.content))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = " + "9" * 5_000, "thousands of digits"),
+        ("x = " + "[" * 60 + "]" * 60, "inside each other"),
+        (".".join(["a"] * 20_000) + " = 1", "inside each other"),
+        ('x = ["a\\u0000b.py"]', "NUL character"),
+        ('"a\\u0000" = 1', "NUL character"),
+    ],
+)
+def test_text_that_nothing_can_use_is_refused(text: str, why: str) -> None:
+    with pytest.raises(NotToml, match=why):
+        located(text)

@@ -44,8 +44,8 @@ PROCESSES = (K.MEMBER, K.BROKER, K.SERVER)
 LINKS = (K.MEMBER_AUTHORITY, K.MEMBER_DATA, K.BROKER_ZOOKEEPER, K.SERVERS)
 
 _MEMBER, _BROKER, _SERVER = (
-    "(owner|m[1-9][0-9]*)",
-    "(coordinator|broker-[1-9][0-9]*)",
+    "(owner|m[1-9][0-9]{0,8})",
+    "(coordinator|broker-[1-9][0-9]{0,8})",
     "(leader|follower|zookeeper-[123])",
 )
 _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
@@ -56,7 +56,7 @@ _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
         K.BROKER: re.compile(_BROKER),
         K.SERVER: re.compile(_SERVER),
         K.ENSEMBLE: re.compile("ensemble"),
-        K.PARTITION: re.compile("partition-[0-9]+"),
+        K.PARTITION: re.compile("partition-[0-9]{1,9}"),
         K.MEMBER_AUTHORITY: re.compile(f"{_MEMBER}->authority"),
         K.MEMBER_DATA: re.compile(f"{_MEMBER}->data"),
         K.BROKER_ZOOKEEPER: re.compile(f"{_BROKER}->zookeeper"),

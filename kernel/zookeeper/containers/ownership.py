@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from kernel.decimals import decimal
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.containers.engine import libraries
 
@@ -66,10 +67,11 @@ def _remove(client: Any, meant: Callable[[str], bool]) -> list[str]:
 def _abandoned(label: str) -> bool:
     boot, _, process = label.partition("/")
     pid, _, started = process.partition("/")
-    if boot != boot_id() or not pid.isdigit():
+    number = decimal(pid)
+    if boot != boot_id() or number is None:
         return False  # from another machine or an earlier boot, so the owner is unknown
     try:
-        return f"{psutil.Process(int(pid)).create_time():.2f}" != started
+        return f"{psutil.Process(number).create_time():.2f}" != started
     except psutil.NoSuchProcess:
         return True
 
