@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.errors import ConfigurationError, RebalanceLabError
 from kernel.jre import find_java
+from kernel.swept_folder import swept_folder
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
@@ -57,9 +57,9 @@ def check_java() -> Finding:
 
 def check_zookeeper() -> Finding:
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="rebalance-lab-doctor-") as folder:
+    with swept_folder("rebalance-lab-doctor-") as (folder, _):
         try:
-            with EmbeddedZooKeeper(Path(folder)):
+            with EmbeddedZooKeeper(folder):
                 took = time.monotonic() - begun
         except RebalanceLabError as error:
             return Finding("zookeeper", str(error), "see the message, or use a ZooKeeper of your own with --zookeeper")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.run.process_faults import START_S
 from kernel.designs import DESIGNS
+from kernel.swept_folder import swept_folder
 from kernel.trace.events import Role
 from kernel.waiting import until
 
@@ -84,7 +84,7 @@ class KillSteps:
             halted[:] = [child for child in passing if is_stopped(child.pid)]
             return bool(halted)
 
-        with tempfile.TemporaryDirectory() as folder:
+        with swept_folder("rebalance-lab-halt-") as (folder, _):
             halt = {"kind": point.kind, "field": point.field, "value": point.value, "first": f"{folder}/first"}
             for child in passing:
                 child.send({"command": "halt_at", **halt})

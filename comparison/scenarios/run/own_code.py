@@ -58,7 +58,7 @@ def own_code(name: str, changes: Changes) -> Iterator[None]:
 
 def _failed(name: str, error: Exception, changes: Changes) -> OwnCodeFailed:
     text = "".join(traceback.format_exception(error))
-    log.error("%s failed:\n%s", name, text)
+    log.error("%s failed", name, exc_info=error)
     path = changes.testbed.request.run_dir / TRACEBACK
     with contextlib.suppress(OSError):
         path.write_text(text, encoding="utf-8")
