@@ -22,6 +22,7 @@ from comparison.scenarios.processes.broker_composition import broker_of
 from kernel.broker.loop import measured_loop
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
+from kernel.descriptors import require_descriptors
 from kernel.errors import EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
@@ -121,6 +122,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
+    require_descriptors()
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:

@@ -40,6 +40,8 @@ from comparison.scenarios.run.experiments import (
     left_out,
     plan,
 )
+from comparison.scenarios.run.runner import descriptors_needed
+from kernel.descriptors import require_descriptors
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
@@ -222,6 +224,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         for left in without:
             click.echo(f"{left.scenario} · {left.design}: skipped: {left.reason}")
         return Exit.AS_EXPECTED
+    require_descriptors(max(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
     require_zookeeper(zookeeper, planned)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(

@@ -22,6 +22,7 @@ from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
 from kernel.decimals import decimal
+from kernel.descriptors import require_descriptors
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
@@ -142,6 +143,7 @@ def fuzz(designs: tuple[str, ...], **options: Any) -> int:
 
 
 def _fuzzed(wanted: Wanted, command: list[str], root: Path, *, quiet: bool) -> int:
+    require_descriptors()
     bundle = new_bundle(root, "fuzz")
     about = provenance(command)
     write_json(bundle / "command.json", {**about, "runs": [], "left_out": []})

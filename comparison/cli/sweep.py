@@ -25,8 +25,10 @@ from comparison.progress import RunProgress, about
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.run_folder import write_json
+from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
+from comparison.scenarios.run.runner import descriptors_needed
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import scenario_or_grid
@@ -35,6 +37,7 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import SweepRunner, current_result, read_plan, read_scenarios, read_state, sweep_folder
 from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
+from kernel.descriptors import DESCRIPTORS, require_descriptors
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.whole_file import whole_file
 
@@ -201,6 +204,8 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
     state = read_state(folder, plan)
     wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
     to_do = [] if options["only_analyse"] else state.having(*wanted)
+    needed = (descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do)
+    require_descriptors(max(needed, default=DESCRIPTORS))
     with RunProgress(len(plan.runs), quiet=options["quiet"], done=len(plan.runs) - len(to_do)) as progress:
         if to_do and len(to_do) < len(plan.runs):
             done = f"{len(plan.runs) - len(to_do)} of {len(plan.runs)} runs done before"

@@ -32,6 +32,7 @@ from comparison.pipeline.spark.scratch import scratch_folder
 from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, settings_of, shuffle_partitions
 from comparison.pipeline.spark.shipping import packed_code
 from kernel.class_archives import recording_options
+from kernel.descriptors import require_descriptors
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
 from kernel.waiting import WaitTimeout, wait_until
 
@@ -92,6 +93,7 @@ def starting_session(
         raise RuntimeError("a Spark session is already running; a command can have only one")
     chosen, place = options or SparkOptions(), parse_master(master)
     check_reachable(place, chosen)
+    require_descriptors()
     with scratch_folder(work_dir) as (scratch, held):
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held)

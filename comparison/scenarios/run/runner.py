@@ -34,6 +34,7 @@ from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
 from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
 from comparison.scenarios.testbed.testbed import Testbed
+from kernel.descriptors import DESCRIPTORS
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.run.steps import Player
     from comparison.scenarios.testbed.lent import LentEnsemble
@@ -85,8 +88,9 @@ class Run:
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
         self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record, lent)
+        members = members_in_all(request.scenario, request.parameters)
         self._members = GroupMembers(
-            self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
+            self._testbed, fork_server, processes_needed(members, request.scenario.members_per_process)
         )
         self._nemesis = Nemesis(self._testbed, self._members, self._enter, play)
 
@@ -227,12 +231,18 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
             task.exception()  # it has been dealt with
 
 
-def members_in_all(request: RunRequest) -> int:
+def descriptors_needed(scenario: Scenario, parameters: Parameters) -> int:
+    """How many files and connections one process of a run may have open: the runner has three or four a member."""
+    servers = parameters.brokers + scenario.zookeeper_servers
+    return max(DESCRIPTORS, 128 + 8 * (members_in_all(scenario, parameters) + servers))
+
+
+def members_in_all(scenario: Scenario, parameters: Parameters) -> int:
     """The largest number of members that the scenario's steps start."""
     present = most = 0
-    for step in request.scenario.steps:
+    for step in scenario.steps:
         if isinstance(step, Form):
-            present = max(present, step.size(present, request.parameters.members))
+            present = max(present, step.size(present, parameters.members))
         elif isinstance(step, JoinOne | KillAtPoint | SlowOwner):
             present += 1
         elif isinstance(step, JoinBehind):
