@@ -23,6 +23,7 @@ from comparison.printable import printable_all
 from comparison.report.terminal import render
 from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
+from kernel.full_disk import full_disk_named
 from kernel.whole_file import own_folder
 
 if TYPE_CHECKING:
@@ -81,8 +82,14 @@ def analysed(
     logging.getLogger().addFilter(not_of_py4j)
     chosen, copies = spark or SparkChoice(), own_folder(folder, SOURCES)
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
+    temporary = Path(tempfile.gettempdir())
     try:
-        with starting as started, started.ended_by(signal.SIGINT, signal.SIGTERM):
+        with (
+            full_disk_named(folder),
+            full_disk_named(temporary, "set TMPDIR to another disk"),
+            starting as started,
+            started.ended_by(signal.SIGINT, signal.SIGTERM),
+        ):
             with interrupts_wait():
                 # Loaded while the JVM starts.
                 from comparison.cli.damage import damage_of
@@ -108,7 +115,7 @@ def analysed(
         if error.errno not in UNWRITABLE:
             raise
         raise EnvironmentFault(
-            f"the analysis cannot write to {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}. "
+            f"the analysis cannot write to {temporary} or {folder}: {os.strerror(error.errno)}. "
             "Free some space, or set TMPDIR to another disk"
         ) from error
     return Analysed(result, unshown)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.class_archives import archive_path, loading_options, recording_options
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.full_disk import full_disk
 from kernel.jre import find_java
 from kernel.ports import LOOPBACK
 from kernel.processes import start_child, stop_child
@@ -225,8 +226,10 @@ class ServerProcess:
             return PortInUse(
                 f"{message}: port {self.client_port} or one of its other ports is in use. Choose another port."
             )
-        free_mb = shutil.disk_usage(self.directory).free // 2**20
+        if (full := full_disk(self.directory)) is not None:
+            return full
         logged = f"end of its log {self.log_path}:\n{tail}" if tail else f"its log {self.log_path} is empty"
+        free_mb = shutil.disk_usage(self.directory).free // 2**20
         return EnvironmentFault(f"{message} ({free_mb} MB free in its folder); {logged}")
 
     def _write_configuration(self) -> None:

@@ -36,6 +36,7 @@ from comparison.scenarios.testbed.group_members import GroupMembers, processes_n
 from comparison.scenarios.testbed.testbed import Testbed
 from kernel.descriptors import DESCRIPTORS
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
+from kernel.full_disk import full_disk, full_disk_named
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
@@ -102,14 +103,19 @@ class Run:
     async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
         """Run to the end, the time limit or the interrupt.
 
-        Raises `UserError` when the run cannot start, or its folder cannot be written.
+        Raises `UserError` when the run cannot start, or its folder cannot be written: a full disk is named, whatever
+        failed because of it.
         """
-        try:
-            return await self._perform(interrupted)
-        except OSError as caught:
-            if caught.errno in UNWRITABLE:
-                raise unwritable(self._request.run_dir, caught) from caught
-            raise
+        with full_disk_named(self._request.run_dir):
+            try:
+                outcome = await self._perform(interrupted)
+            except OSError as caught:
+                if caught.errno in UNWRITABLE:
+                    raise unwritable(self._request.run_dir, caught) from caught
+                raise
+        if outcome.outcome == "failed" and (full := full_disk(self._request.run_dir)) is not None:
+            raise full
+        return outcome
 
     async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
         begun = time.monotonic()
