@@ -9,9 +9,12 @@ analysis needs. `runs/latest` is a link to the newest.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import errno
 import os
 import platform
+import shutil
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -68,7 +71,13 @@ def require_room(folder: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:
     """The error for a folder that is read-only, full or not a folder."""
-    return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}. Choose another with --output")
+    room = ""
+    if error.errno == errno.ENOSPC:
+        there = next((each for each in (path, *path.parents) if each.is_dir()), path)
+        with contextlib.suppress(OSError):
+            free_mb = shutil.disk_usage(there).free >> 20
+            room = f" ({free_mb} MB free; a run and its analysis may need {ROOM_BYTES >> 20})"
+    return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}{room}. Choose another with --output")
 
 
 def _fresh(root: Path, name: str) -> Path:

@@ -84,33 +84,29 @@ def analysed(
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
     temporary = Path(tempfile.gettempdir())
     try:
-        with (
-            full_disk_named(folder),
-            full_disk_named(temporary, "set TMPDIR to another disk"),
-            starting as started,
-            started.ended_by(signal.SIGINT, signal.SIGTERM),
-        ):
-            with interrupts_wait():
-                # Loaded while the JVM starts.
-                from comparison.cli.damage import damage_of
-                from comparison.pipeline.analysis import Again
-                from comparison.pipeline.analysis import analyze as analyze_on
-                from comparison.pipeline.spark.stores import copied
-                from comparison.pipeline.written import TABLES
+        with full_disk_named(folder), full_disk_named(temporary, "set TMPDIR to another disk"):
+            with starting as started, started.ended_by(signal.SIGINT, signal.SIGTERM):
+                with interrupts_wait():
+                    # Loaded while the JVM starts.
+                    from comparison.cli.damage import damage_of
+                    from comparison.pipeline.analysis import Again
+                    from comparison.pipeline.analysis import analyze as analyze_on
+                    from comparison.pipeline.spark.stores import copied
+                    from comparison.pipeline.written import TABLES
 
-            result = analyze_on(
-                started.session,
-                run_dirs,
-                output=folder,
-                progress=progress,
-                again=Again.READING if again else Again.NOTHING,
-                copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
-                bundles=sources.folders,
-            )
-        write_json(folder / RESULT, result)
-        unshown = write_report(result, folder) if report else []
-        for text in damage_of(result, folder / TABLES):
-            click.echo(text, err=True)
+                result = analyze_on(
+                    started.session,
+                    run_dirs,
+                    output=folder,
+                    progress=progress,
+                    again=Again.READING if again else Again.NOTHING,
+                    copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
+                    bundles=sources.folders,
+                )
+            write_json(folder / RESULT, result)
+            unshown = write_report(result, folder) if report else []
+            for text in damage_of(result, folder / TABLES):
+                click.echo(text, err=True)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
