@@ -24,7 +24,7 @@ import msgspec
 from comparison.near_paths import path_complaint
 from kernel.errors import EnvironmentFault
 from kernel.trace.listed_file import RUN_FILE, ListedFile
-from kernel.whole_file import whole_file
+from kernel.whole_file import require_text, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,6 +47,7 @@ def new_bundle(root: Path, name: str) -> Path:
 
     Raises `EnvironmentFault` when the folder cannot be written.
     """
+    require_text(root)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -63,6 +63,17 @@ def own_folder(folder: Path, *names: str) -> Path:
     return path
 
 
+def require_text(folder: Path, remedy: str = "choose another with --output") -> Path:
+    """The folder. Raises `EnvironmentFault` if its path is not UTF-8: no JSON, table or setting could name it."""
+    try:
+        str(folder.absolute()).encode()
+    except UnicodeEncodeError:
+        raise EnvironmentFault(
+            f"the path of the folder {folder} is not UTF-8. Rename what is not, or {remedy}"
+        ) from None
+    return folder
+
+
 def remove_folder(path: Path) -> None:
     """Remove what is at `path`, if anything; of a symbolic link only the link."""
     if path.is_symlink():

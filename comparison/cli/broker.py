@@ -27,6 +27,7 @@ from kernel.errors import EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
+from kernel.whole_file import require_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,6 +183,7 @@ def _print_warnings(warnings: Sequence[str]) -> None:
 
 
 def _writable(folder: Path) -> None:
+    require_text(folder, "choose one with --folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

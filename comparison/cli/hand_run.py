@@ -20,7 +20,7 @@ from kernel.json_file import read_json
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, run_file
 from kernel.trace.writer import TraceIdentity, TraceWriter
-from kernel.whole_file import opened_to_append, own_folder
+from kernel.whole_file import opened_to_append, own_folder, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def new_trace(folder: Path, role: Role, *, design: str = "") -> tuple[Path, Trac
 
     A broker knows no design. Raises `ConfigurationError` for a folder with another run, or another design.
     """
-    folder = folder.absolute()
+    folder = require_text(folder.absolute(), "choose another for --trace")
     try:
         own_folder(folder, "trace").mkdir(parents=True, exist_ok=True)
         with _locked(folder):

@@ -13,6 +13,7 @@ from comparison.cli.state import forget, read_state, state_dir, stop_server, thi
 from comparison.cli.znodes import znodes
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault
+from kernel.whole_file import require_text
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
@@ -74,7 +75,8 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
         click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
         return
     stopping = StopSignal()
-    with EmbeddedZooKeeper(folder or state_dir() / NAME, port=port or None) as server:
+    data = require_text(folder or state_dir() / NAME, "choose one with --folder")
+    with EmbeddedZooKeeper(data, port=port or None) as server:
         state = this_process(NAME, server.connect_string, server.servers[0].data_dir)
         write_state(state)
         try:

@@ -29,7 +29,7 @@ from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepSt
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
 from kernel.json_file import DamagedFile, json_if_readable, read_json
 from kernel.trace.listed_file import RUN_FILE
-from kernel.whole_file import opened_to_append, own_folder
+from kernel.whole_file import opened_to_append, own_folder, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +49,7 @@ def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
     Raises `EnvironmentFault` for a folder that is in use or cannot be written, `ConfigurationError` for one that
     belongs to another plan, or to no sweep.
     """
+    require_text(folder)
     try:
         if (
             folder.exists()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.errors import EnvironmentFault
-from kernel.whole_file import opened_to_append, own_folder, remove_folder, whole_file
+from kernel.whole_file import opened_to_append, own_folder, remove_folder, require_text, whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,3 +97,9 @@ def test_folder_behind_a_link_is_not_ours(tmp_path: Path) -> None:
     remove_folder(tmp_path / "run" / "scenario")
     assert not (tmp_path / "run" / "scenario").exists()
     assert (tmp_path / "elsewhere" / "tables").is_dir()
+
+
+def test_folder_whose_path_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    assert require_text(tmp_path / "bücher") == tmp_path / "bücher"
+    with pytest.raises(EnvironmentFault, match=r"is not UTF-8\. Rename what is not, or choose another with --output"):
+        require_text(tmp_path / os.fsdecode(b"bad\xff"))
