@@ -53,6 +53,7 @@ lint: setup  ## check formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy docs/examples/own_faults.py  # as a user who imports the public interface
 
 bench: classes  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARGS="--only groups": one part)
 	$(BIN)/python -m bench $(if $(SMOKE),--smoke) $(ARGS)

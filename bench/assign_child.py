@@ -115,7 +115,8 @@ def target(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], 
     order = np.array([place[member] for member in members])
     in_hash_order = np.append(np.argsort(order), NOBODY).astype(np.int32)
     subscribed = None if request["equal"] else given["subscribed"][order]
-    group = TargetGroup(tuple(members), (None,) * len(members), grid, subscribed, in_hash_order[given["owner"]])
+    owner = in_hash_order[given["owner"]]
+    group = TargetGroup(tuple(members), (None,) * len(members), grid, subscribed, owner, lambda _: grid.ids)
     assert [topic.int for topic in grid.ids] == list(range(1, len(grid.ids) + 1)), "topics are not in the given order"
     back = np.append(order, NOBODY).astype(np.int32)
     assign = TARGET_ASSIGNORS[request["strategy"]]

@@ -14,6 +14,7 @@ class Exit(IntEnum):
     AS_EXPECTED = 0  #: every verdict is as expected, or the command succeeded
     NOT_AS_EXPECTED = 1  #: a verdict is not as expected, or what a status command asks about is not running
     UNKNOWN = 2  #: a verdict could not be reached
-    INTERRUPTED = 130  #: Ctrl-C or SIGTERM; a run's traces are kept but not analysed
+    #: Ctrl-C or SIGTERM; a run's traces are kept but not analysed. What runs until then ends with 0 if it was at work.
+    INTERRUPTED = 130
     USAGE = 254  #: wrong arguments, settings or environment: the message says what to change
     INTERNAL = 255  #: an internal error, or a server that did not answer

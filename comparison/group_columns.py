@@ -12,15 +12,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.printable import printable
+from comparison.text_table import Column, TextTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from kernel.values import TopicPartition
 
 UNKNOWN = "-"
 #: What ConsumerOffsetChecker writes for a partition without an owner or an offset.
 NOBODY, NO_OFFSET_TEXT = "none", "unknown"
+#: The column of lists, which wrap.
+_ASSIGNMENT = "ASSIGNMENT"
 
 
 class Keeper(StrEnum):
@@ -54,6 +57,24 @@ class PartitionRow:
         return None if self.current is None or self.end is None else self.end - self.current
 
 
+class PatternKind(StrEnum):
+    """How a pattern is read."""
+
+    JAVA = "java"  #: Consumer.subscribe(Pattern), matched by the member, which sends the topics
+    RE2 = "re2"  #: SubscriptionPattern, matched by the coordinator
+    WHITE_LIST = "white_list"  #: of 0.8: commas mean `|`
+    BLACK_LIST = "black_list"  #: of 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribed:
+    """What a member subscribes to: topics by name, or a pattern; neither if it is not known."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    kind: PatternKind | None = None  #: of the pattern
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRow:
     """One member with what it owns."""
@@ -63,6 +84,8 @@ class MemberRow:
     host: str = ""
     client: str = ""
     owned: tuple[TopicPartition, ...] = ()
+    subscribed: Subscribed = Subscribed()
+    streams: int = 1  #: in ZooKeeper, where a member may have several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +110,22 @@ class Table(NamedTuple):
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     widths: Sequence[int]  #: the least ones, as Kafka's tools have them
+    labels: int  #: so many columns at the beginning say what a row is about
+
+    def drawn(self, styled: Callable[[Sequence[str]], str] = lambda _: "") -> TextTable:
+        """The table for a screen; columns are as wide as in Kafka's tools if there is room. `styled` is by row."""
+        columns = [
+            Column(heading=heading, padded=width, is_label=place < self.labels, wraps=heading == _ASSIGNMENT)
+            for place, (heading, width) in enumerate(zip(self.headings, self.widths, strict=True))
+        ]
+        table = TextTable(columns, gaps=(1,), is_ruled=False)
+        for row in self.rows:
+            table.add(*row, style=styled(row))
+        return table
 
     def lines(self, room: int | None = None) -> list[str]:
-        """The headings and the rows as lines of text; columns are no wider than needed if `room` is too small."""
-        lines = self._lines(self.widths)
-        if room is not None and max(map(len, lines)) > room:
-            lines = self._lines([min(least, 1) for least in self.widths])
-        return lines
-
-    def _lines(self, least: Sequence[int]) -> list[str]:
-        every = [self.headings, *self.rows]
-        widths = [max(width, *(len(row[place]) for row in every)) if width else 0 for place, width in enumerate(least)]
-        return [" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in every]
+        """The headings and the rows as lines of text; None: as wide as they get."""
+        return [line.plain for line in self.drawn().lines(room)]
 
 
 def tables(seen: GroupSeen, parts: Iterable[Part]) -> list[Table]:
@@ -126,12 +153,12 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
 def _state(seen: GroupSeen) -> Table:
     headings = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
     row = (seen.group, seen.coordinator, seen.strategy, seen.state, str(len(seen.members)))
-    return Table(headings, [_cells(row)], (15, 25, 25, 20, 0))
+    return Table(headings, [_cells(row)], (15, 25, 25, 20, 0), labels=1)
 
 
 def _members(seen: GroupSeen) -> Table:
     static = any(member.instance for member in seen.members)
-    headings = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT"]
+    headings = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", _ASSIGNMENT]
     widths = [15, 15, 15, 15, 15, 0]
     rows = []
     for member in seen.members:
@@ -143,7 +170,7 @@ def _members(seen: GroupSeen) -> Table:
     if static:
         headings.insert(2, "GROUP-INSTANCE-ID")
         widths.insert(2, 15)
-    return Table(headings, rows, widths)
+    return Table(headings, rows, widths, labels=2)
 
 
 def _offsets(seen: GroupSeen) -> Table:
@@ -167,7 +194,7 @@ def _checked_offsets(seen: GroupSeen) -> Table:
         )
         for row in seen.partitions
     ]
-    return Table(headings, rows, (15, 30, 3, 15, 15, 15, 0))
+    return Table(headings, rows, (15, 30, 3, 15, 15, 15, 0), labels=3)
 
 
 def _described_offsets(seen: GroupSeen) -> Table:
@@ -190,7 +217,7 @@ def _described_offsets(seen: GroupSeen) -> Table:
         )
         for row in seen.partitions
     ]
-    return Table(headings, rows, (15, 15, 10, 15, 15, 15, 15, 15, 0))
+    return Table(headings, rows, (15, 15, 10, 15, 15, 15, 15, 15, 0), labels=3)
 
 
 _TABLES = {Part.STATE: _state, Part.MEMBERS: _members, Part.OFFSETS: _offsets}

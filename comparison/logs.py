@@ -1,6 +1,7 @@
 """Log lines on standard error, in the form of Kafka's own tools; processes that a command starts inherit the level.
 
-Without a level nothing changes: warnings and errors are printed as they are.
+Without a level only warnings and errors are printed, without anything around them. No line has a character from outside
+that a terminal acts on, or shows as something else.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from typing import Any
 
 from comparison.printable import printable
 
@@ -18,13 +20,22 @@ _OURS = ("rebalance_lab", "kernel", "zkconsumer", "coordinator", "comparison")
 _LOG4J_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 
 
-class KafkaFormatter(logging.Formatter):
+class PrintableFormatter(logging.Formatter):
+    """The text of a record on one line, and below it the lines of a traceback."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        return printable(super().formatMessage(record))
+
+    def formatException(self, exc_info: Any) -> str:  # noqa: N802  # logging's name
+        return "\n".join(map(printable, super().formatException(exc_info).split("\n")))
+
+
+class KafkaFormatter(PrintableFormatter):
     """`[2018-07-18 14:09:26,123] INFO text (logger)`: the pattern in Kafka's log4j.properties."""
 
-    def format(self, record: logging.LogRecord) -> str:
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # as above
         level = _LOG4J_NAMES.get(record.levelname, record.levelname)
-        line = f"[{self.formatTime(record)}] {level} {printable(record.getMessage())} ({record.name})"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return f"[{self.formatTime(record)}] {level} {super().formatMessage(record)} ({record.name})"
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only for type checkers
@@ -47,6 +58,8 @@ def set_level(level: str) -> None:
 
 def set_inherited_level() -> None:
     """Use the level that this process was started with, if any."""
+    if logging.lastResort is not None:  # what prints warnings without a level
+        logging.lastResort.setFormatter(PrintableFormatter())
     level = os.environ.get(LEVEL_VARIABLE, "").upper()
     if level in LEVELS:
         set_level(level)

@@ -56,7 +56,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "stopped_kept": Metric("", "of these, given back to the same member"),
         "delivered": Metric("records", "records delivered, counted each time"),
         "duplicates": Metric("records", "records delivered again"),
-        "lost": Metric("records", "records acknowledged to the producer and never delivered"),
+        "lost": Metric(
+            "records",
+            "acknowledged records that were never delivered; unknown if some were left when the run broke off",
+        ),
         "out_of_order": Metric("", "polls that began before the end of the previous one"),
         "stale_deliveries": Metric("records", "records delivered by a member that was not the owner"),
         "commits": Metric("", "committed offsets that the authority stored"),

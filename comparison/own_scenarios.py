@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.catalogue import scenario_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from comparison.scenarios.plan.admitted import ScenarioFile
 
 _SUFFIX = ".toml"
 
 
-def own_scenario(path: Path) -> ScenarioFile:
+def own_scenario(path: Path, kept: Mapping[str, str] | None = None) -> ScenarioFile:
     """The scenario of a file, from now on known by its name.
 
-    Raises `EnvironmentFault` if the file cannot be read, `ConfigurationError` for its content.
+    `kept`: the file and its plugins are copies, and no plugin is loaded that does not have its digest here. Raises
+    `EnvironmentFault` if a file cannot be read or is not the one, `ConfigurationError` for its content.
     """
     # What reads a file knows every setting, and so loads the consumers of every design.
     from comparison.pipeline.figures.verdicts import why_not_judged
     from comparison.scenarios.plan.admitted import admit
-    from comparison.scenarios.plan.plugins import load_installed
+    from comparison.scenarios.plan.plugins import load, load_installed, load_kept
     from comparison.scenarios.plan.scenario_file import read_scenario
 
     load_installed()
-    file = read_scenario(path, why_not_judged)
+    file = read_scenario(path, why_not_judged, load if kept is None else partial(load_kept, digests=kept))
     admit(file)
     return file
 

@@ -9,9 +9,12 @@ analysis needs. `runs/latest` is a link to the newest.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import errno
 import os
 import platform
+import shutil
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -21,6 +24,7 @@ import msgspec
 from comparison.near_paths import path_complaint
 from kernel.errors import EnvironmentFault
 from kernel.trace.listed_file import RUN_FILE, ListedFile
+from kernel.whole_file import require_text, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,6 +47,7 @@ def new_bundle(root: Path, name: str) -> Path:
 
     Raises `EnvironmentFault` when the folder cannot be written.
     """
+    require_text(root)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -67,7 +72,13 @@ def require_room(folder: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:
     """The error for a folder that is read-only, full or not a folder."""
-    return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}. Choose another with --output")
+    room = ""
+    if error.errno == errno.ENOSPC:
+        there = next((each for each in (path, *path.parents) if each.is_dir()), path)
+        with contextlib.suppress(OSError):
+            free_mb = shutil.disk_usage(there).free >> 20
+            room = f" ({free_mb} MB free; a run and its analysis may need {ROOM_BYTES >> 20})"
+    return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}{room}. Choose another with --output")
 
 
 def _fresh(root: Path, name: str) -> Path:
@@ -100,20 +111,19 @@ def run_dir_of(bundle: Path, *names: str) -> Path:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write atomically."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise unwritable(path, error) from error
+    """Write it whole or not at all. Raises `EnvironmentFault`."""
+    _write_whole(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
 def keep_scenario(text: str, path: Path) -> None:
     """Keep the file that a scenario was read from, byte for byte. Raises `EnvironmentFault`."""
+    _write_whole(path, text.encode())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     try:
-        path.write_bytes(text.encode())
+        with whole_file(path) as file:
+            file.write_bytes(content)
     except OSError as error:
         raise unwritable(path, error) from error
 

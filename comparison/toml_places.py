@@ -12,9 +12,10 @@ import tomllib
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.errors import ConfigurationError
+from kernel.trace.check import is_shallow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 #: The keys from the top of the text; numbers count the elements of an array.
 Path = tuple[str | int, ...]
@@ -26,6 +27,9 @@ _BASIC = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL = re.compile(r"'[^']*'")
 _LONG = re.compile(r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*\'{3,5}', re.DOTALL)
 _PLAIN = re.compile(r"[^,\]}\n#]*")
+
+
+_NESTED = "too many tables or arrays inside each other"
 
 
 class Place(NamedTuple):
@@ -65,8 +69,24 @@ def located(text: str) -> Located:
         at = _AT.search(str(error))
         raise NotToml(_AT.sub("", str(error)).strip(), Place(int(at[1]), int(at[2])) if at else None) from error
     except RecursionError as error:
-        raise NotToml("too many tables or arrays inside each other", None) from error
+        raise NotToml(_NESTED, None) from error
+    except ValueError as error:
+        raise NotToml("a number has thousands of digits", None) from error
+    if not all(map(is_shallow, content.values())):
+        raise NotToml(_NESTED, None)
+    if strange := next(_with_nul(content), None):
+        raise NotToml(f"{strange!r} has a NUL character", None)
     return Located(content, _Scanner(text.replace("\r\n", "\n")).places())
+
+
+def _with_nul(value: object) -> Iterator[str]:
+    """The texts in a value that no name, path or setting can be."""
+    if isinstance(value, str) and "\0" in value:
+        yield value
+    elif isinstance(value, dict):
+        yield from (found for each in (*value, *value.values()) for found in _with_nul(each))
+    elif isinstance(value, list):
+        yield from (found for each in value for found in _with_nul(each))
 
 
 class _Scanner:

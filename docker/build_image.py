@@ -59,10 +59,11 @@ ENV PATH=/bin PYTHONPATH=/lab HOME=/tmp PYTHONDONTWRITEBYTECODE=1
 WORKDIR /runs
 ENTRYPOINT ["rebalance-lab"]
 """
-#: Python stays where it is on this machine: it finds its library from there.
+#: Python stays where it is on this machine: it finds its library from there. -P: a folder of runs is no place to
+#: import from.
 LAB_COMMAND = f"""\
 #!/bin/sh
-exec {Path(sys.executable).resolve()} -m comparison.cli.entry "$@"
+exec {Path(sys.executable).resolve()} -P -m comparison.cli.entry "$@"
 """
 
 

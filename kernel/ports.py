@@ -8,10 +8,13 @@ A server that is stopped and started again needs its port again. `ReservedPorts`
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 import sys
 from pathlib import Path
+
+from kernel.errors import EnvironmentFault
 
 LOOPBACK = "127.0.0.1"
 
@@ -19,6 +22,11 @@ _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
 #: With this many ports below the range, a free one is found quickly.
 _CHOICE_MIN = 1_000
+
+#: How long a connection to ourselves may take.
+_LOOPBACK_S = 5.0
+#: Why a port cannot be bound although others can.
+_TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES})
 
 #: Whether `ReservedPorts` can keep ports on this system.
 KEPT = sys.platform == "linux"
@@ -63,13 +71,28 @@ def free_ports(number: int) -> list[int]:
     return reserved.numbers
 
 
+def require_loopback() -> None:
+    """Raise `EnvironmentFault` if this machine's programs cannot reach each other on its loopback address."""
+    try:
+        with socket.socket() as listener, socket.socket() as client:
+            listener.bind((LOOPBACK, 0))  # Linux lets bind even while the interface is down
+            listener.listen(1)
+            client.settimeout(_LOOPBACK_S)
+            client.connect(listener.getsockname())
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{LOOPBACK} cannot be used: {error.strerror or error}. Bring the loopback interface up, as "
+            "`ip link set lo up` does"
+        ) from error
+
+
 def _bound(probe: socket.socket) -> bool:
     end = _outgoing_from()
     port = _random.randrange(_LOWEST, end) if end - _LOWEST >= _CHOICE_MIN else 0
     try:
         probe.bind((LOOPBACK, port))
-    except OSError:
-        if not port:
+    except OSError as error:
+        if not port or error.errno not in _TAKEN:
             raise
         return False
     return True

@@ -21,6 +21,8 @@ import weakref
 from concurrent.futures import Future
 from typing import IO, TYPE_CHECKING, Any
 
+from kernel.interpreter import bare_command
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -60,7 +62,7 @@ def start_child(
         # Starting the launcher would succeed for any command.
         if shutil.which(argv[0], path=(environment or os.environ).get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
-        argv = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *argv]
+        argv = bare_command(_LAUNCHER, str(os.getpid()), *argv)
     options = {
         "stdout": stdout,
         "stderr": stderr,

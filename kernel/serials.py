@@ -6,8 +6,7 @@ record can. A numbered value is `<decimal serial>:<anything>`, and serials count
 
 from __future__ import annotations
 
-#: More digits than any run produces: a longer "number" is other data.
-_DIGITS_MAX = 18
+from kernel.decimals import DIGITS_MAX, decimal
 
 
 def numbered_value(serial: int, padding: bytes = b"") -> bytes:
@@ -21,7 +20,5 @@ def serial_of(value: bytes | None) -> int | None:
     """The serial number in a record's value, or None if it has none."""
     if value is None:
         return None
-    digits, colon, _ = value[: _DIGITS_MAX + 1].partition(b":")
-    if not colon or not digits.isdigit():
-        return None
-    return int(digits)
+    digits, colon, _ = value[: DIGITS_MAX + 1].partition(b":")
+    return decimal(digits) if colon else None

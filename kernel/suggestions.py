@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+#: As many names as a complaint lists.
+_LISTED_MAX = 12
 #: The end of a sentence before another one: not a stop within `session.timeout.ms` or `my.toml`.
 _END = re.compile(r"[.?] (?=[A-Z`])")
 
@@ -35,10 +37,21 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, hint: str = "") -> str:
-    """The complaint about an unknown name: the one that may be meant, and all that there are, or a `hint` instead."""
+    """The complaint about an unknown name: the one that may be meant, and those that there are, or a `hint` instead.
+
+    Where there are many and one may be meant, the others are not listed.
+    """
     names = list(known)
     asked = did_you_mean(name, names)
-    return f"unknown {what} {name!r}{asked or '.'} {hint or 'Use one of ' + ', '.join(names)}"
+    if not hint and not (asked and len(names) > _LISTED_MAX):
+        hint = _listed(names)
+    return f"unknown {what} {name!r}{asked or '.'} {hint}".rstrip()
+
+
+def _listed(names: list[str]) -> str:
+    """What to do about an unknown name: use one of these, the first few if there are many."""
+    first, more = ", ".join(names[:_LISTED_MAX]), len(names) - _LISTED_MAX
+    return f"Use one of {first}{f' and {more} more' if more > 0 else ''}" if names else "There is none"
 
 
 def placed(complaint: str, where: str) -> str:

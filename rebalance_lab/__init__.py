@@ -4,11 +4,11 @@
 one of them is used: in a wheel all our packages are below this one, and every process would load it.
 """
 
-from __future__ import annotations
-
+# With `python -m rebalance_lab`, what is imported here could come from the folder that the user stands in (`__main__`).
+# Python itself has loaded importlib by then, and neither `__future__` nor `typing`.
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rebalance_lab.public import *  # noqa: F403  # the one list of names is there
 else:

@@ -3,32 +3,67 @@
 A module of yours defines them, and a command loads it: `--plugin my_faults.py`, `plugins = ["my_faults.py"]` in a
 scenario's file, or an entry point of an installed package in the group `rebalance_lab.scenarios`.
 
-docs/examples/own_faults.py has one of each. The rules:
+docs/examples/own_faults.py has a fault and two steps. The rules:
 
 - A fault is a row of the table of faults (`Fault`) and a `Performer`: `setup` finds the target before the fault is
   traced, `inject` makes it begin, `heal` undoes it, and `abandon` undoes at once what would keep processes from ending
   when the run is broken off. A fault that is over when `inject` returns has `heals=""`. `self.values` has every
-  parameter, `self.number(NAME)` one that is a number.
+  parameter, `self.number(NAME)` one that is a number; `self.members`, `self.testbed` and `self.changes` (the `Group`)
+  are what it can reach.
 - A step is a frozen dataclass whose fields are its parameters: texts, numbers, lists and tables of them. Its name in a
-  file is that of its class (`KillTwice` is `kill-twice`).
+  file is that of its class (`KillTwice` is `kill-twice`). `perform` is given the `Group`.
+- `Group`, `Members`, `View`, `Process`, `Testbed`, `ZooKeeper` and `Server` are the types of what can be reached; their
+  methods are all that a module of yours may call. Of a `Broker` these are `name`, `node_id`, `port` and `killed`.
 - Waiting is awaiting. A wait for the group is `await group.settle()`, or a change made by `group.make`, which traces
-  its beginning and end, so that it is measured like ours. Code that blocks the event loop for 20 seconds is
-  interrupted.
+  its beginning and end, so that it is measured like ours; for anything else it is `await until(condition, timeout_s,
+  message)`. Code that blocks the event loop for 20 seconds is interrupted.
 - An exception ends the run as failed; its traceback is printed, and kept in the run's folder.
 """
 
 from __future__ import annotations
 
 from comparison.scenarios.extending import (
+    Broker,
     Choice,
     Fault,
     Group,
+    Members,
     Number,
     OwnStep,
     Performer,
+    Process,
+    Server,
     TargetKind,
+    Testbed,
+    TopicPartition,
+    Tracer,
+    View,
+    WaitTimeout,
+    ZooKeeper,
     own_fault,
     own_step,
+    until,
 )
 
-__all__ = ["Choice", "Fault", "Group", "Number", "OwnStep", "Performer", "TargetKind", "own_fault", "own_step"]
+__all__ = [
+    "Broker",
+    "Choice",
+    "Fault",
+    "Group",
+    "Members",
+    "Number",
+    "OwnStep",
+    "Performer",
+    "Process",
+    "Server",
+    "TargetKind",
+    "Testbed",
+    "TopicPartition",
+    "Tracer",
+    "View",
+    "WaitTimeout",
+    "ZooKeeper",
+    "own_fault",
+    "own_step",
+    "until",
+]

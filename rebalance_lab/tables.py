@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comparison.near_paths import path_complaint
+from comparison.near_paths import holds_a_run, path_complaint
 from comparison.report.view.tables import TABLES
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.suggestions import unknown
@@ -33,7 +34,8 @@ def open_run(folder: str | PathLike[str]) -> RunTables:
     if not run.is_dir():
         raise EnvironmentFault(path_complaint(run, "Give the folder of a run"))
     if not (run / TABLES).is_dir():
-        raise EnvironmentFault(f"{run} has no tables. Analyse it first, with rebalance-lab analyze {run}")
+        first = f"Analyse it first: rebalance-lab analyze {shlex.quote(str(run))}"
+        raise EnvironmentFault(f"{run} has no tables. {first if holds_a_run(run) else 'Give the folder of a run'}")
     return RunTables(run / TABLES)
 
 

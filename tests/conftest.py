@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from comparison.interrupts import LIMIT_VARIABLE
 from comparison.pipeline.session import spark_session
 from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
@@ -33,6 +35,9 @@ settings.register_profile(
 # CI tries the same examples in every run, so that a change fails by what it changed. Everyone else draws new ones.
 settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True, database=None)
 settings.load_profile("untimed")
+
+# A busy machine may take longer to end a command in order than a user has to wait for it.
+os.environ.setdefault(LIMIT_VARIABLE, "60")
 
 _numbers = itertools.count()
 

@@ -189,7 +189,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_code_names_pages_and_anchors_that_exist() -> None:
-    """What `scenarios --show`, help texts and errors name."""
+    """What `scenarios NAME`, help texts and errors name."""
     named = {
         (path.name, page, anchor)
         for package in PACKAGES

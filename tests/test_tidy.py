@@ -101,6 +101,25 @@ def test_import_contracts_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def starts_python_itself(source: str) -> bool:
+    """Whether a module names the interpreter, and so can start it in a way of its own."""
+    found = ast.walk(ast.parse(source))
+    names = {node.name if isinstance(node, ast.alias) else getattr(node, "attr", "") for node in found}
+    return "executable" in names
+
+
+def test_only_one_module_starts_python() -> None:
+    """All others would have to know how, so that a child imports nothing from the folder that a user stands in."""
+    found = [named(path) for path in modules() if starts_python_itself(path.read_text(encoding="utf-8"))]
+    assert found == ["kernel/interpreter.py"]
+
+
+def test_a_module_that_starts_python_is_found() -> None:
+    assert starts_python_itself("import sys\nx = [sys.executable]\n")
+    assert starts_python_itself("from sys import executable as python\n")
+    assert not starts_python_itself("import sys\nx = [sys.argv]\n")
+
+
 def test_package_init_files_import_nothing() -> None:
     """Import-linter follows chains, so an `__init__.py` that imports would tie everything to everything.
 

@@ -25,12 +25,11 @@ from comparison.assigning.notation import (
     checked_topic,
     known,
     parse_step,
-    unknown,
 )
 from comparison.assigning.strategies import chosen
 from comparison.toml_files import located_in, read_toml_text
 from kernel.errors import ConfigurationError, SeveralErrors
-from kernel.suggestions import placed
+from kernel.suggestions import placed, unknown
 
 if TYPE_CHECKING:
     from pathlib import Path

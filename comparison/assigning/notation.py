@@ -28,8 +28,9 @@ from comparison.assigning.group import (
     Subscribe,
     changed,
 )
-from kernel import suggestions
+from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -37,14 +38,6 @@ if TYPE_CHECKING:
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 _MEMBER = re.compile(r"[^\s,:=+@*]{1,200}")
 _MEMBER_FORM = "NAME, NAME@INSTANCE, NAME:STREAMS or NAME:TOPIC+TOPIC"
-_NAMED_MAX = 12
-
-
-def unknown(what: str, name: str, known: Collection[str]) -> str:
-    """The complaint about an unknown name: the one that may be meant, and the first few of all."""
-    first, more = ", ".join(list(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
-    hint = "There is none" if not known else f"Use one of {first} and {more} more" if more > 0 else ""
-    return suggestions.unknown(what, name, known, hint=hint)
 
 
 def parse_topics(text: str) -> dict[str, int]:
@@ -73,7 +66,7 @@ def parse_members(text: str, topics: Collection[str], present: Iterable[str] = (
         if at:
             member = replace(member, instance_id=checked_name(instance_id))
         for detail in details:
-            if detail.isdecimal() and detail not in topics:
+            if decimal(detail) is not None and detail not in topics:
                 streams = checked_count(detail, 1, STREAMS_MAX, f"streams of {name}")
                 member = replace(member, streams=streams)
             else:
@@ -195,9 +188,10 @@ def checked_topic(name: str) -> str:
 
 def checked_count(given: str, least: int, most: int, what: str) -> int:
     """A number. Raises `ConfigurationError`."""
-    if not given.isascii() or not given.isdecimal() or not least <= int(given[:12]) <= most:
+    number = decimal(given)
+    if number is None or not least <= number <= most:
         raise ConfigurationError(f"{given!r} is not a number of {what}. Use one between {least} and {most}")
-    return int(given)
+    return number
 
 
 def _parts(text: str) -> list[str]:

@@ -34,16 +34,10 @@ def assign_on_broker(
     rows = texts_in_hash_order(by_name)
     wanted = {topic for member in group.members for topic in member.topics}
     alike = all(wanted.issubset(member.topics) for member in group.members)
-    named = texts_in_hash_order(group.members[0].topics) if alike and group.members else sorted(group.sizes)
-    names = [name for name in named if name in wanted and group.sizes[name]]
-    if not names:
+    ids = {name: uuid5(NAMESPACE_URL, name) for name in sorted(wanted) if group.sizes[name]}
+    if not ids:
         return dict.fromkeys(by_name, ())
-    ids = {name: uuid5(NAMESPACE_URL, name) for name in names}
-    grid = TopicGrid.of(
-        [(ids[name], group.sizes[name]) for name in names],
-        len(named),
-        {ids[name]: rank for rank, name in enumerate(sorted(ids))},
-    )
+    grid = TopicGrid.of_names(wanted, {name: (topic_id, group.sizes[name]) for name, topic_id in ids.items()})
     topics = {topic_id: name for name, topic_id in ids.items()}
     places = {topics[topic_id]: place for place, topic_id in enumerate(grid.ids)}
     owner = np.full(grid.partitions, NOBODY, np.int32)
@@ -52,7 +46,9 @@ def assign_on_broker(
         owner[[int(grid.starts[places[tp.topic]]) + tp.partition for tp in kept]] = row
     subscribed = np.array([[topics[each] in by_name[member].topics for each in grid.ids] for member in rows], np.bool_)
     instances = tuple(by_name[member].instance_id for member in rows)
-    target_group = TargetGroup(tuple(rows), instances, grid, None if alike else subscribed, owner)
+    target_group = TargetGroup(
+        tuple(rows), instances, grid, None if alike else subscribed, owner, lambda _: ids.values()
+    )
     target = TARGET_ASSIGNORS[ON_THE_BROKER[strategy]](target_group)
     found: dict[str, list[TopicPartition]] = {member.name: [] for member in group.members}
     for topic_id, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False):

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comparison.assigning.notation import unknown
 from comparison.assigning.on_the_broker import ON_THE_BROKER, assign_on_broker
 from kernel.assignors.registry import ASSIGNORS, COOPERATIVE, JAVA_CLASSES, assignor, names
 from kernel.assignors.sticky_data import NO_GENERATION, encode_cooperative, encode_sticky
@@ -22,6 +21,7 @@ from kernel.assignors.subscription import MemberSubscription
 from kernel.assignors.thread_range import thread_range
 from kernel.assignors.thread_roundrobin import roundrobin_0_8_2, roundrobin_1_1
 from kernel.errors import ConfigurationError
+from kernel.suggestions import unknown
 from kernel.values import TopicPartition
 from zkconsumer.znodes.payloads import thread_ids
 

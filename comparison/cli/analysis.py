@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import signal
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import msgspec
 from rich.console import Console
 
-from comparison.cli.interrupts import interrupts_wait
-from comparison.cli.report_file import REPORT, write_report
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option, quiet_option
+from comparison.cli.report_file import REPORT, left_out, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
+from comparison.interrupts import interrupts_wait
 from comparison.printable import printable_all
 from comparison.report.terminal import render
 from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
+from kernel.full_disk import full_disk_named
+from kernel.whole_file import own_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from comparison.cli.report_file import Unshown
 
 RESULT = "result.json"
 #: The folder of copies of runs that are in remote stores.
@@ -35,17 +38,13 @@ SOURCES = "sources"
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
 
 
-@contextlib.contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C inside the block, so that children and files are cleaned up."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+class Analysed(NamedTuple):
+    """A result as result.json has it, and the runs that the report could not show."""
+
+    result: Mapping[str, Any]
+    unshown: Sequence[Unshown]
 
 
-@interrupted_by_sigterm()
 def analysed(
     run_dirs: Sequence[Path],
     folder: Path,
@@ -55,7 +54,7 @@ def analysed(
     report: bool = True,
     again: bool = False,
     sources: Sources = NOWHERE_ELSE,
-) -> Mapping[str, Any]:
+) -> Analysed:
     """Analyse the runs and store the result in `folder` as `result.json` and, unless told not to, `report.html`.
 
     Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
@@ -69,40 +68,41 @@ def analysed(
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
-    chosen = spark or SparkChoice()
+    chosen, copies = spark or SparkChoice(), own_folder(folder, SOURCES)
     starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
+    temporary = Path(tempfile.gettempdir())
     try:
-        with starting as started, started.ended_by(signal.SIGINT, signal.SIGTERM):
-            with interrupts_wait():
-                # Loaded while the JVM starts.
-                from comparison.cli.damage import damage_of
-                from comparison.pipeline.analysis import Again
-                from comparison.pipeline.analysis import analyze as analyze_on
-                from comparison.pipeline.spark.stores import copied
-                from comparison.pipeline.written import TABLES
+        with full_disk_named(folder), full_disk_named(temporary, "set TMPDIR to another disk"):
+            with starting as started, started.ended_by_signals():
+                with interrupts_wait():
+                    # Loaded while the JVM starts.
+                    from comparison.cli.damage import damage_of
+                    from comparison.pipeline.analysis import Again
+                    from comparison.pipeline.analysis import analyze as analyze_on
+                    from comparison.pipeline.spark.stores import copied
+                    from comparison.pipeline.written import TABLES
 
-            result = analyze_on(
-                started.session,
-                run_dirs,
-                output=folder,
-                progress=progress,
-                again=Again.READING if again else Again.NOTHING,
-                copies=copied(started.session(), sources.uris, folder / SOURCES, progress) if sources.uris else {},
-                bundles=sources.folders,
-            )
-        if report:
-            write_report(result, folder)
-        for text in damage_of(result, folder / TABLES):
-            click.echo(text, err=True)
+                result = analyze_on(
+                    started.session,
+                    run_dirs,
+                    output=folder,
+                    progress=progress,
+                    again=Again.READING if again else Again.NOTHING,
+                    copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
+                    bundles=sources.folders,
+                )
+            write_json(folder / RESULT, result)
+            unshown = write_report(result, folder) if report else []
+            for text in damage_of(result, folder / TABLES):
+                click.echo(text, err=True)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
         raise EnvironmentFault(
-            f"the analysis cannot write to {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}. "
+            f"the analysis cannot write to {temporary} or {folder}: {os.strerror(error.errno)}. "
             "Free some space, or set TMPDIR to another disk"
         ) from error
-    write_json(folder / RESULT, result)
-    return result
+    return Analysed(result, unshown)
 
 
 def not_of_py4j(record: logging.LogRecord) -> bool:
@@ -110,23 +110,14 @@ def not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def shown(result: Mapping[str, Any], form: str) -> int:
-    """Print the result to standard output; the exit code for its verdicts."""
+def shown(analysed: Analysed, form: str) -> int:
+    """Print the result to standard output; the exit code for its verdicts, or for runs that the report lacks."""
+    result = analysed.result
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
+        print_document(result)
     else:
         render(printable_all(result), Console())
-    return _EXITS[result["verdict"]]
-
-
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the report on standard output.",
-)
+    return left_out(analysed.unshown) or _EXITS[result["verdict"]]
 
 
 @click.command(
@@ -140,10 +131,11 @@ Examples:
 )
 @click.argument("sources", metavar="RUNS...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FOLDER", help="Folder for the results.  [default: RUNS, if it is one folder]")
-@format_option
+@form_option
+@quiet_option
 @click.option("--again", is_flag=True, help="Also read runs that have not changed since their last analysis.")
 @cluster_options
-def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool, **options: Any) -> int:
+def analyze(sources: tuple[str, ...], output: str | None, form: str, quiet: bool, again: bool, **options: Any) -> int:
     """Analyse finished runs from their traces.
 
     RUNS are folders of runs, or with runs in them; patterns of such folders, in quotes; and URIs that Spark can read:
@@ -151,11 +143,11 @@ def analyze(sources: tuple[str, ...], output: str | None, form: str, again: bool
     """
     found = sources_of(sources)
     folder, run_dirs, spark = output_folder(output, found), found.run_dirs(), chosen_spark(options)
-    result = analysed(run_dirs, folder, spark=spark, again=again, progress=_say, sources=found)
-    code = shown(result, form)
-    _say(f"report: {folder / REPORT}")
+
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(text, err=True)
+
+    code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=say, sources=found), form)
+    say(f"report: {folder / REPORT}")
     return code
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)

@@ -14,6 +14,7 @@ from comparison.assigning.group_file import read_plan
 from comparison.assigning.notation import parse_members, parse_step, parse_topics, with_subscriptions
 from comparison.assigning.rehearsal import rehearse
 from comparison.assigning.strategies import chosen
+from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.assignors.registry import ASSIGNORS
 from kernel.errors import ConfigurationError, UserError
@@ -54,7 +55,7 @@ Examples:
   rebalance-lab assign --members C0,C1 --topics t=3,u=3 --subscribe C0=t
   rebalance-lab assign --members C0@I0,C1 --topics t=4 --then restart C0=C5
   rebalance-lab assign -s thread-range --members C1:2,C2:2 --topics t=5
-  rebalance-lab assign group.toml --json
+  rebalance-lab assign group.toml --format json
 
 A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; it subscribes to all topics unless told
 otherwise. Its name stands for its member id, by which strategies sort.
@@ -92,7 +93,7 @@ docs/assignment.md says what each promises, and has the format of the file.""",
     help="Subscription of a member from the start. May be repeated.",
 )
 @click.option(_THEN, "steps", nargs=2, multiple=True, metavar="STEP WHAT", help="A change. May be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything.")
+@form_option
 def assign(
     file: Path | None,
     strategies: Sequence[str],
@@ -100,7 +101,7 @@ def assign(
     topics: str | None,
     subscriptions: Sequence[str],
     steps: Sequence[tuple[str, str]],
-    as_json: bool,
+    form: str,
 ) -> int:
     """Show who gets which partition, how even that is, and what moves.
 
@@ -120,10 +121,11 @@ def assign(
         raise UserError(f"{len(changes)} steps are too many. `assign` takes at most {STEPS_MAX}")
     plan = replace(plan, steps=tuple(changes), strategies=chosen(strategies or plan.strategies or ASSIGNORS))
     found = rehearse(plan)
-    if as_json:
-        from comparison.cli.assign_json import as_text
+    if form == "json":
+        from comparison.cli.assign_json import as_json
+        from comparison.cli.documents import print_document
 
-        click.echo(as_text(plan, found))
+        print_document(as_json(plan, found))
     else:
         from rich.console import Console
 

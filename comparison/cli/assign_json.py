@@ -1,10 +1,8 @@
-"""`assign --json`."""
+"""`assign --format json`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from comparison.assigning.strategies import owners_of
 
@@ -17,9 +15,9 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 
-def as_text(plan: Plan, found: Sequence[Rehearsal]) -> str:
-    """Everything that the tables show and more, on one line."""
-    content = {
+def as_json(plan: Plan, found: Sequence[Rehearsal]) -> dict[str, Any]:
+    """Everything that the tables show and more."""
+    return {
         **_group(plan.group),
         "steps": [step.text for step in plan.steps],
         "strategies": {
@@ -30,7 +28,6 @@ def as_text(plan: Plan, found: Sequence[Rehearsal]) -> str:
             for each in found
         },
     }
-    return msgspec.json.encode(content).decode()
 
 
 def _group(group: Group) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The tables of `assign`: who owns what with each strategy side by side, then how even it is and what moved.
 
-They fit 80 columns. What has moved is marked and bold, so that colours only repeat what is written.
+What has moved is marked and bold, so that colours only repeat what is written.
 """
 
 from __future__ import annotations
@@ -8,14 +8,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.cells import cell_len
-from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from comparison.assigning.strategies import THREADS, owners_of
 from comparison.printable import printable
+from comparison.text_table import Column, Heading, TextTable, print_trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,28 +25,25 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 MOVED, NEW = "*", "+"
-#: Owners below each other, and partitions of one owner, or ranges of them; `--json` has all of them.
+#: Owners below each other, and partitions of one owner, or ranges of them; `--format json` has all of them.
 _OWNERS_MAX, _RUNS_MAX = 40, 16
-_OWNER_WIDTH, _GAP = 24, 2
+#: Owners' names are wrapped at this width.
+_OWNER_WIDTH = 24
 _HEADINGS = ("fewest", "most", "balance", "moved", "forced", "minimum", "unnecessary", "stopped")
 _UNKNOWN = "-"
 
 
 def print_tables(plan: Plan, found: Sequence[Rehearsal], console: Console) -> None:
     """Print everything, one moment after the other, without blanks at the ends of lines."""
-    with console.capture() as captured:
-        for part in _parts(plan, found, console.width):
-            console.print(part)
-    for line in captured.get().splitlines():
-        console.file.write(f"{line.rstrip()}\n")
+    print_trimmed(console, *_parts(plan, found))
 
 
-def _parts(plan: Plan, found: Sequence[Rehearsal], width: int) -> Iterator[RenderableType]:
+def _parts(plan: Plan, found: Sequence[Rehearsal]) -> Iterator[RenderableType]:
     yield Text(_title(plan))
     if any(member.streams > 1 for member in plan.group.members) and not THREADS.keys() >= set(plan.strategies):
         yield Text("streams count only in the strategies thread-*")
     for place in range(max((len(each.moments) for each in found), default=0)):
-        yield from _moment([(each.strategy, each.moments[place]) for each in found if len(each.moments) > place], width)
+        yield from _moment([(each.strategy, each.moments[place]) for each in found if len(each.moments) > place])
     for each in found:
         if each.failed:
             yield Text(f"\n{each.strategy} fails: {printable(each.failed)}", style="bold red")
@@ -67,34 +61,19 @@ def _title(plan: Plan) -> str:
     return f"{members}, {partitions} of {topics}"
 
 
-def _moment(there: Sequence[tuple[str, Moment]], width: int) -> Iterator[RenderableType]:
+def _moment(there: Sequence[tuple[str, Moment]]) -> Iterator[RenderableType]:
     yield Text()
-    yield Rule(Text(there[0][1].step or "at the start", style="bold"), align="left", style="dim")
-    for beside in _side_by_side(there, width):
-        yield _owners(beside)
-        yield Text()
+    yield Heading(Text(there[0][1].step or "at the start", style="bold"))
+    # Those over threads have other owners.
+    for over_threads in (False, True):
+        if beside := [pair for pair in there if (pair[0] in THREADS) is over_threads]:
+            yield _owners(beside)
+            yield Text()
     notes = list(_notes(there))
     yield from (Text(note) for note in notes)
     if notes:
         yield Text()
     yield _figures(there)
-
-
-def _side_by_side(there: Sequence[tuple[str, Moment]], width: int) -> Iterator[list[tuple[str, Moment]]]:
-    """Strategies as they fit beside each other; those over threads apart, since their owners are others."""
-    beside: list[tuple[str, Moment]] = []
-    room = 0
-    for strategy, moment in sorted(there, key=lambda pair: pair[0] in THREADS):
-        cells = [_runs(tps, moment).cell_len for tps in moment.owned.values()]
-        needed = _GAP + max(len(strategy), *cells, 0)
-        if beside and (needed > room or (strategy in THREADS) != (beside[0][0] in THREADS)):
-            yield beside
-            beside = []
-        if not beside:
-            room = width - min(_OWNER_WIDTH, max([6, *(cell_len(label) for _, label in _labels(strategy, moment))]))
-        beside.append((strategy, moment))
-        room -= needed
-    yield beside
 
 
 def _labels(strategy: str, moment: Moment) -> list[tuple[str, str]]:
@@ -116,34 +95,28 @@ def _notes(there: Sequence[tuple[str, Moment]]) -> Iterator[str]:
                 yield f"{strategy}, round {number}: {_changes(each.revoked, each.given)}"
 
 
-def _owners(there: Sequence[tuple[str, Moment]]) -> Table:
+def _owners(there: Sequence[tuple[str, Moment]]) -> TextTable:
     strategy, first = there[0]
-    table = _table()
-    table.add_column("thread" if strategy in THREADS else "member", overflow="fold", max_width=_OWNER_WIDTH)
-    for name, _ in there:
-        table.add_column(name, overflow="fold")
+    owners = Column(
+        heading="thread" if strategy in THREADS else "member", is_label=True, wraps=True, widest=_OWNER_WIDTH
+    )
+    table = TextTable([owners, *(Column(heading=name, wraps=True) for name, _ in there)], gaps=(2,))
     labels = _labels(strategy, first)
     for owner, label in labels[:_OWNERS_MAX]:
-        table.add_row(label, *(_runs(moment.owned.get(owner, ()), moment) for _, moment in there))
+        table.add(label, *(_runs(moment.owned.get(owner, ()), moment) for _, moment in there))
     if len(labels) > _OWNERS_MAX:
-        table.add_row(f"and {len(labels) - _OWNERS_MAX} more", *("" for _ in there))
+        table.add(f"and {len(labels) - _OWNERS_MAX} more", *("" for _ in there))
     return table
 
 
-def _figures(there: Sequence[tuple[str, Moment]]) -> Table:
-    table = _table(gap=1)
-    table.add_column("strategy", overflow="fold")
+def _figures(there: Sequence[tuple[str, Moment]]) -> TextTable:
     headings = _HEADINGS if there[0][1].step else _HEADINGS[:3]
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for strategy, moment in there:
+    strategy = Column(heading="strategy", is_label=True)
+    table = TextTable([strategy, *(Column(heading=heading, is_right=True) for heading in headings)], gaps=(1,))
+    for name, moment in there:
         values = (getattr(moment.figures, heading) for heading in headings)
-        table.add_row(strategy, *(_UNKNOWN if value is None else str(value) for value in values))
+        table.add(name, *(_UNKNOWN if value is None else str(value) for value in values))
     return table
-
-
-def _table(gap: int = _GAP) -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0), expand=False)
 
 
 def _runs(partitions: Iterable[TopicPartition], moment: Moment | None = None) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from comparison.cli.main import main
+from comparison.cli.entry import main
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 
 if __name__ == "__main__":

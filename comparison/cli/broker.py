@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,18 +13,24 @@ import click
 from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
+from comparison.cli.documents import print_document
 from comparison.cli.hand_run import trace_in
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
+from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.plan.configuration import for_part
 from comparison.scenarios.processes.broker_composition import broker_of
-from kernel.broker.loop import measured_loop
+from kernel.broker.loop.measured_loop import MeasuredLoop
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
+from kernel.computing import computed
+from kernel.descriptors import require_descriptors
 from kernel.errors import EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
+from kernel.whole_file import require_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +60,8 @@ broker.id it takes the id that last used its port, or else an id of the folder t
 to choose between several.
 All brokers of a cluster need one data folder: they take over each other's partitions by reading each other's files. A
 broker with another folder, or with a copy that may lack records, does not start, and its error names the right one.
---set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, an unknown name an error.
+--set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, one of consumers or an
+unknown name an error.
 offsets.topic.replication.factor defaults to 1, so that one broker can coordinate groups; no other broker takes over.
 num.partitions defaults to 6, so that several members can share a topic.
 To see a takeover, start three brokers with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
@@ -111,6 +117,8 @@ def broker(  # noqa: PLR0913  # click hands each option over by its name
 ) -> None:
     """Run one broker and print its address. All brokers of a cluster share one data folder."""
     if context.invoked_subcommand is not None:
+        starting = (each.name for each in context.command.params if each.expose_value)
+        refuse_beside(f"`{context.invoked_subcommand}`, which starts no broker", *filter(None, starting))
         return
     given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
     settings = {"port": str(port), **LAB_DEFAULTS, **given}
@@ -127,16 +135,14 @@ def broker(  # noqa: PLR0913  # click hands each option over by its name
         report_silence(connect, config.number("zookeeper.connection.timeout.ms"))
         click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
         return
-    measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace, adopt_folder=adopt_folder))
+    serving = _serve(connect, settings, folder or state_dir() / "data", trace, adopt_folder=adopt_folder)
+    run(serving, loop=MeasuredLoop)
 
 
 async def _serve(
     connect: str, settings: dict[str, str], folder: Path, trace: Path | None, *, adopt_folder: bool
 ) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    require_descriptors()
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:
@@ -144,10 +150,9 @@ async def _serve(
         _writable(folder)
         server, _ = broker_of(settings, connect, folder, tracer, adopt_folder=adopt_folder)
         waits_ms = server.config.number("zookeeper.connection.timeout.ms")
-        await asyncio.to_thread(report_silence, connect, waits_ms)
+        await computed(lambda: report_silence(connect, waits_ms), "silence")
         try:
-            if not await _started(stopping, server):
-                return
+            await server.start()
             state = this_process(
                 f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect
             )
@@ -155,7 +160,8 @@ async def _serve(
             stack.callback(forget, state)
             click.echo(state.address)
             click.echo(f"broker {server.address.node_id}, data in {folder}; stop with Ctrl-C", err=True)
-            await _stopped_or_failed(stopping, server)
+            with stopped_by_signals() as stopping:
+                await _stopped_or_failed(stopping, server)
         finally:
             await server.stop()
 
@@ -164,19 +170,6 @@ def _trace_writer(path: Path) -> TraceWriter:
     if path.suffix != ".jsonl":
         return trace_in(path, Role.BROKER)
     return TraceWriter(path, TraceIdentity(run="", scenario="", design="", role=Role.BROKER, process="broker"))
-
-
-async def _started(stopping: asyncio.Event, server: Broker) -> bool:
-    """Start the broker; False when a signal stops it before it serves."""
-    starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(stopping.wait())
-    await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if not starting.done():
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
-        return False
-    starting.result()
-    return True
 
 
 async def _stopped_or_failed(stopping: asyncio.Event, server: Broker) -> None:
@@ -196,6 +189,7 @@ def _print_warnings(warnings: Sequence[str]) -> None:
 
 
 def _writable(folder: Path) -> None:
+    require_text(folder, "choose one with --folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -209,12 +203,20 @@ def _writable(folder: Path) -> None:
 Example:
   rebalance-lab broker status"""
 )
+@form_option
 @state_option
-def status() -> int:
+def status(form: str) -> int:
     """List the running brokers started by `rebalance-lab broker`; exit code 1 if there are none."""
     running = [state for state in states("broker-") if state.running]
-    for state in running:
-        click.echo(f"{state.address} pid={state.pid} zookeeper={state.details.get('zookeeper', '')}")
+    found = [
+        {"address": state.address, "pid": state.pid, "zookeeper": state.details.get("zookeeper", "")}
+        for state in running
+    ]
+    if form == "json":
+        print_document(found)
+    else:
+        for each in found:
+            click.echo("{address} pid={pid} zookeeper={zookeeper}".format_map(each))
     if not running:
         click.echo("no broker started by `rebalance-lab broker` is running", err=True)
     return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,11 +82,3 @@ def bootstrap_of(given: str | None) -> str:
     except ValueError as error:
         raise ConfigurationError(f"--bootstrap-server {text!r}: {error}. Give HOST:PORT[,HOST:PORT]") from error
     return text
-
-
-def stop_on_signal() -> asyncio.Event:
-    """Set by SIGINT or SIGTERM."""
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    return stopping

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,24 @@ def vocabulary_text() -> str:
             f"      target: {'; '.join(k.value for k in fault.targets)}",
         ]
         lines += [f"      {each.name}: {_range(each)}, default {each.default}" for each in fault.parameters]
-    lines += ["", "Checks, for expectations:", *(f"  {name}" for name in dict.fromkeys(check.name for check in CHECKS))]
+    lines += ["", "Checks, for expectations:"]
+    for name in dict.fromkeys(check.name for check in CHECKS):
+        lines += [f"  {name}", *_check(name)]
     return "\n".join(lines) + "\n"
+
+
+def _check(name: str) -> list[str]:
+    """What a check says, of which designs; one that depends on the scenario says several things."""
+    designs: dict[str, list[str]] = {}
+    for check in CHECKS:
+        if check.name == name:
+            of = designs.setdefault(summary_of(check.decide), [])
+            of += [each for each in DESIGN_NAMES if check.is_about(each) and each not in of]
+    return [
+        line
+        for says, of in designs.items()
+        for line in (f"      {says}", f"      of {'every design' if len(of) == len(DESIGN_NAMES) else ', '.join(of)}")
+    ]
 
 
 def _points(parameter: str) -> list[str]:
@@ -88,7 +105,7 @@ def scenario_text(scenario: Scenario, given: str) -> str:
     if scenario.references:
         lines += ["", *_wrapped(f"References: {'; '.join(scenario.references)}")]
     variants = [each.name for each in CATALOGUE.values() if each.variant_of == scenario.name]
-    lines += ["", *_wrapped(f"Run it: rebalance-lab run {given}")]
+    lines += ["", *_wrapped(f"Run it: rebalance-lab run {shlex.quote(given)}")]
     if variants:
         lines += _wrapped(f"Runs with it: {', '.join(variants)}")
     if scenario.variant_of:

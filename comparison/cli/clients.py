@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.by_hand import (
-    bootstrap_of,
-    report_silence,
-    started_zookeeper,
-    state_option,
-    stop_on_signal,
-    zookeeper_at,
-)
+from comparison.cli.by_hand import bootstrap_of, report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.hand_run import trace_in
+from comparison.cli.idle import IdleConsumer
 from comparison.cli.options import form_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
-from comparison.scenarios.plan.applicability import without_effect
+from comparison.group_columns import PatternKind, Subscribed
+from comparison.interruptible import run
+from comparison.scenarios.plan.applicability import require_effect
 from comparison.scenarios.plan.configuration import for_part
+from kernel.decimals import decimal
 from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
@@ -36,7 +33,7 @@ from kernel.trace.writer import SilentTracer
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.trace.writer import Tracer
@@ -44,6 +41,14 @@ if TYPE_CHECKING:
 POLL_MS, POLL_RECORDS = 200, 500
 #: Streams of one `consume`. Each has its own queues, and in the coordinator designs a member and a connection.
 STREAMS_MAX = 1_000
+
+
+def require_servers_of(design: str, connect: str | None, bootstrap: str | None) -> None:
+    """Raises `ConfigurationError` for the address of a server that the design's members do not speak to."""
+    if connect is not None and not DESIGNS[design].zookeeper_sessions:
+        raise ConfigurationError(f"members of {design} do not speak to ZooKeeper. Leave out --zookeeper")
+    if bootstrap is not None and not DESIGNS[design].coordinator:
+        raise ConfigurationError(f"members of {design} find the brokers in ZooKeeper. Leave out --bootstrap-server")
 
 
 def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
@@ -73,18 +78,13 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
     topics: dict[str, int] = {}
     for text in texts:
         topic, colon, streams = text.partition(":")
-        number = _number(streams) if colon else 1
-        if not topic or not 1 <= number <= STREAMS_MAX:
+        number = decimal(streams) if colon else 1
+        if not topic or number is None or not 1 <= number <= STREAMS_MAX:
             raise ConfigurationError(
                 f"--topic {text!r} cannot be read. Write TOPIC or TOPIC:STREAMS, with 1 to {STREAMS_MAX:,} streams"
             )
         topics[topic] = number
     return topics
-
-
-def _number(text: str) -> int:
-    """The number; 0 for anything else, and for more digits than the maximum has."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(STREAMS_MAX)) else 0
 
 
 @contextlib.contextmanager
@@ -129,6 +129,13 @@ class Wanted:
         if streams is not None:
             raise ConfigurationError(f"--streams is for patterns. Use --topic {topics[0].split(':')[0]}:{streams}")
         return cls(topics_of(topics))
+
+    def as_read(self, design: str) -> Subscribed:
+        """The subscription as the design's members read it."""
+        if self.excluded is not None:
+            return Subscribed(pattern=self.excluded.pattern, kind=PatternKind.BLACK_LIST)
+        kind = PatternKind.WHITE_LIST if design == ZOOKEEPER else PatternKind.JAVA
+        return Subscribed(topics=tuple(self.topics), pattern=self.pattern, kind=kind if self.pattern else None)
 
     async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
         if self.excluded is not None:
@@ -214,11 +221,13 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     form: str,
 ) -> None:
     """Join a consumer group; print its rebalances, assignments and records."""
+    require_servers_of(design, connect, bootstrap)
     wanted = Wanted.of(design, topics, white, black, streams)
     given = split_pairs(pairs)
     CONSUMERS[design].refuse(given)
     settings, warnings = for_part(CONSUMERS[design].settings, given)
-    for warning in (*warnings, *without_effect(design, settings)):
+    require_effect(design, settings)
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     request = ConsumerRequest(
         process="consume",
@@ -230,31 +239,33 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     )
     if request.zookeeper:
         report_silence(request.zookeeper)
-    consumer, printer = CONSUMERS[design].consumer, Printer(form, shown)
+    printer = Printer(form, shown)
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:
             tracer = stack.enter_context(contextlib.closing(trace_in(trace, Role.MEMBER, design=design)))
         seen = SeenTracer(tracer, Rebalances(printer.rebalanced), printer.reset)
-        asyncio.run(_consume(design, lambda: consumer(request, seen), wanted, printer, max_records))
+        run(_consume(design, request, seen, wanted, printer, max_records))
 
 
 async def _consume(
-    design: str, make: Callable[[], GroupConsumer], wanted: Wanted, printer: Printer, most: int | None
+    design: str, request: ConsumerRequest, tracer: Tracer, wanted: Wanted, printer: Printer, most: int | None
 ) -> None:
-    consumer = make()
+    consumer = CONSUMERS[design].consumer(request, tracer)
     printer.assignment, printer.places = consumer.assignment, consumer.places
-    stopping = stop_on_signal()
     polling = asyncio.create_task(_poll(design, consumer, wanted, printer, most))
-    waiting = asyncio.create_task(stopping.wait())
+    explaining = asyncio.create_task(IdleConsumer(consumer, design, request, wanted.as_read(design)).explain())
     try:
-        await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
-        if polling.done():
-            polling.result()
+        ended, _ = await asyncio.wait([polling, explaining], return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    except asyncio.CancelledError:
+        if not printer.has_joined:
+            raise
     finally:
-        for task in (polling, waiting):
+        for task in (polling, explaining):
             task.cancel()
-        await asyncio.gather(polling, waiting, return_exceptions=True)
+        await asyncio.gather(polling, explaining, return_exceptions=True)
         await consumer.close()
     printer.say("left", f"after {printer.records} records", records=printer.records)
 
@@ -271,6 +282,7 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
         # The zookeeper design does not call listeners after a rebalance that assigns nothing.
         if design == ZOOKEEPER and not any(consumer.assignment().values()):
             printer.partitions("assigned", 0, ())
+    printer.has_joined = printer.has_joined or design == ZOOKEEPER  # it rebalances as it subscribes
     while most is None or printer.records < most:
         # Exactly as many as asked for: what is taken and not printed would count as consumed.
         wanted_now = POLL_RECORDS if most is None else min(POLL_RECORDS, most - printer.records)

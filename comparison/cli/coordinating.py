@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
+import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
+from comparison.group_readers.coordinator import lookup_facts
+from comparison.idle_reasons import lookup_failure
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from coordinator.consumer.calls import find_coordinator
@@ -40,8 +44,9 @@ Like any lookup of a coordinator, this makes the cluster create __consumer_offse
     type=click.IntRange(min=1),
     help="Ask no broker: compute the partition, if __consumer_offsets has so many.",
 )
+@form_option
 @state_option
-def coordinator(group: str, bootstrap: str | None, partitions: int | None) -> int:
+def coordinator(group: str, bootstrap: str | None, partitions: int | None, form: str) -> int:
     """Show which broker coordinates a group; exit code 1 if none does.
 
     The pid is shown of a broker that was started by `broker` and runs.
@@ -49,22 +54,49 @@ def coordinator(group: str, bootstrap: str | None, partitions: int | None) -> in
     if partitions is not None:
         if bootstrap is not None:
             raise UserError("--partitions asks no broker. Leave out --bootstrap-server")
-        click.echo(printable(f"{group}: partition {partition_of(group, partitions)} of {partitions}"))
+        _print(_Found(group, partition_of(group, partitions), partitions), form)
         return Exit.AS_EXPECTED
-    return asyncio.run(_show(group, bootstrap_of(bootstrap)))
+    found = run(_found(group, bootstrap_of(bootstrap)))
+    _print(found, form)
+    return Exit.NOT_AS_EXPECTED if found.error else Exit.AS_EXPECTED
 
 
-async def _show(group: str, bootstrap: str) -> int:
+class _Found(msgspec.Struct):
+    """Who coordinates a group; None is what nobody was asked, or what nobody knows."""
+
+    group: str
+    partition: int | None
+    partitions: int | None
+    broker: int | None = None
+    address: str | None = None
+    pid: int | None = None  #: of a broker started by `broker`
+    error: str = ""  #: why there is no coordinator
+
+
+async def _found(group: str, bootstrap: str) -> _Found:
     client = await open_client(addresses(bootstrap))
     try:
         found = await find_coordinator(await client.any_connection(), group, timeout_ms=_TIMEOUT_MS)
-        metadata = await client.refresh([GROUP_METADATA_TOPIC])
-        partitions = len(metadata.partitions_of(GROUP_METADATA_TOPIC))
+        facts = await lookup_facts(client, group, found)
     finally:
         await client.close()
-    where = f"partition {partition_of(group, partitions)} of {partitions}, " if partitions else ""
-    who = f"broker {found.node_id} at {found.host}:{found.port}" if not found.error else f"none: {found.error}"
+    partitions = (facts.topics or {}).get(GROUP_METADATA_TOPIC)
+    partition = partition_of(group, partitions) if partitions else None
+    if found.error:
+        return _Found(group, partition, partitions, error=lookup_failure(facts))
+    address = f"{found.host}:{found.port}"
     started = {state.address: state.pid for state in states("broker-") if state.running}
-    pid = started.get(f"{found.host}:{found.port}")
-    click.echo(printable(f"{group}: {where}{who}") + (f" (pid {pid})" if pid else ""))
-    return Exit.NOT_AS_EXPECTED if found.error else Exit.AS_EXPECTED
+    return _Found(group, partition, partitions or None, found.node_id, address, started.get(address))
+
+
+def _print(found: _Found, form: str) -> None:
+    if form == "json":
+        print_document(found)
+        return
+    who = f"broker {found.broker} at {found.address}" if found.address is not None else ""
+    parts = [
+        f"partition {found.partition} of {found.partitions}" if found.partitions is not None else "",
+        f"none: {found.error}" if found.error else who,
+    ]
+    pid = f" (pid {found.pid})" if found.pid is not None else ""
+    click.echo(printable(f"{found.group}: {', '.join(filter(None, parts))}{pid}"))

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 import msgspec
+from rich.console import Console
 
-from comparison.cli.options import form_option
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
-from comparison.group_columns import tables
+from comparison.group_columns import Part, tables
 from comparison.printable import printable
 from comparison.report.group_moment import RunEvents
 from kernel.errors import UserError
@@ -21,7 +23,7 @@ from kernel.errors import UserError
     epilog="""\b
 Examples:
   rebalance-lab describe runs/latest/crash/eager
-  rebalance-lab describe runs/latest/crash/eager --state --at 12.4s
+  rebalance-lab describe runs/latest/crash/eager --group-state --at 12.4s
   rebalance-lab describe runs/latest/pause/zookeeper --offsets --at 9
   rebalance-lab describe runs/latest/pause/zookeeper --format json
 
@@ -30,7 +32,7 @@ Columns are those of `watch`: ConsumerOffsetChecker's in the zookeeper design, k
 Owners, members and committed offsets are those that ZooKeeper or the coordinator had; CLIENT-ID is the process."""
 )
 @click.argument("source", metavar="RUN", type=click.Path(path_type=Path))
-@part_options("--state")
+@part_options
 @click.option(
     "--at",
     "at",
@@ -43,6 +45,8 @@ def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
 
     RUN is a run's folder. What is shown is folded from its traces.
     """
+    if form == "json":
+        refuse_beside("--format json, which has everything", *Part)
     traces = read_traces([source])
     if all(trace.header is None for trace in traces):
         raise UserError(f"no trace in {source} can be read. Give the folder of a run")
@@ -51,14 +55,16 @@ def describe(source: Path, at: str | None, form: str, **parts: bool) -> int:
     found = run.at(moment_s)
     if form == "json":
         groups = [msgspec.to_builtins(each) for each in found]
-        click.echo(msgspec.json.encode({"at_s": round(moment_s, 3), "groups": groups}))
+        print_document({"at_s": round(moment_s, 3), "groups": groups})
         return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED
+    screen = Console()
+    room = screen.width if screen.is_terminal else None
     for group in found:
         generation = "" if group.generation is None else f", generation {group.generation}"
         name = printable(f"{run.scenario} in {run.design}, " if run.scenario else "")
         click.echo(f"{name}{moment_s:.3f} s of {run.last_s:.3f} s{generation}")
         for table in tables(group, chosen_parts(parts)):
-            click.echo("\n".join(["", *table.lines()]))
+            click.echo("\n".join(["", *table.lines(room)]))
         if group.problem:
             click.echo(f"\nnote: {group.problem}")
     if not found:

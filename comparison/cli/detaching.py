@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import queue
-import signal
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -13,30 +10,13 @@ from comparison.cli.complaints import PREFIX
 from comparison.cli.state import ServerState, process_start, states
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.interpreter import module_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 START_S = 60.0
-
-
-class StopSignal:
-    """Set by SIGINT or SIGTERM, to stop a server in the foreground."""
-
-    def __init__(self) -> None:
-        # Not an Event: a handler that interrupts its `wait` may need the lock that `wait` holds.
-        self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda came, _: self._signals.put(came))
-
-    def wait(self, seconds: float) -> bool:
-        """Whether a signal came that no earlier call has reported, within so many seconds."""
-        try:
-            self._signals.get(timeout=seconds)
-        except queue.Empty:
-            return False
-        return True
 
 
 def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
@@ -52,7 +32,7 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
         raise EnvironmentFault(f"cannot write {log}: {error.strerror}. Set REBALANCE_LAB_STATE") from error
     with output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "comparison.cli.main", *arguments],
+            module_command("comparison.cli.main", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -60,17 +40,20 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
         )
     started = process_start(child.pid)
     deadline = time.monotonic() + START_S
-    while child.poll() is None:
-        for state in states(prefix):
-            if (state.pid, state.started) == (child.pid, started):
-                child.returncode = 0  # it keeps running, so Popen must not wait for it
-                log.replace(log.with_name(f"{state.name}.log"))
-                return state
-        if time.monotonic() > deadline:
+    try:
+        while child.poll() is None:
+            for state in states(prefix):
+                if (state.pid, state.started) == (child.pid, started):
+                    child.returncode = 0  # it keeps running, so Popen must not wait for it
+                    log.replace(log.with_name(f"{state.name}.log"))
+                    return state
+            if time.monotonic() > deadline:
+                raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s. See {log}")
+            time.sleep(0.05)
+    finally:
+        if child.poll() is None:
             child.terminate()
             child.wait()
-            raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s. See {log}")
-        time.sleep(0.05)
     why = _last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}. See {log}"
     raise Unavailable(why) if child.returncode == Exit.INTERNAL else EnvironmentFault(why)  # its own exit code
 

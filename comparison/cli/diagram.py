@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
+from comparison.cli.documents import print_document
+from comparison.cli.options import refuse_beside
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
 from comparison.printable import printable_all
@@ -23,8 +24,9 @@ from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
 from comparison.report.timeline_view import timeline_view
 from comparison.report.walkthrough import walkthrough
-from comparison.whole_file import whole_file
+from comparison.text_table import Column, TextTable
 from kernel.errors import UserError
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,8 +66,9 @@ Examples:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "markdown", "svg"]),
-    help="Output format.  [default: by the suffix of --output (.mmd, .md, .svg), else mermaid, or markdown for steps]",
+    type=click.Choice(["mermaid", "markdown", "svg", "json"]),
+    help="Output format; json is for --list.  [default: by the suffix of --output (.mmd, .md, .svg), else mermaid, or "
+    "markdown for steps]",
 )
 @click.option(
     "--rebalance",
@@ -90,19 +93,28 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
 
     RUN_OR_TRACE is a run's folder or a trace file (*.jsonl). Give several to combine their traces.
     """
+    if as_list:
+        refuse_beside("--list", "show", "number", "names", "from_s", "to_s", "brief", "output")
+        if form not in (None, "json"):
+            raise click.UsageError(f"--list has no format {form}. Use json, or leave --format out")
+    elif form == "json":
+        raise click.UsageError("--format json is for --list. Use mermaid, markdown or svg")
     if options["output"] is not None:
         form = form or _form_of(options["output"])
-    shown, form = _what(show, form)
+    shown, drawn_form = _what(show, None if as_list else form)
     traces = [_printable(trace) for trace in read_traces(sources)]
     history = read_history(traces)
     if as_list:
-        _print_list(history)
+        if form == "json":
+            print_document(listing(history))
+        else:
+            _print_list(history)
         return Exit.AS_EXPECTED
     header = next(trace.header for trace in traces if trace.header is not None)
     window = options["from_s"], options["to_s"]
     chosen = _Chosen(history, header, options["number"], options["names"], window)
-    text = "\n".join(_drawn(what, form, chosen, options["brief"]) for what in shown)
-    if form == "markdown":
+    text = "\n".join(_drawn(what, drawn_form, chosen, options["brief"]) for what in shown)
+    if drawn_form == "markdown":
         text = f"{_caption(traces, chosen)}\n{text}"
     if options["output"] is None:
         click.echo(text, nl=False)
@@ -220,10 +232,15 @@ def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
 
 def _print_list(history: GroupHistory) -> None:
     counts = ("REQUESTS", "GENERATION") if history.coordinated else ("READS", "WRITES")
-    table = Table(box=None, pad_edge=False)
-    for heading in ("REBALANCE", "FROM S", "TO S", *counts):
-        table.add_column(heading, justify="right")
-    table.add_column("MEMBERS", overflow="fold")
+    table = TextTable(
+        [
+            Column(heading="REBALANCE", is_label=True, is_right=True),
+            *(Column(heading=heading, is_right=True) for heading in ("FROM S", "TO S", *counts)),
+            Column(heading="MEMBERS", wraps=True),
+        ],
+        gaps=(2, 1),
+        is_ruled=False,
+    )
     for row in listing(history):
         figures = (
             (str(row["requests"]), ranges(map(str, row["generations"])))
@@ -231,7 +248,7 @@ def _print_list(history: GroupHistory) -> None:
             else (str(row["reads"]), str(row["writes"]))
         )
         times = (f"{row['from_s']:.3f}", f"{row['to_s']:.3f}")
-        table.add_row(str(row["number"]), *times, *figures, "\n".join(row["members"]))
+        table.add(str(row["number"]), *times, *figures, "\n".join(row["members"]))
     Console().print(table)
 
 
@@ -244,7 +261,7 @@ def _printable(trace: Trace) -> Trace:
 
 def _write(path: Path, text: str) -> None:
     try:
-        with whole_file(path) as file:
+        with whole_file(path, named=True) as file:
             file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}. Choose another with --output") from error

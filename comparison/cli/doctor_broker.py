@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.broker.loop.loop_figures import LoopFigures
 from kernel.client.connection import BrokerConnection
-from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable
-from kernel.wire.errors import ErrorCode, ProtocolError
+from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     from typing import Any
+
+
+_GIVE = "Give a broker started by `rebalance-lab broker` (see `rebalance-lab broker status`)"
 
 
 class BrokerLoop(NamedTuple):
@@ -51,31 +54,28 @@ class BrokerLoop(NamedTuple):
 def loop_of(address: str, *, reset: bool) -> BrokerLoop:
     """The figures of the broker at `HOST:PORT`; `reset` resets its counters.
 
-    Raises `ConfigurationError` for a malformed address, `EnvironmentFault` when no broker of ours answers.
+    Raises `ConfigurationError` for a malformed address, `EnvironmentFault` for a broker that has none, `Unavailable`
+    and `ProtocolError` when no broker answers.
     """
     try:
         ((host, port),) = addresses(address)
     except ValueError as error:
         raise ConfigurationError(f"--broker {address!r} is not an address. Give the HOST:PORT of one broker") from error
-    try:
-        return asyncio.run(_ask(host, port, reset=reset))
-    except (Unavailable, ProtocolError) as error:
-        raise EnvironmentFault(
-            f"{error}. Give a broker started by `rebalance-lab broker` (see `broker status`)"
-        ) from error
+    return run(_ask(host, port, reset=reset))
 
 
 async def _ask(host: str, port: int, *, reset: bool) -> BrokerLoop:
     connection = await BrokerConnection.open(host, port, "rebalance-lab-doctor")
     try:
         if Api.DescribeLoop not in connection.offered:
-            raise Unavailable(
-                f"the broker at {host}:{port} is not one of rebalance-lab's: it does not measure its event loop"
+            raise EnvironmentFault(
+                f"the broker at {host}:{port} is not one of rebalance-lab's: it does not measure its event loop. "
+                f"{_GIVE}"
             )
         answer: Any = await connection.call(Api.DescribeLoop, {"reset": reset})
         if answer.error_code is not ErrorCode.none:
-            raise Unavailable(
-                f"the broker at {host}:{port} runs inside another program, whose event loop is not measured"
+            raise EnvironmentFault(
+                f"the broker at {host}:{port} runs inside another program, whose event loop is not measured. {_GIVE}"
             )
     finally:
         connection.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from comparison.cli.interrupts import end_at_once
+from comparison.interrupts import end_at_once, to_the_end
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Import and run the command line, or answer a shell that completes one."""
     end_at_once()
     if "_REBALANCE_LAB_COMPLETE" in os.environ:
@@ -17,10 +17,7 @@ def main() -> None:
         return
     from comparison.cli.main import main as command_line
 
-    try:
-        command_line()
-    finally:
-        end_at_once()  # a second Ctrl-C as the interpreter ends
+    to_the_end(lambda: command_line(arguments))
 
 
 if __name__ == "__main__":

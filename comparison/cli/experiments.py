@@ -5,20 +5,23 @@ from __future__ import annotations
 import random
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from comparison.cli.analysis import analysed, format_option, shown
+from comparison.cli.analysis import analysed, shown
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
-from comparison.cli.options import output_option, plugin_option
+from comparison.cli.options import dry_run_option, form_option, output_option, plugin_option, quiet_option
+from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.interrupts import last_words
+from comparison.near_paths import holds_a_run
 from comparison.own_scenarios import names_of
-from comparison.progress import RunProgress
+from comparison.progress import RunProgress, about
 from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
@@ -40,13 +43,16 @@ from comparison.scenarios.run.experiments import (
     left_out,
     plan,
 )
+from comparison.scenarios.run.runner import descriptors_needed
+from kernel.descriptors import require_descriptors
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from comparison.cli.analysis import Analysed
     from comparison.cli.spark_options import SparkChoice
     from comparison.scenarios.run.experiments import Planned
 
@@ -77,7 +83,7 @@ def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--seed",
             type=click.IntRange(0, SEED_MAX),
-            help="Seed of all random choices. It is always printed.  [default: random]",
+            help="Seed of all random choices, which the result names.  [default: random]",
         ),
         click.option(
             "--repeat",
@@ -130,9 +136,9 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Folder of a running server's transaction log, to judge by it. Once for each server.",
         ),
         output_option,
-        format_option,
-        click.option("--dry-run", is_flag=True, help="Print the plan and exit."),
-        click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+        form_option,
+        dry_run_option,
+        quiet_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -200,27 +206,21 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             "; ".join(f"{each.scenario} is not applicable to {each.design}: {each.reason}" for each in without)
             + ". Choose another --design"
         )
-    warnings = [*check(settings), *check_applicability(designs, settings), *ineffective(names, options)]
-    warnings += without_variants(names)
-    warnings += overriding(designs, options["session_timeout_ms"], settings)
-    for scenario in map(scenario_named, names):
-        warnings += check_scenario(scenario, designs, {**options, "settings": settings})
-    warnings += doubts(((each.scenario, each.design, each.parameters) for each in planned), settings)
-    warnings += not_judged_on(zookeeper, names, designs)
+    warnings = [
+        *_doubts(names, designs, {**options, "settings": settings}, planned),
+        *not_judged_on(zookeeper, names, designs),
+    ]
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"seed {options['seed']}", err=True)
-    minutes = -(-estimated_s(planned) // 60)
     several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
-    runs, about = _plural(len(planned), "run"), _plural(minutes, "minute")
-    click.echo(f"{runs}{several}, about {about}", err=True)
+    summary = f"{_plural(len(planned), 'run')}{several} with seed {options['seed']}"
     if dry_run:
-        for each in planned:
-            parameters = msgspec.json.encode(each.parameters.as_json()).decode()
-            click.echo(f"{each.title}: about {estimated_run_s(each):.0f} s, {parameters}")
-        for left in without:
-            click.echo(f"{left.scenario} · {left.design}: skipped: {left.reason}")
+        left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
+        show_plan(_plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}"), form)
         return Exit.AS_EXPECTED
+    require_descriptors(max(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
+    if not quiet:
+        click.echo(f"{summary}, {about(estimated_s(planned))}", err=True)
     require_zookeeper(zookeeper, planned)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(
@@ -235,33 +235,85 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         )
         result = _performed(experiments, planned, spark, progress)
         if result is None:
-            progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
     code = shown(result, form)
-    click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
+    if not quiet:
+        click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code
+
+
+def _doubts(
+    names: Sequence[str], designs: Sequence[str], options: dict[str, Any], planned: Sequence[Planned]
+) -> Iterator[str]:
+    """What of the options has no effect, or not the one that the user may expect."""
+    settings = options["settings"]
+    yield from (*check(settings), *check_applicability(designs, settings), *ineffective(names, options))
+    yield from without_variants(names)
+    yield from overriding(designs, options["session_timeout_ms"], settings)
+    for scenario in map(scenario_named, names):
+        yield from check_scenario(scenario, designs, options)
+    yield from doubts(((each.scenario, each.design, each.parameters) for each in planned), settings)
+
+
+def _plan_shown(
+    summary: str, planned: Sequence[Planned], left: Sequence[LeftOut], zookeeper: str, folder: str
+) -> RunsPlan:
+    return RunsPlan(
+        summary=summary,
+        seconds=estimated_s(planned),
+        seed=planned[0].parameters.seed,
+        folder=folder,
+        zookeeper=zookeeper,
+        runs=[planned_run(each, estimated_run_s(each)) for each in planned],
+        left_out=left,
+    )
+
+
+def planned_run(planned: Planned, estimated_s: float, title: str = "") -> PlannedRun:
+    """What `--dry-run` shows of a run."""
+    return PlannedRun(
+        title=title or planned.title,
+        scenario=planned.scenario,
+        design=planned.design,
+        seconds=round(estimated_s),
+        parameters=planned.parameters.as_json(),
+    )
 
 
 def _performed(
     experiments: Experiments, planned: Sequence[Planned], spark: SparkChoice, progress: RunProgress
-) -> Mapping[str, Any] | None:
-    """Perform and analyse the whole plan; None after an interrupt."""
-    try:
+) -> Analysed | None:
+    """Perform and analyse the whole plan; None after an interrupt, with what to do then."""
+
+    def interrupted() -> None:
+        progress.leave()
+        progress.say(after_interrupt(experiments.bundle))
+
+    with suppress(KeyboardInterrupt), last_words(interrupted):
         finished = experiments.perform(planned)
-        if finished.interrupted:
-            return None
-        progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
-        return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
-    except KeyboardInterrupt:
-        return None
+        if not finished.interrupted:
+            progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
+            return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
+    interrupted()
+    return None
+
+
+def after_interrupt(bundle: Path) -> str:
+    """What is said after an interrupt: how to analyse the traces, if there are any."""
+    if not holds_a_run(bundle):
+        return "interrupted before the first run"
+    return f"interrupted; to analyse the traces: rebalance-lab analyze {shlex.quote(str(bundle))}"
 
 
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
-    """Warnings for options that a scenario ignores."""
+    """Warnings for options that some scenarios ignore. Raises `ConfigurationError` for one that all of them ignore."""
     sized = [name for name in names if scenario_named(name).sets_own_sizes]
     if options["members"] is None or not sized:
         return []
-    return [f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"]
+    ignored = f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"
+    if len(sized) == len(names):
+        raise ConfigurationError(f"{ignored}. Leave it out")
+    return [ignored]
 
 
 def without_variants(names: Sequence[str]) -> list[str]:

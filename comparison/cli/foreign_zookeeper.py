@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from comparison.interruptible import run
 from comparison.near_paths import path_complaint
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
@@ -102,7 +102,7 @@ def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
         pass
     hosts = target.connect_string.removesuffix(target.chroot)
     for asked_ms in sorted({_session_ms(each) for each in planned if DESIGNS[each.design].zookeeper_sessions}):
-        granted_ms = asyncio.run(_granted_ms(hosts, asked_ms))
+        granted_ms = run(_granted_ms(hosts, asked_ms))
         if granted_ms != asked_ms:
             raise ConfigurationError(
                 f"the ZooKeeper at {spec} grants sessions of {granted_ms} ms where {asked_ms} ms were requested (see "

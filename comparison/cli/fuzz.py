@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from comparison.cli.documents import print_document
 from comparison.cli.experiments import with_seed
-from comparison.cli.options import output_option
+from comparison.cli.options import dry_run_option, form_option, output_option, quiet_option
 from comparison.exits import Exit
-from comparison.fuzzing.drawing import draw
-from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Told, Wanted
+from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Told, Wanted, as_json, schedules_of
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
+from comparison.interrupts import last_words
 from comparison.progress import RunProgress
-from comparison.run_folder import new_bundle, provenance, write_json
+from comparison.run_folder import keep_scenario, new_bundle, provenance, write_json
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
+from kernel.decimals import decimal
+from kernel.descriptors import require_descriptors
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
@@ -37,6 +41,11 @@ _EXITS = {
 }
 
 
+#: How many schedules of each design --dry-run shows.
+_SHOWN = 10
+_FIRST_MAX = 999_999_999
+
+
 class _First(click.ParamType[tuple[int, str]]):
     """A number of a schedule, or of some designs' schedules: N or N:DESIGN."""
 
@@ -45,10 +54,11 @@ class _First(click.ParamType[tuple[int, str]]):
     def convert(
         self, value: object, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[int, str]:
-        number, _, design = str(value).partition(":")
-        if not number.isascii() or not number.isdecimal() or not int(number[:9]) >= 1 or len(number) > 9:
+        given, _, design = str(value).partition(":")
+        number = decimal(given)
+        if number is None or not 1 <= number <= _FIRST_MAX:
             self.fail(f"{value!r} is not a number from 1 on, or one with :DESIGN", parameter, context)
-        return int(number), design
+        return number, design
 
 
 @click.command(
@@ -58,7 +68,7 @@ Examples:
   rebalance-lab fuzz --design eager,server --seed 7
   rebalance-lab fuzz --seed 7 --first 41 --minutes 60    go on where --seed 7 stopped after 40
   rebalance-lab fuzz --seed 7 --first 41:static          go on within number 41
-  rebalance-lab fuzz --seed 7 --dry-run --schedules 20   print schedules, run none
+  rebalance-lab fuzz --seed 7 --dry-run --schedules 20   show schedules, run none
 
 \b
 Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be judged, 130 interrupted."""
@@ -102,13 +112,15 @@ Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be jud
 )
 @click.option("--keep", is_flag=True, help="Keep the folders of all runs, not only of those that break a promise.")
 @output_option
-@click.option("--dry-run", is_flag=True, help="Print 10 schedules of each design, or --schedules, and exit.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@form_option
+@dry_run_option
+@quiet_option
 def fuzz(designs: tuple[str, ...], **options: Any) -> int:
     """Draw random schedules of faults and changes, run them, and shrink those that break a promise.
 
     Each schedule is a run on three ZooKeeper servers and two brokers, judged by what its design promises under all
-    circumstances. A counterexample is written as a scenario file, which `run` repeats.
+    circumstances. A counterexample is written as a scenario file, which `run` repeats. --dry-run shows the first 10
+    schedules of each design, or the first --schedules.
     """
     chosen = designs_named(designs) if designs else COORDINATED
     first, first_design = options["first"]
@@ -126,32 +138,48 @@ def fuzz(designs: tuple[str, ...], **options: Any) -> int:
         tries=options["tries"],
         keep=options["keep"],
     )
-    click.echo(f"seed {seed}", err=True)
     if options["dry_run"]:
-        for number in range(wanted.first, wanted.first + (wanted.schedules or 10)):
-            for design in wanted.designs_of(number):
-                schedule = draw(seed, number, design)
-                click.echo(f"{schedule.title}: {schedule.in_words()}")
+        _show_schedules(wanted, options["output"], options["form"])
         return Exit.AS_EXPECTED
-    return _fuzzed(wanted, command, options["output"], quiet=options["quiet"])
+    return _fuzzed(wanted, command, options["output"], options["form"], quiet=options["quiet"])
 
 
-def _fuzzed(wanted: Wanted, command: list[str], root: Path, *, quiet: bool) -> int:
+def _show_schedules(wanted: Wanted, root: Path, form: str) -> None:
+    drawn = list(itertools.islice(schedules_of(wanted), wanted.schedules or _SHOWN * len(wanted.designs)))
+    if form == "json":
+        schedules = [
+            {"number": each.number, "design": each.design, "run_seed": each.run_seed, "steps": each.in_words()}
+            for each in drawn
+        ]
+        print_document({"seed": wanted.seed, "folder": f"{root}/<time>-fuzz", "schedules": schedules})
+        return
+    most = "" if wanted.schedules is None else f", at most {wanted.schedules}"
+    click.echo(f"would run schedules of seed {wanted.seed} for {wanted.seconds / 60:g} minutes{most}")
+    click.echo(f"results: {root}/<time>-fuzz")
+    click.echo("the first schedules:")
+    for each in drawn:
+        click.echo(f"  {each.title}: {each.in_words()}")
+
+
+def _fuzzed(wanted: Wanted, command: list[str], root: Path, form: str, *, quiet: bool) -> int:
+    require_descriptors()
     bundle = new_bundle(root, "fuzz")
     about = provenance(command)
     write_json(bundle / "command.json", {**about, "runs": [], "left_out": []})
-    summary = Summary()
+    summary, teller = Summary(), _Teller(bundle, form, quiet=quiet)
+    teller.note(f"seed {wanted.seed}")
     with RunProgress(wanted.schedules or 0, quiet=True) as progress:
-        told = Told(
-            attempt=_say_attempt,
-            shrinking=lambda text: None if quiet else click.echo(f"  shrinking: {text}", err=True),
-            counterexample=lambda found: _say_counterexample(bundle, found),
-        )
+        told = Told(attempt=teller.attempt, shrinking=teller.shrinking, counterexample=teller.counterexample)
         fuzzer = Fuzzer(bundle, about, wanted, summary, progress, told)
-        finished = asyncio.run(fuzzer.fuzz())
-    for line in summary.lines():
-        click.echo(line)
-    click.echo(f"runs: {bundle}; to go on: {shlex.join(going_on(wanted, summary, root))}", err=True)
+
+        def so_far() -> None:
+            further = shlex.join(going_on(wanted, summary, root))
+            teller.result(summary, wanted.seed, further)
+            teller.note(f"runs: {bundle}; to go on: {further}")
+
+        with last_words(so_far):
+            finished = asyncio.run(fuzzer.fuzz())
+    so_far()
     return _EXITS[summary.outcome] if finished else Exit.INTERRUPTED
 
 
@@ -186,19 +214,73 @@ def _same(value: str, usual: str) -> bool:
     return value == usual or f"{value}.0" == usual
 
 
-def _say_attempt(attempt: Attempt) -> None:
-    schedule, judgement = attempt.schedule, attempt.judgement
-    why = f" ({judgement.in_words()})" if judgement.in_words() else ""
-    click.echo(f"{schedule.title}: {judgement.outcome}{why} in {attempt.seconds:.1f} s: {schedule.in_words()}")
+class _Teller:
+    """Says what happens: as text at once, or as one document at the end, with the progress on standard error."""
 
+    def __init__(self, bundle: Path, form: str, *, quiet: bool) -> None:
+        self._bundle = bundle
+        self._json = form == "json"
+        self._quiet = quiet
+        self._attempts: list[dict[str, Any]] = []
+        self._counterexamples: list[dict[str, Any]] = []
 
-def _say_counterexample(bundle: Path, found: Counterexample) -> None:
-    schedule = found.shortest.schedule
-    path = bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
-    path.write_text(as_file(schedule.scenario(path.stem)), encoding="utf-8")
-    click.echo(f"  broken: {found.shortest.judgement.in_words()}")
-    shrunk = f"{len(found.drawn.schedule.steps)} to {len(schedule.steps)} steps with {found.asked} candidates"
-    click.echo(f"  shrunk from {shrunk}{'' if found.finished else ' (the time was up)'}: {schedule.in_words()}")
-    click.echo(f"  again: {found.rate.failed} of {found.rate.runs} runs fail; the run: {found.shortest.folder}")
-    replay = ["rebalance-lab", "run", str(path), "--design", schedule.design, "--seed", str(schedule.run_seed)]
-    click.echo(f"  to repeat it: {shlex.join(replay)}")
+    def note(self, text: str) -> None:
+        """Say what is no result."""
+        if not self._quiet:
+            click.echo(text, err=True)
+
+    def attempt(self, attempt: Attempt) -> None:
+        schedule, judgement = attempt.schedule, attempt.judgement
+        self._attempts.append(as_json(attempt))
+        if not self._quiet:
+            why = f" ({judgement.in_words()})" if judgement.in_words() else ""
+            told = f"{judgement.outcome}{why} in {attempt.seconds:.1f} s: {schedule.in_words()}"
+            click.echo(f"{schedule.title}: {told}", err=self._json)
+
+    def shrinking(self, text: str) -> None:
+        self.note(f"  shrinking: {text}")
+
+    def counterexample(self, found: Counterexample) -> None:
+        schedule = found.shortest.schedule
+        path = self._bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
+        keep_scenario(as_file(schedule.scenario(path.stem)), path)
+        broken = found.shortest.judgement.in_words()
+        replay = shlex.join(
+            ["rebalance-lab", "run", str(path), "--design", schedule.design, "--seed", str(schedule.run_seed)]
+        )
+        self._counterexamples.append(
+            {
+                "number": schedule.number,
+                "design": schedule.design,
+                "broken": broken,
+                "steps": schedule.in_words(),
+                "is_shortest": found.finished,
+                "failed": found.rate.failed,
+                "repeated": found.rate.runs,
+                "run": str(found.shortest.folder),
+                "scenario": str(path),
+                "to_repeat": replay,
+            }
+        )
+        if self._json:
+            return
+        shrunk = f"{len(found.drawn.schedule.steps)} to {len(schedule.steps)} steps with {found.asked} candidates"
+        click.echo(f"  broken: {broken}")
+        click.echo(f"  shrunk from {shrunk}{'' if found.finished else ' (the time was up)'}: {schedule.in_words()}")
+        click.echo(f"  again: {found.rate.failed} of {found.rate.runs} runs fail; the run: {found.shortest.folder}")
+        click.echo(f"  to repeat it: {replay}")
+
+    def result(self, summary: Summary, seed: int, further: str) -> None:
+        if not self._json:
+            click.echo("\n".join(summary.lines()))
+            return
+        print_document(
+            {
+                "seed": seed,
+                "folder": str(self._bundle),
+                **summary.as_json(),
+                "schedules": self._attempts,
+                "counterexamples": self._counterexamples,
+                "to_go_on": further,
+            }
+        )

@@ -20,6 +20,7 @@ from kernel.json_file import read_json
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, run_file
 from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.whole_file import opened_to_append, own_folder, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,9 +59,9 @@ def new_trace(folder: Path, role: Role, *, design: str = "") -> tuple[Path, Trac
 
     A broker knows no design. Raises `ConfigurationError` for a folder with another run, or another design.
     """
-    folder = folder.absolute()
+    folder = require_text(folder.absolute(), "choose another for --trace")
     try:
-        (folder / "trace").mkdir(parents=True, exist_ok=True)
+        own_folder(folder, "trace").mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             about = _about(folder, design)
             process = _free_name(about["traces"], _PREFIXES[role])
@@ -104,6 +105,6 @@ def _free_name(traces: list[dict[str, str]], prefix: str) -> str:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the folder's lock: one command at a time changes run.json."""
-    with (folder / ".lock").open("a") as file:
+    with opened_to_append(folder / ".lock") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -17,9 +17,9 @@ import click
 
 from comparison.cli.complaints import error_line, usage_complaint
 from comparison.cli.epilogs import with_fitted_epilogs
-from comparison.cli.interrupts import raise_interrupts
 from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
+from comparison.interrupts import raise_interrupts, to_the_end
 from comparison.logs import set_inherited_level
 from comparison.printable import printable
 from kernel.errors import RebalanceLabError, SeveralErrors, UserError
@@ -86,7 +86,7 @@ class Commands(click.Group):
     epilog="""\b
 Examples:
   rebalance-lab compare --smoke                 two scenarios in two designs, about two minutes
-  rebalance-lab scenarios --show pause          what a scenario does, and what to look for
+  rebalance-lab scenarios pause          what a scenario does, and what to look for
   rebalance-lab run crash --design zookeeper    one scenario in one design
   rebalance-lab doctor                          check this machine
 
@@ -179,4 +179,4 @@ def _internal_error(kind: type[BaseException], error: BaseException, where: Trac
 
 
 if __name__ == "__main__":
-    main()
+    to_the_end(main)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from comparison.near_paths import RUNS
 from comparison.scenarios.plan.plugins import load
 
+#: Of every command that prints what it has found.
 form_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
+#: Of every command that reports its progress.
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the result, warnings and errors.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be run, and exit.")
 output_option = click.option(
     "-o",
     "--output",
@@ -20,6 +25,20 @@ output_option = click.option(
     show_default=True,
     help="Folder for traces and reports.",
 )
+
+
+def refuse_beside(option: str, *others: str) -> None:
+    """Raise a usage error for those of the current command's options that would have no effect beside `option`."""
+    context = click.get_current_context()
+    given = [
+        next(option for option in each.opts if option.startswith("--"))
+        for each in context.command.params
+        if each.name in others and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{' and '.join(given)} would have no effect with {option}. Leave out one of them")
+
+
 #: May be repeated; plugins are loaded while options are parsed, before any name is looked up.
 plugin_option = click.option(
     "--plugin",

@@ -11,25 +11,25 @@ from comparison.group_columns import Part
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-
-def part_options(state: str) -> Decorator:
-    """`--members`, `--offsets`, and `state`, the name of the option for the third."""
+def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--members`, `--offsets` and `--group-state`: in every command that has `--state`, that is the state folder."""
     options = (
-        click.option(state, str(Part.STATE), is_flag=True, help="Show the coordinator, the strategy and the state."),
+        click.option(
+            "--group-state",
+            str(Part.STATE),
+            is_flag=True,
+            help="Show the coordinator, the strategy and the state.",
+        ),
         click.option("--members", str(Part.MEMBERS), is_flag=True, help="Show each member with what it owns."),
         click.option(
             "--offsets", str(Part.OFFSETS), is_flag=True, help="Show each partition's offsets, lag and owner."
         ),
     )
 
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def chosen_parts(flags: Mapping[str, bool]) -> list[Part]:

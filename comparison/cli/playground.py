@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.cli.experiments import design_option, with_seed
+from comparison.cli.experiments import after_interrupt, design_option, with_seed
 from comparison.cli.options import output_option
 from comparison.cli.report_file import REPORT
 from comparison.exits import Exit
+from comparison.interrupts import last_words
 from comparison.playground.messages import Status
 from comparison.playground.play.setting_up import prepared
 from comparison.playground.web.server import HOST, serving
@@ -23,8 +24,10 @@ from comparison.progress import RunProgress
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.played import PLAYGROUND
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.interpreter import module_command
+from kernel.ports import require_loopback
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -72,15 +75,16 @@ def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any)
     """
     root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
+    require_loopback()
     game = prepared(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
-    return asyncio.run(_play(game, port, opens=opens))
+    with last_words(lambda: click.echo(after_interrupt(game.bundle), err=True)):
+        return asyncio.run(_play(game, port, opens=opens))
 
 
 async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
-    interrupted = asyncio.Event()
-    interrupt_on_signals(interrupted, RunProgress(1))
     game, bundle = prepared.game, prepared.bundle
     async with contextlib.AsyncExitStack() as page:
+        interrupted = page.enter_context(interrupted_by_signals(RunProgress(1)))
         try:
             served = await page.enter_async_context(serving(game, port=port))
         except OSError as error:
@@ -101,17 +105,15 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         with contextlib.suppress(WaitTimeout):
             await until(lambda: not game.is_watched, _FAREWELL_S, "the pages to receive the end")
     if interrupted.is_set():
-        click.echo(f"interrupted; to analyse the traces: rebalance-lab analyze {bundle}", err=True)
+        click.echo(after_interrupt(bundle), err=True)
         return Exit.INTERRUPTED
     raise Unavailable(f"the game failed: {last.reason}. Its traces are in {bundle}")
 
 
 async def _analysed(bundle: Path) -> Path:
     """Analyse a folder in a process of its own, since Spark blocks; the path of the report. Raises `Unavailable`."""
-    arguments = ("-m", "comparison.cli.attached", str(os.getpid()), "analyze", str(bundle))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
-    )
+    command = module_command("comparison.cli.attached", str(os.getpid()), "analyze", str(bundle))
+    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True)
     try:
         code = await process.wait()
     finally:

@@ -47,6 +47,7 @@ class Printer:
         self._resets: dict[TopicPartition, int] = {}
         self._reset_to = ""
         self.records = 0
+        self.has_joined = False  #: the member has been told what it owns, if only that it owns nothing
         #: The current assignment of each stream, kept partitions included.
         self.assignment: Callable[[], Mapping[int, frozenset[TopicPartition]]] = dict
         self.places: Callable[[], Mapping[int, MemberPlace]] = dict
@@ -74,6 +75,7 @@ class Printer:
         self.say(event, text, stream=stream, partitions=[{"topic": t, "partition": p} for t, p in listed])
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self.has_joined = True
         kept = sorted(self.assignment().get(stream, frozenset()) - partitions)
         self.partitions("assigned", stream, partitions, f", keeps {', '.join(map(str, kept))}" if kept else "")
 
@@ -85,6 +87,7 @@ class Printer:
 
     def rebalanced(self, ended: Rebalanced) -> None:
         """A rebalance has ended: who this member is now, and how long it took."""
+        self.has_joined = self.has_joined or ended.outcome == "ok"
         member = self.places().get(ended.stream, MemberPlace())
         self.say(
             "rebalance",

@@ -6,13 +6,16 @@ import asyncio
 import os
 import stat
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.by_hand import bootstrap_of, state_option, stop_on_signal
-from comparison.cli.options import form_option
+from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.cli.idle import explained, unsent_reasons
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.printing import Printer
+from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from kernel.errors import UserError
 from kernel.serials import numbered_value
@@ -49,31 +52,37 @@ Examples:
 @state_option
 def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, from_stdin: bool, form: str) -> None:
     """Produce records round-robin to all partitions; print where each is stored."""
-    asyncio.run(_produce(bootstrap_of(bootstrap), topic, rate, count, Printer(form), from_stdin=from_stdin))
+    if from_stdin:
+        refuse_beside("--stdin", "rate")
+    run(_produce(bootstrap_of(bootstrap), topic, rate, count, Printer(form), from_stdin=from_stdin))
 
 
 async def _produce(
     bootstrap: str, topic: str, rate: float, count: int | None, printer: Printer, *, from_stdin: bool
 ) -> None:
-    stopping = stop_on_signal()
     access = await ClusterAccess.open(bootstrap)
     try:
-        partitions = await access.partitions_of(topic, create=True)
+        why = partial(unsent_reasons, access.client, topic)
+        partitions = await explained(access.partitions_of(topic, create=True), why, f"topic {topic!r} has leaders")
         readline = await _lines_of_stdin() if from_stdin else None
         number = 0
-        while not stopping.is_set() and (count is None or number < count):
-            line = await _line_unless(stopping, readline) if readline is not None else b""
-            if readline is not None and not line:
-                break
-            tp = partitions[number % len(partitions)]
-            value = (
-                line.rstrip(b"\n") if readline is not None else numbered_value(number // len(partitions), b"by hand")
-            )
-            offset = await access.send(tp, value)
-            printer.say("stored", f"{tp} @{offset}", topic=tp.topic, partition=tp.partition, offset=offset)
-            number += 1
-            if readline is None and (count is None or number < count):
-                await _pause(stopping, 1 / rate)
+        # What is on its way is stored and shown first.
+        with stopped_by_signals() as stopping:
+            while not stopping.is_set() and (count is None or number < count):
+                line = await _line_unless(stopping, readline) if readline is not None else b""
+                if readline is not None and not line:
+                    break
+                tp = partitions[number % len(partitions)]
+                value = (
+                    line.rstrip(b"\n")
+                    if readline is not None
+                    else numbered_value(number // len(partitions), b"by hand")
+                )
+                offset = await explained(access.send(tp, value), why, "records are stored")
+                printer.say("stored", f"{tp} @{offset}", topic=tp.topic, partition=tp.partition, offset=offset)
+                number += 1
+                if readline is None and (count is None or number < count):
+                    await _pause(stopping, 1 / rate)
     finally:
         await access.close()
 

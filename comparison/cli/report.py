@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.cli.report_file import REPORT, write_page
-from comparison.exits import Exit
-from comparison.near_paths import path_complaint
+from comparison.cli.report_file import REPORT, left_out, write_page
+from comparison.near_paths import holds_a_run, path_complaint
 from comparison.report.chosen import only
 from comparison.report.figures import check_version
 from kernel.errors import EnvironmentFault, UserError
@@ -44,19 +44,20 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
     """
     found = [_result(folder) for folder in folders]
     _require_distinct(found)
+    named = output is not None
     if output is None:
         home = found[0][1]
         if len(found) > 1 or folders[0].resolve() != home:
             raise UserError("this is not all of one result. Say with -o where its page goes")
         output = home / REPORT
     try:
-        write_page(found, output)
+        code = left_out(write_page(found, output, named=named))
     except OSError as error:
         raise EnvironmentFault(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
     click.echo(str(output))
     if is_opened and not webbrowser.open(output.resolve().as_uri()):
         click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
-    return Exit.AS_EXPECTED
+    return code
 
 
 def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
@@ -72,12 +73,19 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
             check_version(chosen)
         except (DamagedFile, KeyError, TypeError, ValueError) as error:
             why = error.why if isinstance(error, DamagedFile) else error
-            raise UserError(f"{path} cannot be shown ({why}). Run `rebalance-lab analyze {home}`") from error
+            raise UserError(f"{path} cannot be shown ({why}). {_remedy(home)}") from error
         if chosen["runs"]:
             return chosen, home
     if not given.is_dir():
         raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
-    raise UserError(f"no {RESULT} with a run in {folder}, or above it. Run `rebalance-lab analyze {folder}`")
+    raise UserError(f"no {RESULT} with a run in {folder}, or above it. {_remedy(folder)}")
+
+
+def _remedy(folder: Path) -> str:
+    """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
+    if not holds_a_run(folder):
+        return "Give a folder that `run` or `compare` created"
+    return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"
 
 
 def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
 
 from comparison.cli.catalogue_text import catalogue
-from comparison.report.chosen import together
+from comparison.cli.complaints import error_line
+from comparison.exits import Exit
+from comparison.report.chosen import only, together
 from comparison.report.page import page
 from comparison.report.sections.done import About
 from comparison.report.view.runs import read_views
-from comparison.whole_file import whole_file
+from comparison.wrong_data import WRONG_DATA, what_was_raised
 from kernel.json_file import json_if_readable
 from kernel.trace.listed_file import RUN_FILE
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
+
+    #: A result, and the folder that has its tables.
+    Located = tuple[Mapping[str, Any], Path]
 
 REPORT, COMMAND = "report.html", "command.json"
 #: Of a page of more commands than these, the first are shown.
@@ -24,26 +32,70 @@ COMMANDS_MAX = 10
 _LEVELS = 3
 
 
-def write_report(result: Mapping[str, Any], folder: Path) -> Path:
-    """Write `report.html` into the result's folder, which has its tables; returns its path."""
-    write_page([(result, folder)], folder / REPORT)
-    return folder / REPORT
+class Unshown(NamedTuple):
+    """A run that the report leaves out because of an error of its own."""
+
+    path: str
+    why: str
 
 
-def write_page(results: Sequence[tuple[Mapping[str, Any], Path]], output: Path) -> None:
+def write_report(result: Mapping[str, Any], folder: Path) -> list[Unshown]:
+    """Write `report.html` into the result's folder, which has its tables; returns the runs that it leaves out."""
+    return write_page([(result, folder)], folder / REPORT)
+
+
+def write_page(results: Sequence[Located], output: Path, *, named: bool = False) -> list[Unshown]:
     """Write one page of several results, each with the folder that has its tables: the whole page, or nothing.
 
-    Raises TablesMissing, and OSError when the file cannot be written.
+    `named`: the user has named the file. A run that cannot be shown costs no other one its place: it is left out, and
+    returned with the reason. Raises TablesMissing, OSError when the file cannot be written, and what is raised without
+    any of the runs.
     """
+    unshown: list[Unshown] = []
+    try:
+        text = _page(results)
+    except WRONG_DATA:
+        unshown = _broken(results)
+        if not unshown:
+            raise
+        text = _page(_without(results, {each.path for each in unshown}))
+    with whole_file(output, named=named) as file:
+        file.write_text(text, encoding="utf-8")
+    return unshown
+
+
+def left_out(unshown: Sequence[Unshown]) -> int:
+    """Say of each run why the report lacks it; the exit code for them."""
+    for each in unshown:
+        click.echo(error_line(f"internal error: {each.path} is missing in the report: {each.why}. Report it"), err=True)
+    return Exit.INTERNAL if unshown else Exit.AS_EXPECTED
+
+
+def _page(results: Sequence[Located]) -> str:
     views = [view for result, folder in results for view in read_views(result, folder)]
     command, *others = _commands(results)
     about = About(command, {**catalogue(), **_described(results)}, others)
-    shown = page(together([result for result, _ in results]), views, about)
-    with whole_file(output) as file:
-        file.write_text(shown, encoding="utf-8")
+    return page(together([result for result, _ in results]), views, about)
 
 
-def _commands(results: Sequence[tuple[Mapping[str, Any], Path]]) -> list[Mapping[str, Any]]:
+def _broken(results: Sequence[Located]) -> list[Unshown]:
+    """The runs without which the page of the others can be made: halves of them are tried, and halves of those."""
+    paths = [run["path"] for result, _ in results for run in result["runs"]]
+    try:
+        _page(results)
+    except WRONG_DATA as error:
+        if len(paths) < 2:
+            return [Unshown(path, what_was_raised(error)) for path in paths]
+        half = {*paths[: len(paths) // 2]}
+        return _broken(_without(results, {*paths} - half)) + _broken(_without(results, half))
+    return []
+
+
+def _without(results: Sequence[Located], paths: Container[str]) -> list[Located]:
+    return [(only(result, lambda run: run["path"] not in paths), folder) for result, folder in results]
+
+
+def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     """The commands that made the runs, each once: those beside the results, and above the runs of other folders."""
     homes: dict[Path, None] = {}
     for result, folder in results:
@@ -55,7 +107,7 @@ def _commands(results: Sequence[tuple[Mapping[str, Any], Path]]) -> list[Mapping
     return known[:COMMANDS_MAX] or [{}]
 
 
-def _described(results: Sequence[tuple[Mapping[str, Any], Path]]) -> dict[str, Mapping[str, Any]]:
+def _described(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
     """The scenarios by name, as their runs describe them."""
     found: dict[str, Mapping[str, Any]] = {}
     for run in (run for result, _ in results for run in result["runs"]):

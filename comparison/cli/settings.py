@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.cli.setting_text import as_json, in_full, listed
 from comparison.scenarios.plan.setting_rows import elsewhere, named, rows
 from kernel.designs import DESIGN_NAMES
@@ -19,7 +20,7 @@ Examples:
   rebalance-lab settings session.timeout.ms   one in full, with advice
   rebalance-lab settings backoff              those with this in their name
   rebalance-lab settings --design static
-  rebalance-lab settings --json
+  rebalance-lab settings --format json
 
 \b
 docs/settings.md has the same, with a chapter on timers that belong together."""
@@ -32,15 +33,15 @@ docs/settings.md has the same, with a chapter on timers that belong together."""
     multiple=True,
     help="Only what matters to this design: its members and its brokers. May be repeated.",
 )
-@click.option("--json", "as_data", is_flag=True, help="Print everything that is known about them as JSON.")
-def settings(name: str, designs: tuple[str, ...], as_data: bool) -> None:
+@form_option
+def settings(name: str, designs: tuple[str, ...], form: str) -> None:
     """List the settings, or describe one."""
     chosen = rows(designs or DESIGN_NAMES)
     found = named(name, chosen)
     if not found:
         _refuse(name, designs)
-    if as_data:
-        click.echo(msgspec.json.format(msgspec.json.encode([as_json(row) for row in found]), indent=2))
+    if form == "json":
+        print_document([as_json(row) for row in found])
     elif {row.setting.name for row in found} == {name}:
         click.echo("\n\n".join("\n".join(in_full(row)) for row in found))
     else:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from comparison.near_paths import path_complaint
 from comparison.run_folder import run_dirs_in
 from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.whole_file import require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,13 +87,13 @@ def output_folder(given: str | None, sources: Sources) -> Path:
                 f"several places are given ({_counted(sources)}). Say with --output where result.json, the report and "
                 "the tables go"
             )
-        return sources.folders[0]
+        return require_text(sources.folders[0])
     if _is_remote(given):
         raise ConfigurationError(
             f"--output is {given}: results are written to a folder, on a cluster to one that all hosts see. "
             "Copy them from there"
         )
-    folder = _resolved(Path(local_path(given)))
+    folder = require_text(_resolved(Path(local_path(given))))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -7,17 +7,21 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
 from rich.console import Console
 
-from comparison.cli.analysis import RESULT, analysed, format_option
+from comparison.cli.analysis import RESULT, analysed
+from comparison.cli.documents import print_document
+from comparison.cli.experiments import planned_run
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
-from comparison.cli.options import plugin_option
+from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option, refuse_beside
+from comparison.cli.plans import LeftOut, RunsPlan, show_plan
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
+from comparison.interrupts import last_words
 from comparison.near_paths import RUNS, is_toml, path_complaint
 from comparison.pipeline.written import TABLES
 from comparison.printable import printable_all
@@ -25,18 +29,29 @@ from comparison.progress import RunProgress, about
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.run_folder import write_json
+from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.doubts import doubts
-from comparison.scenarios.run.experiments import estimated_analysis_s, estimated_run_s
+from comparison.scenarios.run.experiments import estimated_analysis_s
+from comparison.scenarios.run.runner import descriptors_needed
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import scenario_or_grid
 from comparison.sweep.metrics import metrics_named
 from comparison.sweep.plan import planned_sweep
-from comparison.sweep.run import SweepRunner, current_result, read_plan, read_scenarios, read_state, sweep_folder
+from comparison.sweep.run import (
+    SweepRunner,
+    current_result,
+    load_kept_files,
+    planned_before,
+    read_plan,
+    read_state,
+    sweep_folder,
+)
 from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
-from comparison.whole_file import whole_file
+from kernel.descriptors import DESCRIPTORS, require_descriptors
 from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,42 +103,41 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
 @click.option(
     "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Make no run; analyse what is there."
 )
-@click.option("--dry-run", is_flag=True, help="Print the plan and exit.")
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@dry_run_option
+@quiet_option
 @plugin_option
-@format_option
+@form_option
 @spark_options
 def sweep(source: Path | None, **options: Any) -> int:
     """Run every combination of a grid, and fit how figures grow.
 
     FILE is a grid in TOML, or a scenario. The same command again, or its FOLDER, goes on where a sweep was interrupted.
     """
+    if options["only_analyse"]:
+        refuse_beside("--analyse-only", "rerun_failed")
     spark = chosen_spark(options)
-    request = _requested(source, options)
-    plan, warnings = _planned(request)
-    record = recorded(plan, request.command, request.zookeeper)
-    folder = request.folder or RUNS / f"sweep-{_name(source, record)}"
-    _announce(plan, warnings, folder)
+    plan, warnings, record, folder = _requested(source, options)
+    for text in (*warnings, *plan.notes):
+        click.echo(f"note: {text}", err=True)
     if options["dry_run"]:
-        for run in plan.runs:
-            click.echo(f"{run.folder}: {about(estimated_run_s(run.planned))}")
-        for title, reason in plan.left_out:
-            click.echo(f"{title}: left out: {reason}")
+        show_plan(_shown(plan, record, folder), options["form"])
         return Exit.AS_EXPECTED
-    require_zookeeper(request.zookeeper, [run.planned for run in plan.runs])
+    if not options["quiet"]:
+        _announce(plan, folder)
+    require_zookeeper(record.zookeeper, [run.planned for run in plan.runs])
     if options["only_analyse"]:
         read_plan(folder)  # or there is nothing to analyse, and no reason for a folder
     with sweep_folder(folder, record):
-        return _made(folder.resolve(), plan, request, spark, options)
+        return _made(folder, plan, record, spark, options)
 
 
-class _Request(msgspec.Struct):
+class _Request(NamedTuple):
     """What the user asked for."""
 
-    grid: Grid
-    command: list[str]
-    zookeeper: str
-    folder: Path | None
+    plan: SweepPlan
+    warnings: list[str]
+    record: RecordedPlan
+    folder: Path
 
 
 def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
@@ -140,25 +154,30 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
         if given:
             raise click.UsageError(f"{' and '.join(given)} cannot be combined with a sweep's folder: its plan is fixed")
         stored = read_plan(source)
-        read_scenarios(source, stored)
-        grid = replace(stored.grid, metrics=metrics or stored.grid.metrics)
-        return _Request(grid, stored.command, stored.zookeeper, source)
+        stored = msgspec.structs.replace(stored, metrics=list(metrics) or stored.metrics)
+        if options["dry_run"] or options["only_analyse"]:
+            return _Request(planned_before(source, stored), [], stored, source)
+        load_kept_files(source, stored)
+        plan, warnings = _planned(stored.grid)
+        return _Request(plan, warnings, recorded(plan, stored.command, stored.zookeeper), source)
     grid = Grid(axes={}) if source is None else scenario_or_grid(source)
     grid = grid.overridden(axes_from(options["axes"]), **counts)
     zookeeper = options["zookeeper"] or "embedded"
     complete(grid)
     names = possible_on(zookeeper, [str(name) for name in grid.axes[SCENARIO]])
     grid = replace(grid, axes={**grid.axes, SCENARIO: axis(SCENARIO, names)}, metrics=metrics or grid.metrics)
-    return _Request(grid, command, zookeeper, options["output"])
+    plan, warnings = _planned(grid)
+    record = recorded(plan, command, zookeeper)
+    return _Request(plan, warnings, record, options["output"] or RUNS / f"sweep-{_name(source, record)}")
 
 
 def _is_a_source(path: Path) -> bool:
     return is_toml(path) or (path / PLAN_FILE).exists()
 
 
-def _planned(request: _Request) -> tuple[SweepPlan, list[str]]:
+def _planned(grid: Grid) -> tuple[SweepPlan, list[str]]:
     """The plan, and what its settings are doubted for: once, not for every cell."""
-    plan = planned_sweep(request.grid)
+    plan = planned_sweep(grid)
     planned = [run.planned for run in plan.runs]
     found = dict.fromkeys(
         line
@@ -178,38 +197,58 @@ def _name(source: Path | None, record: RecordedPlan) -> str:
     return f"{scenarios[:40]}-{hashlib.sha256(exact).hexdigest()[:8]}"
 
 
-def _announce(plan: SweepPlan, warnings: Sequence[str], folder: Path) -> None:
-    for text in (*warnings, *plan.notes):
-        click.echo(f"note: {text}", err=True)
+def _shown(plan: SweepPlan, record: RecordedPlan, folder: Path) -> RunsPlan:
+    return RunsPlan(
+        summary=_summary(plan),
+        seconds=_estimated_s(plan),
+        seed=plan.grid.seed,
+        folder=str(folder),
+        zookeeper=record.zookeeper,
+        runs=[planned_run(run.planned, run.estimated_s, run.folder) for run in plan.runs],
+        left_out=[LeftOut(title=title, reason=reason) for title, reason in plan.left_out],
+    )
+
+
+def _announce(plan: SweepPlan, folder: Path) -> None:
     for title, reason in plan.left_out[:_LISTED_MAX]:
         click.echo(f"left out: {title}: {reason}", err=True)
     if len(plan.left_out) > _LISTED_MAX:
         click.echo(f"left out: {len(plan.left_out) - _LISTED_MAX} more (--dry-run lists them all)", err=True)
+    click.echo(f"{_summary(plan)}, {about(_estimated_s(plan))}, in {folder}", err=True)
+
+
+def _summary(plan: SweepPlan) -> str:
     grid, cells = plan.grid, len(plan.cells)
     seeds = f"seed {grid.seed}" if grid.seeds == 1 else f"seeds {grid.seed} to {grid.seed + grid.seeds - 1}"
     often = f", {grid.repeats} times each" if grid.repeats > 1 else ""
-    whole_s = sum(estimated_run_s(run.planned) for run in plan.runs) + estimated_analysis_s(len(plan.runs))
     runs = f"{len(plan.runs)} run{'' if len(plan.runs) == 1 else 's'}"
-    click.echo(
-        f"{runs} of {cells} combination{'' if cells == 1 else 's'} with {seeds}{often}, {about(whole_s)}, in {folder}",
-        err=True,
-    )
+    return f"{runs} of {cells} combination{'' if cells == 1 else 's'} with {seeds}{often}"
 
 
-def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, options: dict[str, Any]) -> int:
-    """Make what is missing, analyse what is there and show it; the exit code."""
+def _estimated_s(plan: SweepPlan) -> int:
+    return round(sum(run.estimated_s for run in plan.runs) + estimated_analysis_s(len(plan.runs)))
+
+
+def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice, options: dict[str, Any]) -> int:
+    """Make what is missing in the folder, analyse what is there and show it; the exit code."""
+    folder = given.resolve()
     state = read_state(folder, plan)
     wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
     to_do = [] if options["only_analyse"] else state.having(*wanted)
+    needed = (descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do)
+    require_descriptors(max(needed, default=DESCRIPTORS))
     with RunProgress(len(plan.runs), quiet=options["quiet"], done=len(plan.runs) - len(to_do)) as progress:
         if to_do and len(to_do) < len(plan.runs):
             done = f"{len(plan.runs) - len(to_do)} of {len(plan.runs)} runs done before"
             progress.say(f"{done}; {about(state.remaining_s(to_do))} left, then the analysis")
         if not to_do and not options["only_analyse"]:
             progress.say("all runs are done")
-        runner = SweepRunner(folder, state, command=request.command, zookeeper=request.zookeeper, progress=progress)
-        if not _performed(runner, to_do):
-            progress.say(f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(request.folder or folder))}")
+        runner = SweepRunner(folder, state, command=record.command, zookeeper=record.zookeeper, progress=progress)
+        going_on = f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(given))}"
+        with last_words(lambda: progress.say(going_on)):
+            finished = _performed(runner, to_do)
+        if not finished:
+            progress.say(going_on)
             return Exit.INTERRUPTED
         ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
         if not ended:
@@ -218,32 +257,35 @@ def _made(folder: Path, plan: SweepPlan, request: _Request, spark: SparkChoice, 
         run_dirs = [folder / run.folder for run in ended]
         result: Mapping[str, Any] | None
         result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
+        analysing = f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only"
         try:
-            if result is None:
-                progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
-                result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False)
-            data = _put_together(folder, plan, request, result, failures)
+            with last_words(lambda: progress.say(analysing)):
+                if result is None:
+                    progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
+                    result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False).result
+                data = _put_together(folder, plan, record.command, result, failures)
         except KeyboardInterrupt:
-            progress.say(f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only")
+            progress.say(analysing)
             return Exit.INTERRUPTED
     _show(data, options["form"])
     _list_failures(failures, folder)
-    if unmeasured := [name for name in request.grid.metrics if name not in data["metrics"]]:
+    if unmeasured := [name for name in plan.grid.metrics if name not in data["metrics"]]:
         click.echo(f"note: {', '.join(unmeasured)}: not measured in any run", err=True)
-    click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
+    if not options["quiet"]:
+        click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
     return Exit.UNKNOWN if len(state.having(RunStatus.COMPLETE)) < len(plan.runs) else Exit.AS_EXPECTED
 
 
 def _put_together(
     folder: Path,
     plan: SweepPlan,
-    request: _Request,
+    command: Sequence[str],
     result: Mapping[str, Any],
     failures: Sequence[tuple[SweepRun, str]],
 ) -> Mapping[str, Any]:
     """Store the data set in the folder; as JSON has it."""
     results = {Path(run["path"]).relative_to(folder).as_posix(): run for run in result["runs"]}
-    data = sweep_data(plan, results, failures, name=folder.name, command=request.command)
+    data = sweep_data(plan, results, failures, name=folder.name, command=command)
     write_sweep_tables(folder, data)
     found: dict[str, Any] = msgspec.to_builtins(data)
     write_json(folder / DATA, found)
@@ -254,7 +296,7 @@ def _put_together(
 
 def _show(data: Mapping[str, Any], form: str) -> None:
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+        print_document(data)
     else:
         render_sweep(printable_all(data), Console())
 

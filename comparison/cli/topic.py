@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.topic_admin import TopicAdmin
@@ -28,14 +29,6 @@ def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that all topic commands share."""
     text = "HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
     return click.option("--bootstrap-server", "bootstrap", help=text)(state_option(command))
-
-
-def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--format`: text or JSON."""
-    forms = click.Choice(["text", "json"])
-    return click.option("--format", "form", type=forms, default="text", show_default=True, help="Output format.")(
-        command
-    )
 
 
 @click.group(
@@ -68,9 +61,15 @@ Examples:
 @click.option(
     "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting. May be repeated."
 )
+@form_option
 @topic_options
 def create(
-    name: str, partitions: int | None, replication_factor: int | None, pairs: tuple[str, ...], bootstrap: str | None
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    pairs: tuple[str, ...],
+    form: str,
+    bootstrap: str | None,
 ) -> None:
     """Create a topic and wait until every partition has a leader."""
     text = bootstrap_of(bootstrap)
@@ -83,7 +82,11 @@ def create(
             configs=split_pairs(pairs),
         )
 
-    click.echo(f"created {name} with {_plural(_with_admin(text, made), 'partition')}")
+    number = _with_admin(text, made)
+    if form == "json":
+        print_document({"topic": name, "partitions": number})
+    else:
+        click.echo(f"created {name} with {_plural(number, 'partition')}")
     if pairs:
         for setting in _with_admin(text, lambda admin: admin.settings(name)):
             if setting.note:
@@ -91,13 +94,13 @@ def create(
 
 
 @topic.command(name="list")
-@format_option
+@form_option
 @topic_options
 def list_topics(form: str, bootstrap: str | None) -> None:
     """List the topics and their numbers of partitions, without internal topics."""
     found = _with_admin(bootstrap_of(bootstrap), TopicAdmin.list)
     if form == "json":
-        click.echo(msgspec.json.encode([{"topic": name, "partitions": size} for name, size in found.items()]))
+        print_document([{"topic": name, "partitions": size} for name, size in found.items()])
         return
     for name, size in found.items():
         click.echo(f"{printable(name)}: {_plural(size, 'partition')}")
@@ -107,13 +110,13 @@ def list_topics(form: str, bootstrap: str | None) -> None:
 
 @topic.command()
 @click.argument("name")
-@format_option
+@form_option
 @topic_options
 def describe(name: str, form: str, bootstrap: str | None) -> None:
     """Show a topic's partitions (leader, replicas, first and next offset) and its settings."""
     found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
     if form == "json":
-        click.echo(msgspec.json.encode(asdict(found)))
+        print_document(asdict(found))
         return
     _show(found)
 
@@ -146,14 +149,14 @@ def _setting_text(setting: SettingDescription) -> str:
 
 
 def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:
-    async def run() -> T:
+    async def asked() -> T:
         client = ClusterClient(addresses(bootstrap), "rebalance-lab")
         try:
             return await work(TopicAdmin(client))
         finally:
             await client.close()
 
-    return asyncio.run(run())
+    return run(asked())
 
 
 def _plural(count: int, noun: str) -> str:

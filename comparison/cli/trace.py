@@ -11,8 +11,8 @@ from comparison.cli.trace_files import read_traces, run_of
 from comparison.exits import Exit
 from comparison.report.export.lines import lines
 from comparison.report.export.stream import stream_of
-from comparison.whole_file import whole_file
 from kernel.errors import UserError
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from comparison.report.export.stream import Stream
@@ -56,9 +56,10 @@ def trace(run: Path, form: str | None, output: Path | None) -> int:
         for line in lines(stream):
             click.echo(line)
         return Exit.AS_EXPECTED
+    named = output is not None
     output = output or home / f"trace{SUFFIXES[form][0]}"
     try:
-        with whole_file(output) as path:
+        with whole_file(output, named=named) as path:
             _write(form, stream, path)
     except OSError as error:
         raise UserError(f"cannot write {output}: {error.strerror}. Choose another with --output") from error

@@ -9,6 +9,7 @@ import click
 from comparison.near_paths import holds_events, path_complaint
 from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.reader import read_trace
+from kernel.trace.run_clock import clock_problem, offset_ns, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,16 +21,18 @@ _RUNS_SHOWN = 8
 
 
 def read_traces(sources: Sequence[Path]) -> list[Trace]:
-    """Read each trace file once; warn of lines that cannot be used."""
-    traces = []
-    for path in dict.fromkeys(file for source in sources for file in _files(source)):
-        trace = read_trace(path)
+    """Read each trace file once; warn of lines that cannot be used, and of clocks."""
+    files = dict.fromkeys(file for source in sources for file in _files(source))
+    traces = [read_trace(path) for path in files]
+    reference = reference_of(trace.header for trace in traces if trace.header is not None)
+    for path, trace in zip(files, traces, strict=True):
         if (unreadable := trace.unreadable) is not None:
             click.echo(f"warning: {path}: cannot be read: {unreadable}", err=True)
         elif trace.quarantined:
             reasons = ", ".join(sorted({each.reason.value for each in trace.quarantined}))
             click.echo(f"warning: {path}: {len(trace.quarantined)} unusable lines ignored ({reasons})", err=True)
-        traces.append(trace)
+        elif trace.header and reference and (problem := clock_problem(offset_ns(trace.header, reference))):
+            click.echo(f"warning: {path} ignored: {problem}", err=True)
     return traces
 
 

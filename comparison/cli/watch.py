@@ -15,10 +15,11 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, stop_on_signal, zookeeper_at
+from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.complaints import error_line
 from comparison.cli.hand_observer import HandObserver
-from comparison.cli.options import form_option
+from comparison.cli.idle import PATIENCE_S
+from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
 from comparison.exits import Exit
@@ -26,6 +27,8 @@ from comparison.group_columns import GroupSeen, Keeper, Part, tables
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
+from comparison.idle_reasons import Saying, has_idle_members, reasons_of_members
+from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.errors import ConfigurationError, ProtocolError, Unavailable
@@ -34,7 +37,10 @@ from kernel.suggestions import unknown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from rich.console import RenderableType
+
     from comparison.group_columns import Table
+    from comparison.idle_reasons import GroupFacts
 
     Read = Callable[[], Awaitable[GroupSeen]]
 
@@ -43,8 +49,6 @@ _ABSENT = frozenset({"", "Dead"})
 _CHANGED = "bold green"
 #: How long `--once` waits for what is unavailable, and how often it reads again.
 _ONCE_S, _AGAIN_S = 5.0, 0.25
-#: Groups that a complaint about an unknown one lists.
-_NAMED_MAX = 8
 
 
 @click.command(
@@ -70,7 +74,7 @@ It is not a member, and sets no watches without --trace: docs/by-hand.md says wh
 @click.option(
     "--bootstrap-server", "bootstrap", help="Brokers of a group with a coordinator: HOST:PORT[,HOST:PORT...]."
 )
-@part_options("--group-state")  # --state names the state folder in every command for use by hand
+@part_options
 @click.option("--once", is_flag=True, help="Show the group once; exit code 1 if there is no such group.")
 @click.option(
     "--interval",
@@ -103,6 +107,10 @@ def watch(
     Without --zookeeper and --bootstrap-server, the group is looked for in the servers started by `zookeeper start` and
     `broker`.
     """
+    if once:
+        refuse_beside("--once", "interval_s")
+    if form == "json":
+        refuse_beside("--format json, which has everything", *Part)
     if connect is None and bootstrap is None:
         running = [state.address for state in states("broker-") if state.running]
         connect, bootstrap = started_zookeeper(), ",".join(running) or None
@@ -115,7 +123,7 @@ def watch(
             "--trace is for a group in ZooKeeper (--zookeeper), for as long as it is watched (without --once); a "
             "coordinator traces itself: `broker --trace`"
         )
-    return asyncio.run(_watch(where, view, None if once else interval_s, trace))
+    return run(_watch(where, view, None if once else interval_s, trace))
 
 
 class _Where:
@@ -126,6 +134,7 @@ class _Where:
         self._stack = contextlib.AsyncExitStack()
         self._reads: list[Read] = []
         self._groups: list[Callable[[], Awaitable[set[str]]]] = []
+        self._facts: list[Callable[[], Awaitable[GroupFacts]]] = []
         self._observer: HandObserver | None = None
         self.is_partial = False  #: one of the readers found its server unavailable, the last time
 
@@ -136,12 +145,14 @@ class _Where:
             self._stack.push_async_callback(reader.close)
             self._reads.append(reader.read)
             self._groups.append(reader.groups)
+            self._facts.append(reader.facts)
         if self._bootstrap:
             client = await open_client(self._bootstrap)
             self._stack.push_async_callback(client.close)
             coordinators = CoordinatorReader(client, self._group)
             self._reads.append(coordinators.read)
             self._groups.append(coordinators.groups)
+            self._facts.append(coordinators.facts)
 
     async def trace(self, folder: Path) -> None:
         """Observe the group into a run folder until the end. Raises `ConfigurationError`, `Unavailable`."""
@@ -157,9 +168,17 @@ class _Where:
                 known |= await groups()
         if not known:
             return f"there is no group {self._group!r}, and no other one. A consumer makes it: `rebalance-lab consume`"
-        first, more = ", ".join(sorted(known)[:_NAMED_MAX]), len(known) - _NAMED_MAX
-        hint = f"Use one of {first}{f' and {more} more' if more > 0 else ''}"
-        return unknown("group", self._group, known, hint=hint)
+        return unknown("group", self._group, sorted(known))
+
+    async def reasons(self) -> list[str]:
+        """Why members own nothing."""
+        facts: list[GroupFacts] = []
+        for read in self._facts:
+            with contextlib.suppress(ConfigurationError, ProtocolError):
+                facts.append(await read())
+        shown = _shown([each.seen for each in facts if each.seen is not None and _is_there(each.seen)])
+        found = [reason for each in facts if each.seen in shown for reason in reasons_of_members(each)]
+        return list(dict.fromkeys(found))
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -184,13 +203,18 @@ class _Where:
             ]
         if self._observer is not None:
             self._observer.follow(seen)
-        coordinated = any(each.members for each in seen if each.keeper is Keeper.COORDINATOR)
-        in_zookeeper = any(each.keeper is Keeper.ZOOKEEPER for each in seen)
-        return [each for each in seen if not _is_shown_by_the_other(each, coordinated, in_zookeeper)]
+        return _shown(seen)
 
 
 def _is_there(seen: GroupSeen) -> bool:
     return bool(seen.members or seen.partitions) or (seen.keeper is Keeper.COORDINATOR and seen.state not in _ABSENT)
+
+
+def _shown(seen: Sequence[GroupSeen]) -> list[GroupSeen]:
+    """Those that tell something that no other one does."""
+    coordinated = any(each.members for each in seen if each.keeper is Keeper.COORDINATOR)
+    in_zookeeper = any(each.keeper is Keeper.ZOOKEEPER for each in seen)
+    return [each for each in seen if not _is_shown_by_the_other(each, coordinated, in_zookeeper)]
 
 
 def _is_shown_by_the_other(seen: GroupSeen, coordinated: bool, in_zookeeper: bool) -> bool:
@@ -203,27 +227,32 @@ def _is_shown_by_the_other(seen: GroupSeen, coordinated: bool, in_zookeeper: boo
 
 
 async def _watch(where: _Where, view: _View, interval_s: float | None, trace: Path | None) -> int:
-    stopping = stop_on_signal()
+    has_read = False
     try:
         await where.open()
         if trace is not None:
             await where.trace(trace)
         if interval_s is None:
             seen = await _read_once(where)
-            view.show(seen)
+            view.show(seen, notes=await where.reasons() if has_idle_members(seen) else ())
             if not seen:
                 click.echo(error_line(await where.complaint()), err=True)
             return Exit.AS_EXPECTED if seen else Exit.NOT_AS_EXPECTED
         known: list[GroupSeen] = []
-        while not stopping.is_set():
+        saying = Saying(PATIENCE_S)
+        while True:
             try:
                 known = await where.read()
-                view.show(known)
+                has_read = True
+                is_due = saying.is_due(time.monotonic(), idle=has_idle_members(known))
+                view.show(known, notes=await where.reasons() if is_due else ())
             except Unavailable as error:
                 # What was seen last stays, with the reason why it is old.
                 view.show([replace(each, problem=str(error)) for each in known], problem=str(error))
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), interval_s)
+            await asyncio.sleep(interval_s)
+    except asyncio.CancelledError:
+        if not has_read:
+            raise
     finally:
         view.end()
         await where.close()
@@ -256,21 +285,22 @@ class _View:
         self._before: set[Sequence[str]] | None = None
         self._printed: Sequence[str] = ()
 
-    def show(self, seen: Sequence[GroupSeen], problem: str = "") -> None:
+    def show(self, seen: Sequence[GroupSeen], problem: str = "", notes: Sequence[str] = ()) -> None:
+        """`problem` says why what was seen is old, `notes` why members own nothing."""
         if self._json:
             groups = [msgspec.to_builtins(each) for each in seen]
-            told = {"problem": problem} if problem else {}
+            told = {**({"problem": problem} if problem else {}), **({"notes": notes} if notes else {})}
             click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **told}))
             return
         drawn = [table for each in seen for table in tables(each, self._parts)]
-        problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen)]))
-        notes = [printable(f"note: {each}") for each in problems]
+        problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen), *notes]))
+        lines = [printable(f"note: {each}") for each in problems]
         if not seen and not problem:
-            notes.append("no such group")
+            lines.append("no such group")
         if self._console.is_terminal:
-            self._redraw(drawn, notes)
+            self._redraw(drawn, lines)
         else:
-            self._print(drawn, notes)
+            self._print(drawn, lines)
 
     def end(self) -> None:
         """Leave the terminal as it was, with the last tables."""
@@ -289,15 +319,12 @@ class _View:
 
     def _redraw(self, drawn: Sequence[Table], notes: Sequence[str]) -> None:
         before, self._before = self._before, {tuple(row) for table in drawn for row in table.rows}
-        texts = [Text(time.strftime("%H:%M:%S"), style="dim")]
+        parts: list[RenderableType] = [Text(time.strftime("%H:%M:%S"), style="dim")]
         for table in drawn:
-            heading, *lines = table.lines(self._console.width)
-            texts += [Text(""), Text(heading, style="bold", overflow="fold")]
-            for row, line in zip(table.rows, lines, strict=True):
-                is_new = before is not None and tuple(row) not in before
-                texts.append(Text(line, style=_CHANGED if is_new else "", overflow="fold"))
-        texts += [Text(note, style="yellow") for note in notes]
+            styled = table.drawn(lambda row: _CHANGED if before is not None and tuple(row) not in before else "")
+            parts += [Text(), styled]
+        parts += [Text(note, style="yellow") for note in notes]
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
             self._live.start()
-        self._live.update(Group(*texts), refresh=True)
+        self._live.update(Group(*parts), refresh=True)

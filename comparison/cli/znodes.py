@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
 
 from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.exits import Exit
+from comparison.interruptible import run
 from comparison.playground.play.znodes import TreeReader
 from comparison.printable import printable
+from kernel.decimals import decimal
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,8 +37,9 @@ Examples:
     "connect",
     help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]",
 )
+@form_option
 @state_option
-def znodes(path: str, connect: str | None) -> int:
+def znodes(path: str, connect: str | None, form: str) -> int:
     """Show a znode and all below it, with their data; exit code 1 if it does not exist.
 
     An ephemeral znode goes with the session of the client that has created it.
@@ -43,9 +47,12 @@ def znodes(path: str, connect: str | None) -> int:
     if not path.startswith("/"):
         raise UserError(f"{path}: the path of a znode begins with /")
     root = path.rstrip("/") or "/"
-    found = asyncio.run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
-    for line in lines_of(found):
-        click.echo(line)
+    found = run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
+    if form == "json":
+        print_document([{"path": path, **found[path]._asdict()} for path in sorted(found, key=_by_name)])
+    else:
+        for line in lines_of(found):
+            click.echo(line)
     if not found:
         click.echo(f"no znode {path}", err=True)
     return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED
@@ -67,7 +74,7 @@ def lines_of(found: Mapping[str, Seen]) -> list[str]:
 
 
 def _by_name(path: str) -> list[tuple[int, str]]:
-    return [(int(name) if name.isdecimal() else -1, name) for name in path.split("/")]
+    return [(-1 if (number := decimal(name)) is None else number, name) for name in path.split("/")]
 
 
 def _line(path: str, node: Seen) -> str:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from comparison.cli.by_hand import state_option
-from comparison.cli.detaching import StopSignal, detach
+from comparison.cli.detaching import detach
+from comparison.cli.documents import print_document
+from comparison.cli.options import form_option
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.cli.znodes import znodes
 from comparison.exits import Exit
+from comparison.interrupts import reacting
 from kernel.errors import EnvironmentFault
+from kernel.whole_file import require_text
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
+if TYPE_CHECKING:
+    from kernel.zookeeper.server import ServerProcess
 
 NAME = "zookeeper"
 DEFAULT_PORT = 2181
@@ -73,18 +83,27 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
         arguments += ["--folder", str(folder.absolute())] if folder else []
         click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
         return
-    stopping = StopSignal()
-    with EmbeddedZooKeeper(folder or state_dir() / NAME, port=port or None) as server:
+    # Not an Event: a handler that interrupts its `wait` may need the lock that `wait` holds.
+    stopping: queue.SimpleQueue[None] = queue.SimpleQueue()
+    data = require_text(folder or state_dir() / NAME, "choose one with --folder")
+    with EmbeddedZooKeeper(data, port=port or None) as server:
         state = this_process(NAME, server.connect_string, server.servers[0].data_dir)
         write_state(state)
         try:
-            click.echo(server.connect_string)
-            click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
-            while not stopping.wait(0.5):
-                if not server.servers[0].running:
-                    raise EnvironmentFault(f"the ZooKeeper server has ended. See {server.servers[0].log_path}")
+            with reacting(lambda: stopping.put(None)):
+                click.echo(server.connect_string)
+                click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
+                _until_stopped(stopping, server.servers[0])
         finally:
             forget(state)
+
+
+def _until_stopped(stopping: queue.SimpleQueue[None], server: ServerProcess) -> None:
+    """Raises `EnvironmentFault` if the server ends by itself."""
+    while server.running:
+        with contextlib.suppress(queue.Empty):
+            return stopping.get(timeout=0.5)
+    raise EnvironmentFault(f"the ZooKeeper server has ended. See {server.log_path}")
 
 
 @zookeeper.command(
@@ -92,17 +111,25 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
 Example:
   rebalance-lab zookeeper status || rebalance-lab zookeeper start --detach"""
 )
+@form_option
 @state_option
-def status() -> int:
+def status(form: str) -> int:
     """Show whether the server started by `zookeeper start` is serving; exit code 1 if it is not."""
     state = read_state(NAME)
     if state is None or not state.running:
+        if form == "json":
+            print_document(None)
         click.echo("no ZooKeeper started by `zookeeper start` is running", err=True)
         return Exit.NOT_AS_EXPECTED
     host, _, port = state.address.partition(":")
     answer = four_letter(host, int(port), "ruok")
     counters = read_counters(host, int(port))
-    click.echo(f"{state.address} {counters.mode} pid={state.pid} watches={counters.watch_count} folder={state.folder}")
+    found = {"mode": counters.mode, "pid": state.pid, "watches": counters.watch_count, "folder": state.folder}
+    if form == "json":
+        print_document({"address": state.address, **found})
+    else:
+        text = " ".join(f"{name}={value}" for name, value in found.items() if name != "mode")
+        click.echo(f"{state.address} {counters.mode} {text}")
     return Exit.AS_EXPECTED if answer.strip() == "imok" else Exit.NOT_AS_EXPECTED
 
 

@@ -8,8 +8,6 @@ import shutil
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from comparison.fuzzing.judging import Judgement, judge_folder
@@ -19,15 +17,18 @@ from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.runner import perform
 from comparison.scenarios.testbed.lent import LentEnsemble
 from kernel.errors import UserError
+from kernel.swept_folder import swept_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from comparison.fuzzing.schedule import Schedule
     from comparison.scenarios.processes.fork_server import ForkServer
 
 #: The transaction log of an ensemble grows with each run, and a zookeeper run reads all of it.
 RUNS_OF_AN_ENSEMBLE = 25
+FOLDER_PREFIX = "rebalance-lab-fuzz-"
 #: More in a row are no accident.
 _UNSTARTED_MAX = 3
 
@@ -52,7 +53,7 @@ class Lender:
 
     def __init__(self) -> None:
         self._ensemble: LentEnsemble | None = None
-        self._folder: Path | None = None
+        self._folder = contextlib.ExitStack()
         self._given_up = threading.Event()
         self._starting: asyncio.Future[LentEnsemble] | None = None
 
@@ -62,8 +63,8 @@ class Lender:
             await self.stop()
         if self._ensemble is None:
             self._given_up.clear()
-            self._folder = Path(mkdtemp(prefix="rebalance-lab-fuzz-"))
-            starting = asyncio.to_thread(LentEnsemble(self._folder, self._given_up).start)
+            folder, _ = self._folder.enter_context(swept_folder(FOLDER_PREFIX))
+            starting = asyncio.to_thread(LentEnsemble(folder, self._given_up).start)
             self._starting = asyncio.ensure_future(starting)
             self._ensemble = await asyncio.shield(self._starting)
         return self._ensemble
@@ -75,9 +76,8 @@ class Lender:
             await asyncio.gather(self._starting, return_exceptions=True)
         if self._ensemble is not None:
             await asyncio.to_thread(self._ensemble.stop)
-        if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
-        self._ensemble = self._folder = self._starting = None
+        await asyncio.to_thread(self._folder.close)
+        self._ensemble = self._starting = None
 
 
 class Attempts:

@@ -8,6 +8,7 @@ and its rate is told with it.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,7 @@ from comparison.fuzzing.schedule import kind_of_step
 from comparison.fuzzing.shrinking import Shrunk, shrinking
 from comparison.fuzzing.situation import sequence
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,20 +99,20 @@ class Fuzzer:
 
     async def fuzz(self) -> bool:
         """Run schedules until the time is up; False after an interrupt. Raises `UserError` if none can start."""
-        interrupt_on_signals(self._interrupted, self.progress)
-        fork_server = await ForkServer.open()
-        attempts = Attempts(self.bundle, self.about, fork_server, self._interrupted, self.progress.stage)
-        try:
-            await self.run(attempts)
-        finally:
-            await attempts.stop()
-            await fork_server.stop()
-        return not self._interrupted.is_set()
+        with interrupted_by_signals(self.progress) as self._interrupted:
+            fork_server = await ForkServer.open()
+            attempts = Attempts(self.bundle, self.about, fork_server, self._interrupted, self.progress.stage)
+            try:
+                await self.run(attempts)
+            finally:
+                await attempts.stop()
+                await fork_server.stop()
+            return not self._interrupted.is_set()
 
     async def run(self, attempts: Attempts) -> None:
         """The same with what makes the runs."""
         end = time.monotonic() + self.wanted.seconds
-        for schedule in self._schedules():
+        for schedule in schedules_of(self.wanted):
             if time.monotonic() >= end:
                 return
             self.progress.started(schedule.title)
@@ -128,36 +129,11 @@ class Fuzzer:
             if self._interrupted.is_set():
                 return
 
-    def _schedules(self) -> Iterator[Schedule]:
-        """One of each design in turn, then their next ones."""
-        made = 0
-        wanted = self.wanted
-        number = wanted.first
-        while True:
-            for design in wanted.designs_of(number):
-                if made == wanted.schedules:
-                    return
-                yield draw(wanted.seed, number, design)
-                made += 1
-            number += 1
-
     def _note(self, attempt: Attempt) -> None:
         self.summary.add(attempt)
         self.told.attempt(attempt)
-        schedule, judgement = attempt.schedule, attempt.judgement
-        line = {
-            "seed": schedule.seed,
-            "number": schedule.number,
-            "design": schedule.design,
-            "outcome": judgement.outcome,
-            "why": judgement.in_words(),
-            "seconds": round(attempt.seconds, 1),
-            "steps": schedule.in_words(),
-            "kinds": list(map(kind_of_step, schedule.steps)),
-            "counts": dict(judgement.counts),
-        }
         with (self.bundle / SCHEDULES).open("ab") as file:
-            file.write(msgspec.json.encode(line) + b"\n")
+            file.write(msgspec.json.encode(as_json(attempt)) + b"\n")
 
     async def _shrunk(self, attempts: Attempts, drawn: Attempt) -> Counterexample:
         """The shortest schedule that breaks one of the same promises."""
@@ -182,6 +158,32 @@ class Fuzzer:
             finished = True
         rate = await again.rate(best) if not self._interrupted.is_set() else Rate(0, 0)
         return Counterexample(drawn=drawn, shortest=best, asked=found.asked, rate=rate, finished=finished)
+
+
+def schedules_of(wanted: Wanted) -> Iterator[Schedule]:
+    """One of each design in turn, then their next ones."""
+    all_of_them = (
+        draw(wanted.seed, number, design)
+        for number in itertools.count(wanted.first)
+        for design in wanted.designs_of(number)
+    )
+    return itertools.islice(all_of_them, wanted.schedules)
+
+
+def as_json(attempt: Attempt) -> dict[str, object]:
+    """What was drawn, and what its run showed."""
+    schedule, judgement = attempt.schedule, attempt.judgement
+    return {
+        "seed": schedule.seed,
+        "number": schedule.number,
+        "design": schedule.design,
+        "outcome": judgement.outcome,
+        "why": judgement.in_words(),
+        "seconds": round(attempt.seconds, 1),
+        "steps": schedule.in_words(),
+        "kinds": list(map(kind_of_step, schedule.steps)),
+        "counts": dict(judgement.counts),
+    }
 
 
 class _Again:

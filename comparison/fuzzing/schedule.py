@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan.applicability import why_not
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
@@ -72,7 +73,7 @@ class Schedule:
             look_for=("only safety is judged: what the design promises under all circumstances",),
             steps=self.steps,
             defaults=self.parameters(),
-            settings=SETTINGS,
+            settings={name: value for name, value in SETTINGS.items() if not why_not(self.design, name, value)},
             budget_s=20,
             zookeeper_servers=3,
             members_min=GROUP.members,

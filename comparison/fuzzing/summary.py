@@ -59,6 +59,18 @@ class Summary:
             return _VIOLATED
         return _UNKNOWN if self.number(_UNKNOWN) or not self.by_design else _HELD
 
+    def as_json(self) -> dict[str, object]:
+        return {
+            "outcome": self.outcome,
+            "seconds": round(self.seconds, 1),
+            "designs": {
+                design: {str(outcome): each[outcome] for outcome in Outcome} for design, each in self.by_design.items()
+            },
+            "steps": dict(self.steps),
+            "faults": dict(self.faults),
+            "counts": dict(self.counts),
+        }
+
     def lines(self) -> Iterator[str]:
         made = self.made
         a_minute = f", {60 * made / self.seconds:.1f} a minute" if self.seconds else ""

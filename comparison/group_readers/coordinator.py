@@ -6,11 +6,12 @@ None of them counts as a sign of life of a member, and none is written anywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow
+from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, PatternKind, Subscribed
 from comparison.group_readers.cluster import LogEnds
+from comparison.idle_reasons import GroupFacts, no_coordinator
 from coordinator.consumer.calls import find_coordinator
 from coordinator.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -27,6 +28,7 @@ from kernel.wire.versions import Api, negotiated
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from coordinator.consumer.calls import FoundCoordinator
     from kernel.client.client import ClusterClient
     from kernel.client.connection import BrokerConnection
 
@@ -80,6 +82,18 @@ class CoordinatorReader:
             raise ConfigurationError(f"group {self._group!r} cannot be described: {error}")
         return await self._put_together(group, committed, coordinator)
 
+    async def facts(self) -> GroupFacts:
+        """The group, with what may keep its members from owning anything.
+
+        Raises `ConfigurationError` if the cluster refuses for good; `ProtocolError`.
+        """
+        try:
+            found = await self._lookup()
+            facts = await lookup_facts(self._client, self._group, found)
+            return facts if found.error else replace(facts, seen=await self.read())
+        except Unavailable as error:
+            return GroupFacts(group=self._group, unreachable=str(error))
+
     async def groups(self) -> set[str]:
         """The groups of all coordinators. Raises `Unavailable`, `ProtocolError`."""
         metadata = await self._client.refresh([])
@@ -116,13 +130,16 @@ class CoordinatorReader:
             partitions=tuple(rows),
         )
 
+    async def _lookup(self) -> FoundCoordinator:
+        asked = await self._client.any_connection()
+        return await find_coordinator(asked, self._group, timeout_ms=_TIMEOUT_MS)
+
     async def _coordinator(self) -> tuple[BrokerConnection, str]:
         if self._found is None:
-            asked = await self._client.any_connection()
-            found = await find_coordinator(asked, self._group, timeout_ms=_TIMEOUT_MS)
+            found = await self._lookup()
             if found.error:
                 if found.error in _ELSEWHERE:
-                    raise Unavailable(f"group {self._group!r} has no coordinator: {found.error}")
+                    raise Unavailable(no_coordinator(await lookup_facts(self._client, self._group, found)))
                 raise ConfigurationError(f"group {self._group!r} cannot be described: {found.error}")
             await self._client.refresh([])
             self._found = found.node_id, f"{found.host}:{found.port} ({found.node_id})"
@@ -156,6 +173,18 @@ class CoordinatorReader:
             metadata = await self._client.refresh(sorted(topics)) if topics else self._client.metadata
             wanted = [TopicPartition(name, number) for name in topics for number in metadata.partitions_of(name)]
         return await _fetched(connection, self._group, wanted)
+
+
+async def lookup_facts(client: ClusterClient, group: str, found: FoundCoordinator) -> GroupFacts:
+    """What a lookup found, and the cluster's brokers and topics. Raises `Unavailable`."""
+    metadata = await client.refresh()
+    return GroupFacts(
+        group=group,
+        lookup_error=found.error,
+        lookup_message=found.message,
+        brokers=len(metadata.brokers),
+        topics=metadata.sizes(),
+    )
 
 
 async def committed_offsets(
@@ -201,12 +230,14 @@ def _classic(row: Any) -> _Described:
     subscribed: set[str] = set()
     for each in row.members:
         owned: tuple[TopicPartition, ...] = ()
+        topics: tuple[str, ...] = ()
         if is_consumers:
             try:
                 owned = tuple(sorted(decode_assignment(each.member_assignment).partitions))
             except MalformedMetadata:
                 owned = ()
-            subscribed |= set(subscription_of(each.member_metadata).topics) if each.member_metadata else set()
+            topics = subscription_of(each.member_metadata).topics if each.member_metadata else ()
+            subscribed |= set(topics)
         members.append(
             MemberRow(
                 member=each.member_id,
@@ -214,6 +245,7 @@ def _classic(row: Any) -> _Described:
                 host=each.client_host,
                 client=each.client_id,
                 owned=owned,
+                subscribed=Subscribed(topics=tuple(sorted(topics))),
             )
         )
     return _Described(row.group_state, row.protocol_data, tuple(members), frozenset(subscribed))
@@ -232,6 +264,11 @@ def _modern(row: Any) -> _Described:
                     for part in each.assignment.topic_partitions
                     for number in part.partitions
                 )
+            ),
+            subscribed=Subscribed(
+                topics=tuple(sorted(each.subscribed_topic_names)),
+                pattern=each.subscribed_topic_regex or "",
+                kind=PatternKind.RE2 if each.subscribed_topic_regex else None,
             ),
         )
         for each in row.members

@@ -11,9 +11,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
+from comparison.group_columns import (
+    GroupSeen,
+    Keeper,
+    MemberRow,
+    PartitionRow,
+    PatternKind,
+    Subscribed,
+    zookeeper_state,
+)
 from comparison.group_readers.cluster import LogEnds, open_client
 from comparison.group_readers.coordinator import committed_offsets
+from comparison.idle_reasons import GroupFacts
 from coordinator.protocol.member_znode import subscribed_topics
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.trace.writer import SilentTracer
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
 
     from kernel.client.client import ClusterClient
     from kernel.trace.writer import Tracer
+    from zkconsumer.znodes.payloads import Registration
 
 _TIMEOUT_MS = 10_000
 _OFFSETS_TOPIC = "__consumer_offsets"
@@ -49,7 +59,8 @@ class ZooKeeperReader:
         self._bootstrap = bootstrap
         self._client: ClusterClient | None = None
         self._ends: LogEnds | None = None
-        self._subscriptions: dict[str, frozenset[str]] = {}  #: by member id: the topics of static members
+        self._subscriptions: dict[str, Subscribed] = {}  #: by member id
+        self._streams: dict[str, int] = {}  #: by member id
         self._commanded: set[str] = set()  #: members of the `server` design, whose coordinator names no owners
         self._problems: list[str] = []
 
@@ -80,11 +91,27 @@ class ZooKeeperReader:
             raise Unavailable(str(error)) from error
 
     async def read(self) -> GroupSeen:
-        """The group now; without members and partitions if there is none. Raises `Unavailable`."""
+        """The group now; without members and partitions if there is none.
+
+        Raises `Unavailable`, also while the chroot does not exist.
+        """
         try:
-            return await self._read()
+            seen = await self._read()
+            if not seen.members and not seen.partitions and (complaint := await self._session.missing_chroot()):
+                raise Unavailable(complaint)
         except (OperationTimeout, SessionExpired) as error:
             raise Unavailable(str(error)) from error
+        return seen
+
+    async def facts(self) -> GroupFacts:
+        """The group, with what may keep its members from owning anything."""
+        try:
+            brokers, names = await asyncio.gather(self._children(paths.BROKER_IDS), self._children(paths.BROKER_TOPICS))
+            partitions = await asyncio.gather(*map(self._partitions, names))
+            topics = {name: len(found) for name, found in zip(names, partitions, strict=True)}
+            return GroupFacts(group=self._group, brokers=len(brokers), topics=topics, seen=await self.read())
+        except (OperationTimeout, SessionExpired, Unavailable) as error:
+            return GroupFacts(group=self._group, unreachable=str(error))
 
     async def _read(self) -> GroupSeen:
         self._problems = []
@@ -93,7 +120,7 @@ class ZooKeeperReader:
         owned, stored = await asyncio.gather(
             self._children(paths.owners(self._group)), self._children(paths.offsets(self._group))
         )
-        subscribed = {topic for member in ids for topic in self._subscriptions[member]}
+        subscribed = {topic for member in ids for topic in self._subscriptions[member].topics}
         topics = sorted({*owned, *stored, *subscribed})
         partitions = [tp for found in await asyncio.gather(*map(self._partitions, topics)) for tp in found]
         owners = dict(zip(partitions, await asyncio.gather(*map(self._owner, partitions)), strict=True))
@@ -112,7 +139,15 @@ class ZooKeeperReader:
             group=self._group,
             keeper=Keeper.ZOOKEEPER,
             state="" if commanded else zookeeper_state(ids, rows),
-            members=tuple(_member(each, rows) for each in ids),
+            members=tuple(
+                MemberRow(
+                    member=each,
+                    owned=_owned(each, rows),
+                    subscribed=self._subscriptions[each],
+                    streams=self._streams.get(each, 1),
+                )
+                for each in ids
+            ),
             partitions=rows,
             commanded=commanded,
             problem="; ".join(self._problems),
@@ -125,7 +160,7 @@ class ZooKeeperReader:
         new = [member for member in ids if member not in self._subscriptions]
         read = await asyncio.gather(*(self._data(paths.member_id(self._group, member)) for member in new))
         for member, data in zip(new, read, strict=True):
-            self._subscriptions[member] = frozenset()
+            self._subscriptions[member] = Subscribed()
             if data is None:
                 continue
             try:
@@ -135,8 +170,8 @@ class ZooKeeperReader:
                 continue
             if subscribed_topics(data) is not None:
                 self._commanded.add(member)
-            if registration.pattern == STATIC:
-                self._subscriptions[member] = frozenset(registration.subscription)
+            self._subscriptions[member] = _subscribed(registration)
+            self._streams[member] = max(registration.subscription.values(), default=1)
 
     async def _partitions(self, topic: str) -> list[TopicPartition]:
         path = paths.topic(topic)
@@ -212,7 +247,13 @@ class ZooKeeperReader:
             return {}
 
 
-def _member(member: str, rows: Sequence[PartitionRow]) -> MemberRow:
+def _owned(member: str, rows: Sequence[PartitionRow]) -> tuple[TopicPartition, ...]:
     """A member owns what its threads do: `<member>-<number>`."""
-    owned = tuple(row.partition for row in rows if row.owner.rpartition("-")[0] == member)
-    return MemberRow(member=member, owned=owned)
+    return tuple(row.partition for row in rows if row.owner.rpartition("-")[0] == member)
+
+
+def _subscribed(registration: Registration) -> Subscribed:
+    names = tuple(sorted(registration.subscription))
+    if registration.pattern == STATIC:
+        return Subscribed(topics=names)
+    return Subscribed(pattern=names[0], kind=PatternKind(registration.pattern))

@@ -1,6 +1,6 @@
 """Runs original Kafka: its consumers of the ZooKeeper era and its brokers, to compare ours with.
 
-Optional (`pip install 'rebalance-lab[originals]'`, and a connection to a Maven repository once). It contains no Kafka
+Optional (`pip install '.[originals]'`, and a connection to a Maven repository once). It contains no Kafka
 code: jars are fetched by their coordinates, checked against a locked SHA-256, and started.
 
     with RealBroker("1.1.1", folder, zookeeper="127.0.0.1:2181/chroot") as broker:          # brokers.py

@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
 from kernel.errors import RebalanceLabError, Unavailable, UserError
+from kernel.interpreter import module_command
 from kernel.jre import find_java
 from kernel.processes import start_child, stop_child
 from kernel.waiting import until
@@ -157,17 +157,11 @@ class OriginalHost:
         """Start the JVM and wait until it serves. Raises `OriginalsUnavailable` or `HostEnded`."""
         assert self._child is None, "a host is started once"
         if importlib.util.find_spec("jpype") is None:
-            raise jars.OriginalsUnavailable("jpype1 is not installed: pip install 'rebalance-lab[originals]'")
+            raise jars.OriginalsUnavailable("jpype1 is not installed. Run 'pip install jpype1==1.7.*'")
         class_path = [str(jar) for jar in jars.class_path(self.version)]
         # -Xrs: the JVM leaves SIGTERM and SIGINT to the process.
         options = [f"-Xmx{self._heap_mb}m", "-Xrs", *OPTIONS, *logging_options(self._log_level)]
-        command = [
-            sys.executable,
-            "-m",
-            "comparison.originals.host_process",
-            json.dumps(options),
-            json.dumps(class_path),
-        ]
+        command = module_command("comparison.originals.host_process", json.dumps(options), json.dumps(class_path))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._child = start_child(

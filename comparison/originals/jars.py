@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ import msgspec
 
 from kernel.cache_folder import CACHE_VARIABLE, cache_dir
 from kernel.errors import EnvironmentFault
+from kernel.interpreter import module_command
 
 #: The versions of Kafka with a lock file.
 VERSIONS = ("0.8.2.2", "1.1.1", "3.9.1", "4.1.1")
@@ -187,12 +187,12 @@ def download_by_name(jars: Sequence[Jar], folder: Path) -> Mapping[str, Path | s
     leaves sockets open. A `Downloader`. Raises `OriginalsUnavailable` when jgo is not installed.
     """
     if importlib.util.find_spec("jgo") is None:
-        raise OriginalsUnavailable("jgo, which fetches jars, is not installed: pip install 'rebalance-lab[originals]'")
+        raise OriginalsUnavailable("jgo, which fetches jars, is not installed. Run 'pip install jgo==3.2.*'")
     environment = dict(os.environ)
     if "SSL_CERT_FILE" in environment:
         # Python's variable; the HTTP client of jgo reads the other one.
         environment.setdefault("REQUESTS_CA_BUNDLE", environment["SSL_CERT_FILE"])
-    command = [sys.executable, "-W", "ignore", "-m", "comparison.originals.download", str(folder)]
+    command = module_command("comparison.originals.download", str(folder), warnings="ignore")
     try:
         done = subprocess.run(
             [*command, *(jar.coordinates for jar in jars)],

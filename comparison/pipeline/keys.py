@@ -20,3 +20,5 @@ OK, CONFLICT = "ok", "conflict"
 
 #: The pseudo phase that is a whole rebalance, from its start to its end.
 WHOLE = "rebalance"
+#: The outcome of a run that went to its end.
+COMPLETE = "complete"

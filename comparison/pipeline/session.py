@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from comparison.interrupts import Interrupted, reacting
 from comparison.pipeline.spark.class_cache import options_of_archive
 from comparison.pipeline.spark.jvm import STOP_TIMEOUT_S, DriverJvm, Gateway, launch
 from comparison.pipeline.spark.master import MasterKind, check_reachable, parse_master
@@ -32,13 +32,15 @@ from comparison.pipeline.spark.scratch import scratch_folder
 from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, settings_of, shuffle_partitions
 from comparison.pipeline.spark.shipping import packed_code
 from kernel.class_archives import recording_options
+from kernel.descriptors import require_descriptors
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
+from kernel.interpreter import PYTHON
+from kernel.ports import require_loopback
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import FrameType
 
     from comparison.pipeline.spark.master import Master
 
@@ -90,8 +92,10 @@ def starting_session(
     """
     if SparkContext._active_spark_context is not None:
         raise RuntimeError("a Spark session is already running; a command can have only one")
+    require_loopback()  # the driver would try one port after the other
     chosen, place = options or SparkOptions(), parse_master(master)
     check_reachable(place, chosen)
+    require_descriptors()
     with scratch_folder(work_dir) as (scratch, held):
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held)
@@ -120,7 +124,7 @@ def starting_session(
 
 @contextmanager
 def _interrupts_prevail(starting: StartingSession) -> Iterator[None]:
-    """Raise KeyboardInterrupt also if an error has replaced it on its way, or if it was lost (`ended_by`).
+    """Raise KeyboardInterrupt also if an error has replaced it on its way, or if it was lost (`ended_by_signals`).
 
     PySpark calls the JVM as it leaves a block, and after an interrupt that call may find its connection cut.
     """
@@ -172,29 +176,27 @@ class StartingSession:
         return self._closing
 
     @contextmanager
-    def ended_by(self, *signals: signal.Signals) -> Iterator[None]:
-        """Let these signals end the JVM inside the block, in addition to raising KeyboardInterrupt.
+    def ended_by_signals(self) -> Iterator[None]:
+        """Let signals end the JVM inside the block, in addition to raising `Interrupted`.
 
         That alone is lost where it is raised in a callback, as py4j has them for objects that are freed: Python would
         report it there, and go on.
         """
 
-        def interrupt(number: int, frame: FrameType | None) -> None:
+        def interrupt() -> None:
             self.kill()
-            signal.default_int_handler(number, frame)
+            raise Interrupted
 
         def report(unraisable: sys.UnraisableHookArgs) -> None:
             if not issubclass(unraisable.exc_type, KeyboardInterrupt):
                 report_before(unraisable)
 
-        before = {number: signal.signal(number, interrupt) for number in signals}
         report_before, sys.unraisablehook = sys.unraisablehook, report
         try:
-            yield
+            with reacting(interrupt):
+                yield
         finally:
             sys.unraisablehook = report_before
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def session(self) -> SparkSession:
         """Wait until the session is there. Raises EnvironmentFault if it cannot be started."""
@@ -246,7 +248,7 @@ def _connect(gateway: Gateway, settings: Mapping[str, str], master: Master, chos
     contact = {
         "PYSPARK_GATEWAY_PORT": str(gateway.port),
         "PYSPARK_GATEWAY_SECRET": gateway.secret,
-        "PYSPARK_PYTHON": chosen.python or sys.executable,
+        "PYSPARK_PYTHON": chosen.python or PYTHON,
     }
     before = {name: os.environ[name] for name in contact if name in os.environ}
     os.environ.update(contact)

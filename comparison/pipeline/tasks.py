@@ -12,10 +12,8 @@ Every task writes files of its own into a staging folder, which becomes visible 
 from __future__ import annotations
 
 import io
-import traceback
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,12 +45,15 @@ from comparison.pipeline.silver.groups import NamedGroups, groups_of
 from comparison.pipeline.silver.reduce import ENCODED_KINDS, Bundle, needed_columns, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import change_table, fault_table
+from comparison.wrong_data import WRONG_DATA as DATA_ERRORS
+from comparison.wrong_data import what_was_raised
 from kernel.garbage import collection_put_off
 from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_integrity, run_problems
 from kernel.trace.reader import Reason, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from comparison.pipeline.bronze.chunks import Chunk, Part
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
@@ -73,20 +74,8 @@ class BrokenRun(Exception):
     """A run cannot be analysed, though its lines can be read; the message says why."""
 
 
-#: What wrong data makes code raise that expects right data. A line is checked by itself, but there is no end to what
-#: lines can say together, or in `parameters`. Whatever it is, only its own run ends.
-WRONG_DATA = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BrokenRun,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    msgspec.MsgspecError,
-)
-_SHOWN_CHARACTERS = 300
+#: What ends the analysis of one run, and of no other.
+WRONG_DATA = (*DATA_ERRORS, BrokenRun)
 
 
 @dataclass(slots=True)
@@ -218,11 +207,7 @@ def write_nothing(run: TraceRun, folder: Path, number: int) -> None:
 
 def why_broken(error: BaseException) -> str:
     """Why a run cannot be analysed: an error of WRONG_DATA, and where it was raised."""
-    if isinstance(error, BrokenRun):
-        return str(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    told = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
-    return f"{type(error).__name__}: {told} ({Path(place.filename).name}, line {place.lineno})"
+    return str(error) if isinstance(error, BrokenRun) else what_was_raised(error)
 
 
 def broken(run: TraceRun, why: str, read: Sequence[FileRead]) -> Run:

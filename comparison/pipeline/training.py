@@ -9,8 +9,7 @@ without Java 25 it says so and succeeds, for the archive is only a matter of spe
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.session import starting_session
@@ -19,6 +18,10 @@ from comparison.pipeline.synthetic import write_synthetic
 from kernel.class_archives import OLDEST_JAVA, make_once
 from kernel.errors import RebalanceLabError
 from kernel.jre import find_java
+from kernel.swept_folder import swept_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _EVENTS = 2_000
 
@@ -33,10 +36,10 @@ def train() -> str:
 
 
 def _analyze_something(part: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="rebalance-lab-training-") as folder:
-        write_synthetic(Path(folder) / "run", events_min=_EVENTS)
+    with swept_folder("rebalance-lab-training-") as (folder, _):
+        write_synthetic(folder / "run", events_min=_EVENTS)
         with starting_session("local[2]", record=part) as starting:
-            analyze(starting.session(), [Path(folder)])
+            analyze(starting.session(), [folder])
 
 
 def main() -> None:

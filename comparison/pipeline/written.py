@@ -5,7 +5,6 @@ Every table begins with the columns that say which run a row is of, as result.js
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +13,7 @@ import pyarrow as pa
 from comparison.metrics import METRICS
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.tables import write_table
+from kernel.whole_file import own_folder, remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,22 +95,25 @@ def staging(folder: Path) -> Path:
 
 
 def tables_in(folder: Path) -> Path:
-    """Where an earlier analysis's tables are, if there are any; also if it was killed while it put them there."""
-    path, replaced = folder / TABLES, folder / _REPLACED
-    if replaced.is_dir() and not path.exists():
+    """Where an earlier analysis's tables are, if there are any; also if it was killed while it put them there.
+
+    Raises `EnvironmentFault` for a link in their place.
+    """
+    path, replaced = own_folder(folder, TABLES), folder / _REPLACED
+    if replaced.is_dir() and not replaced.is_symlink() and not path.exists():
         replaced.rename(path)
-    shutil.rmtree(replaced, ignore_errors=True)
+    remove_folder(replaced)
     return path
 
 
 def publish(folder: Path) -> None:
     """Put what was staged in the place of an earlier analysis's tables."""
     target, replaced = folder / TABLES, folder / _REPLACED
-    shutil.rmtree(replaced, ignore_errors=True)
+    remove_folder(replaced)
     if target.exists():
         target.rename(replaced)
     (folder / _STAGING).rename(target)
-    shutil.rmtree(replaced, ignore_errors=True)
+    remove_folder(replaced)
 
 
 def discard(folder: Path) -> None:
@@ -120,10 +123,10 @@ def discard(folder: Path) -> None:
     """
     tables_in(folder)
     staged, broken_off = folder / _STAGING, folder / _BROKEN_OFF
-    shutil.rmtree(broken_off, ignore_errors=True)
+    remove_folder(broken_off)
     if staged.exists():
         staged.rename(broken_off)
-        shutil.rmtree(broken_off, ignore_errors=True)
+        remove_folder(broken_off)
 
 
 def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:

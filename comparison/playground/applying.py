@@ -5,11 +5,11 @@ What this gives for a game's first snapshot and all of its increments is the gam
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from comparison.natural_order import natural
 from comparison.playground import messages as m
 
 if TYPE_CHECKING:
@@ -68,8 +68,3 @@ def changed(group: m.Group, changes: Iterable[m.AnyChange], at_ms: int, limits: 
         feed=tuple(feed[-limits.feed :]),
         **single,
     )
-
-
-def natural(name: str) -> list[tuple[str, int]]:
-    """Sort m2 before m10, and orders-2 before orders-10."""
-    return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]

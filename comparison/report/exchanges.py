@@ -6,11 +6,11 @@ coordinator is placed where the member could first have sent it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from comparison.report.brokers import UNLOADED
 from comparison.report.rebalance_context import TARGETING
 from comparison.report.steps import (
     NOTICE_NS,
@@ -73,7 +73,6 @@ _WAITING = MappingProxyType({"JoinGroup": "join", "SyncGroup": "claim", "AwaitCo
 #: Requests of a rebalance that are answered at once.
 _AT_ONCE = frozenset({"FindCoordinator", "OffsetFetch", "OffsetCommit", "CommitOwned", "ListOffsets", "Fetch"})
 _STILL, _DELIVERS, _DONE = "still delivers ", "delivers ", "done"
-_UNNUMBERED = -1  #: a broker whose process name has no id
 
 
 def member_lines(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
@@ -294,7 +293,7 @@ def coordination(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -
     began_ns = min(began_ns, max(_prepared(history, began_ns), _settled(history, began_ns) + 1))
     run: list[Event] = []
     for event in history.events:
-        node = _node(event)
+        node = history.broker_of(event)
         if node is None or not began_ns <= event["ns"] <= ended_ns or not _of_group(history, event):
             continue
         if event["kind"] == "zk_op" and (not run or same_kind(run[-1], event)):
@@ -327,12 +326,14 @@ def _is_state(history: GroupHistory, event: Event, state: str) -> bool:
 def _read(history: GroupHistory, run: Sequence[Event]) -> list[Line]:
     if not run:
         return []
-    return [replace(operations_line(history, "", history.names(), run), step="", broker=_node(run[0]) or _UNNUMBERED)]
+    node = history.broker_of(run[0])
+    assert node is not None, "only what brokers read is here"
+    return [replace(operations_line(history, "", history.names(), run), step="", broker=node)]
 
 
 def _state(history: GroupHistory, event: Event) -> tuple[str, str]:
     match event["kind"]:
-        case "group_changed":
+        case "group_changed" if event["reason"] != UNLOADED:
             number = "epoch" if history.design in RECONCILING else "generation"
             return f"{number} {event['generation']} is {event['state']}: {event['reason']}", "state"
         case "group_member_left":
@@ -347,12 +348,6 @@ def _of_group(history: GroupHistory, event: Event) -> bool:
     if event["kind"] in ("zk_op", "zk_notified"):
         return f"{event['path']}/".startswith(f"/consumers/{history.group}/")
     return bool(event.get("group") == history.group)
-
-
-def _node(event: Event) -> int | None:
-    """The broker id from its process name; None for other processes."""
-    name = re.fullmatch(r"broker(?:-(\d+))?", str(event["process"]))
-    return None if name is None else int(name[1] or _UNNUMBERED)
 
 
 def without_details(lines: Iterable[Line]) -> list[Line]:

@@ -15,11 +15,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from comparison.natural_order import natural
+from comparison.report.brokers import broker_ids, broker_of
 from comparison.report.rebalance_context import COORDINATED, RECONCILED, WATCHED
 from kernel.designs import RECONCILING, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.suggestions import unknown
-from kernel.trace.reader import in_order
+from kernel.trace.run_clock import events_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -106,6 +108,7 @@ class GroupHistory:
     members: tuple[MemberHistory, ...]
     rounds: tuple[Round, ...]
     events: tuple[Event, ...]
+    brokers: Mapping[str, int]  #: their ids, by process
 
     @property
     def zero_ns(self) -> int:
@@ -135,6 +138,10 @@ class GroupHistory:
             raise UserError(f"no rebalance {number} in these traces. Give one from 1 to {len(self.rounds)}")
         return self.rounds[number - 1]
 
+    def broker_of(self, event: Event) -> int | None:
+        """The id of the broker that traced an event; None if another process did."""
+        return broker_of(str(event["process"]), self.brokers)
+
     def change_ns(self) -> int | None:
         """When the runner made its first change or fault; None without a runner's trace."""
         return next((e["ns"] for e in self.events if e["kind"] in ("change_started", "fault_started")), None)
@@ -157,14 +164,13 @@ def read_history(traces: Sequence[Trace]) -> GroupHistory:
     headers = [trace.header for trace in traces if trace.header is not None]
     if not headers:
         raise UserError("none of these files is a trace. Give the trace/*.jsonl of a run, or its folder")
-    if len({(header["run"], header["boot_id"]) for header in headers}) > 1:
-        runs = sorted({str(header["run"]) for header in headers})
+    if len(runs := sorted({str(header["run"]) for header in headers})) > 1:
         raise UserError(f"these traces are of several runs ({', '.join(runs)}). Give those of one")
     designs = sorted({str(header["design"]) for header in headers} - {""}) or [ZOOKEEPER]
     if len(designs) > 1:
         raise UserError(f"these traces are of several designs ({', '.join(designs)}). Give those of one")
     (design,) = designs
-    history = history_of(tuple(in_order(traces)), design)
+    history = history_of(tuple(events_in_order(traces)), design)
     if not history.rounds:
         raise UserError("nobody rebalances in these traces. Give those of the members (m1.jsonl, ...) as well")
     return history
@@ -177,7 +183,9 @@ def history_of(events: tuple[Event, ...], design: str) -> GroupHistory:
     rebalances = [rebalance for member in members for rebalance in _rebalances(member, context)]
     rounds = _of_epochs(rebalances, events) if design in RECONCILING else _rounds(rebalances)
     group = next((str(e["group"]) for e in events if e["kind"] == "member_started"), "")
-    return GroupHistory(group=group, design=design, members=members, rounds=rounds, events=events)
+    return GroupHistory(
+        group=group, design=design, members=members, rounds=rounds, events=events, brokers=broker_ids(events)
+    )
 
 
 def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
@@ -189,7 +197,7 @@ def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
             ids[event["process"]][event["member"]] = None
     # Only members of a group rebalance; a runner's own session has no member.
     found = []
-    for process in sorted(ids, key=_natural):
+    for process in sorted(ids, key=natural):
         for number, member in enumerate(ids[process]):
             own = tuple(
                 e
@@ -211,7 +219,7 @@ def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
             if event["member"]:
                 known[event["member"]] = None
     found = []
-    for process in sorted(ids, key=_natural):
+    for process in sorted(ids, key=natural):
         for stream, known in sorted(ids[process].items()):
             alone = len(ids[process]) == 1
             own = tuple(
@@ -223,11 +231,6 @@ def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
             name = process if alone else f"{process}-{stream}"
             found.append(MemberHistory(name=name, ids=tuple(known), process=process, events=own))
     return tuple(found)
-
-
-def _natural(name: str) -> list[tuple[str, int]]:
-    """Sort m2 before m10, and m1.2 after m1."""
-    return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _rebalances(member: MemberHistory, context: RebalanceContext) -> list[MemberRebalance]:
@@ -297,7 +300,7 @@ def listing(history: GroupHistory) -> list[Mapping[str, Any]]:
                 "members": [
                     f"{r.member.name}: {r.trigger}, {r.outcome or 'cut off'}"
                     + (f" after {len(r.attempts)} attempts" if len(r.attempts) > 1 else "")
-                    for r in sorted(each.rebalances, key=lambda r: (_natural(r.member.name), r.began_ns))
+                    for r in sorted(each.rebalances, key=lambda r: (natural(r.member.name), r.began_ns))
                 ],
                 "reads": reads,
                 "writes": writes,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
+from comparison.report.brokers import OFFSETS_TOPIC, UNLOADED, Coordinators, broker_ids
 from kernel.designs import ZOOKEEPER
 from kernel.trace.events import Role
-from kernel.trace.reader import in_order
-from kernel.trace.run_clock import reference_of
+from kernel.trace.run_clock import events_in_order, reference_of
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 BELIEVED = "nobody traced the authority: owners, members and offsets are what the members believe"
-_OFFSETS_TOPIC = "__consumer_offsets"
 _NS_PER_S = 1_000_000_000
 
 
@@ -43,7 +42,7 @@ class _Group:
     beliefs: dict[tuple[str, int], frozenset[TopicPartition]] = field(default_factory=dict)  #: by member and stream
     state: str = ""
     generation: int | None = None
-    broker: str = ""  #: the process that coordinates
+    broker: str = ""  #: the process that last said so
 
 
 class RunEvents:
@@ -53,57 +52,55 @@ class RunEvents:
         headers = [trace.header for trace in traces if trace.header is not None]
         reference = reference_of(headers)
         assert reference is not None, "without a header there is no event"
-        self.events: list[Event] = list(in_order(traces))
+        self.events: list[Event] = events_in_order(traces)
+        self._brokers = broker_ids(self.events)
         self.design = next((str(each["design"]) for each in (reference, *headers) if each["design"]), "")
         self.scenario = str(reference["scenario"])
-        self._zero_ns = int(reference["monotonic_ns"])
         authority = Role.OBSERVER if self.design == ZOOKEEPER else Role.BROKER
         self._authorities = {str(each["process"]) for each in headers if each["role"] == authority}
 
     @property
     def last_s(self) -> float:
         """The time of the last event, in seconds of the run."""
-        return self._seconds(self.events[-1]["ns"]) if self.events else 0.0
+        return self.events[-1]["ns"] / _NS_PER_S if self.events else 0.0
 
     def default_s(self) -> float:
         """The moment to show unless asked for another: before the final reads, or before the last members leave."""
         leaving: int | None = None
         for event in self.events:
             if event["kind"] == "stage_entered" and event["stage"] in ("final", "stop"):
-                return self._seconds(event["ns"] - 1)
+                return float(event["ns"] - 1) / _NS_PER_S
             if event["kind"] == "member_started":
                 leaving = None
             elif event["kind"] in ("partitions_revoked", "partitions_lost", "member_closed"):
                 leaving = leaving if leaving is not None else event["ns"]
             elif event["kind"] == "partitions_assigned":
                 leaving = None
-        return self.last_s if leaving is None else self._seconds(leaving - 1)
+        return self.last_s if leaving is None else (leaving - 1) / _NS_PER_S
 
     def at(self, moment_s: float) -> list[GroupSeen]:
         """The groups at that second of the run."""
-        until_ns = self._zero_ns + round(moment_s * _NS_PER_S)
-        fold = _Fold(self._authorities, coordinated=self.design != ZOOKEEPER)
+        until_ns = round(moment_s * _NS_PER_S)
+        fold = _Fold(self._authorities, self._brokers, coordinated=self.design != ZOOKEEPER)
         for event in self.events:
             if event["ns"] > until_ns:
                 break
             fold.take(event)
         return fold.seen()
 
-    def _seconds(self, ns: int) -> float:
-        return (ns - self._zero_ns) / _NS_PER_S
-
 
 class _Fold:
     """What is known after the events so far."""
 
-    def __init__(self, authorities: set[str], *, coordinated: bool) -> None:
+    def __init__(self, authorities: set[str], brokers: Mapping[str, int], *, coordinated: bool) -> None:
         self._is_traced = bool(authorities)
         self._coordinated = coordinated
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[str, str] = {}  #: by member id
         self._processes: dict[str, str] = {}  #: by member id
         self._ends: dict[TopicPartition, int] = {}
-        self._broker_ids: dict[str, int] = {}
+        self._broker_ids = brokers
+        self._coordinators = Coordinators(brokers)
         self._strategy = ""
 
     def take(self, event: Event) -> None:
@@ -115,9 +112,7 @@ class _Fold:
             case "final_offset":
                 self._ends[_partition(event)] = event["end"]
             case "leader_changed":
-                # The first id that a broker traces is its own: it cannot give up what it never led.
-                if event["leader"] >= 0:
-                    self._broker_ids.setdefault(event["process"], event["leader"])
+                self._coordinators.take(event)
             case "member_started" | "member_closed" | "commit_answered":
                 self._take_members_own(event)
             case "partitions_assigned" | "partitions_revoked" | "partitions_lost":
@@ -146,7 +141,7 @@ class _Fold:
         group = self._group(event["group"])
         known = group.authority
         match event["kind"]:
-            case "group_changed":
+            case "group_changed" if event["reason"] != UNLOADED:
                 group.state, group.generation, group.broker = event["state"], event["generation"], event["process"]
             case "group_member_joined":
                 known.members[event["id"]] = None
@@ -173,15 +168,17 @@ class _Fold:
         rows = tuple(
             self._row(tp, known)
             for tp in sorted({*known.owners, *known.offsets, *self._ends})
-            if tp.topic != _OFFSETS_TOPIC
+            if tp.topic != OFFSETS_TOPIC
         )
         members = tuple(self._member(member, known) for member in sorted(known.members))
         state = group.state if self._coordinated else zookeeper_state(known.members, rows)
-        node = self._broker_ids.get(group.broker)
+        # The successor of a coordinator says nothing of a group that it need not change.
+        broker = self._coordinators.of(name) or group.broker
+        node = self._broker_ids.get(broker)
         return GroupSeen(
             group=name,
             keeper=Keeper.COORDINATOR if self._coordinated else Keeper.ZOOKEEPER,
-            coordinator=f"{group.broker}{'' if node is None else f' ({node})'}" if group.broker else "",
+            coordinator=f"{broker}{'' if node is None else f' ({node})'}" if self._coordinated else "",
             strategy=self._strategy if self._coordinated else "",
             state=state,
             generation=group.generation,

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.group_history import is_read
+from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -135,8 +136,9 @@ def _short(history: GroupHistory, path: str) -> str:
 def ranges(names: Iterable[str]) -> str:
     """0,1,2,5 as 0-2, 5; names as they are, each once."""
     unique = list(dict.fromkeys(names))
-    numbers = sorted(int(name) for name in unique if name.isdecimal())
-    others = [name for name in unique if not name.isdecimal()]
+    read = {name: decimal(name) for name in unique}
+    numbers = sorted(number for number in read.values() if number is not None)
+    others = [name for name, number in read.items() if number is None]
     pieces: list[str] = []
     for number in numbers:
         if pieces and int(pieces[-1].rpartition("-")[2]) == number - 1:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Group
 from rich.padding import Padding
-from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
+from comparison.failures import each_once
 from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
     EXPECTED,
@@ -37,9 +35,10 @@ from comparison.report.figures import (
 )
 from comparison.report.repeats import columns_of, repeat_summary, spread_of
 from comparison.report.throughput import SLOW, describe_waits, sparkline
+from comparison.text_table import Column, Heading, TextTable, print_trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -48,11 +47,9 @@ _STYLES = {EXPECTED: "green", UNKNOWN: "yellow", NOT_EXPECTED: "bold red", NOT_A
 _RATIOS_MAX = 3
 #: With more designs, verdicts in words do not fit into 80 columns.
 _WORDS_MAX = 3
-#: With more designs, the labels must be narrow to fit into 80 columns.
-_WIDE_MAX = 5
-#: Columns of a screen of 80 that the designs' columns may take, before there is only one between two of them.
-_SPACED_MAX = 62
-#: Letters of the chart that fit into 80 columns.
+#: To which width the labels of figures, and counts in words, are wrapped to make room for other columns.
+_LABELS, _COUNTS = 16, 20
+#: Letters of the chart, if there is room for them.
 _SPARKS = 64
 
 
@@ -60,13 +57,15 @@ def render(result: Mapping[str, Any], console: Console) -> None:
     """Print a result; raises ValueError when it is of another version than this report knows."""
     check_version(result)
     for scenario in result["scenarios"]:
-        console.print(_scenario(scenario, columns_of(scenario, result)))
-    console.print(_summary(result))
+        print_trimmed(console, _scenario(scenario, columns_of(scenario, result), console.width))
+    print_trimmed(console, _summary(result))
 
 
-def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> RenderableType:
+def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     title = Text.assemble((scenario["scenario"], "bold"), "  ", _verdict(scenario["verdict"]))
-    parts: list[RenderableType] = [Rule(title, align="left", style="dim"), Text(circumstances(runs), style="dim")]
+    parts: list[RenderableType] = [Heading(title)]
+    parts += [Text(f"{run['design']}: {reason}", style="yellow") for run in runs if (reason := ending(run))]
+    parts.append(Text(circumstances(runs), style="dim"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in warnings_of(runs)]
     if shown := restarts.costs(runs):
         parts += _restarts(shown)
@@ -79,41 +78,37 @@ def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) ->
     if added := additions.additions(runs):
         parts += _sums(additions.TITLE, "design", additions.HEADINGS, [(each.design, each.cells()) for each in added])
     if scenario["scenario"] == SLOW:
-        parts += _stalls(runs)
+        parts += _stalls(runs, width)
     parts += [_figures(runs), *(part for run in runs for part in _reasons(run))]
     return Group(*parts, "")
 
 
-def _table(*, first_width: int | None = None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False)
-    if first_width is not None:
-        table.add_column("", overflow="fold", min_width=first_width)
-    return table
+def _table(*columns: Column) -> TextTable:
+    return TextTable(columns, is_framed=True)
 
 
-def _are_spaced(designs: Iterable[str]) -> bool:
-    return sum(len(design) + 3 for design in designs) <= _SPACED_MAX
+def _figures_under(*headings: str) -> list[Column]:
+    return [Column(heading=heading, is_right=True) for heading in headings]
 
 
-def _figures(runs: Sequence[Mapping[str, Any]]) -> Table:
+def _figures(runs: Sequence[Mapping[str, Any]]) -> TextTable:
     """Metrics by design; with few designs, each one after the first has a column of ratios to the first."""
     rows = list(metric_rows(runs))
     ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _, _ in rows}
     with_ratios = len(runs) <= _RATIOS_MAX and any(any(each[1:]) for each in ratios.values())
-    table = _table(first_width=20 if len(runs) <= _WIDE_MAX else 16)
-    if not _are_spaced(run["design"] for run in runs):
-        table.padding = 0
+    columns = [Column(is_label=True, wraps=True, narrowest=_LABELS)]
     for place, run in enumerate(runs):
-        table.add_column(run["design"], justify="right", no_wrap=True)
+        columns.append(Column(heading=run["design"], is_right=True))
         if place and with_ratios:
-            table.add_column("ratio", justify="right", style="dim", no_wrap=True)
+            columns.append(Column(heading="ratio", is_right=True, follows=True))
+    table = _table(*columns)
     for name, label, values in rows:
-        cells: list[str] = []
+        cells: list[Text | str] = []
         for place, (run, value) in enumerate(zip(runs, values, strict=True)):
             cells.append(_lines(number(value), spread_of(run, name)))
             if place and with_ratios:
-                cells.append(ratios[name][place])
-        table.add_row(label, *cells)
+                cells.append(Text(ratios[name][place], style="dim"))
+        table.add(label, *cells)
     return table
 
 
@@ -134,27 +129,23 @@ def _sums(
 ) -> Iterator[RenderableType]:
     """What several changes cost together, one row a design or strategy."""
     yield Text(f"\n{title}")
-    table = _table()
-    table.add_column(first, no_wrap=True)
-    for heading, _ in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table(Column(heading=first, is_label=True), *_figures_under(*(heading for heading, _ in headings)))
     for name, cells in rows:
-        table.add_row(name, *cells)
+        table.add(name, *cells)
     yield table
 
 
-def _changes(runs: Sequence[Mapping[str, Any]]) -> Table:
+def _changes(runs: Sequence[Mapping[str, Any]]) -> TextTable:
     """Each membership change with its counts and the model's: the herd, in each design's own units."""
-    table = _table()
-    for header in ("change", "design"):
-        table.add_column(header, no_wrap=True)
-    table.add_column("ms", justify="right")
-    table.add_column("counted (model)", overflow="fold")
-    table.add_column("stopped", justify="right")
-    table.add_column("moved", justify="right")
+    table = _table(
+        *(Column(heading=heading, is_label=True) for heading in ("change", "design")),
+        *_figures_under("ms"),
+        Column(heading="counted (model)", wraps=True, narrowest=_COUNTS),
+        *_figures_under("stopped", "moved"),
+    )
     for name, rows in by_change(runs):
         for place, (design, change) in enumerate(rows):
-            table.add_row(
+            table.add(
                 name if place == 0 else "",
                 design,
                 _lines(number(change["converge_ms"], whole=True), spread_of(change, "converge_ms", whole=True)),
@@ -183,15 +174,16 @@ def _counted(change: Mapping[str, Any]) -> Text:
     return text
 
 
-def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
+def _stalls(runs: Sequence[Mapping[str, Any]], width: int) -> Iterator[RenderableType]:
     """Who waited for whom, and the group's records over time, one line per design."""
-    drawn = [(run["design"], *found) for run in runs if (found := sparkline(run, _SPARKS)) is not None]
+    names = max(len(run["design"]) for run in runs)
+    letters = min(_SPARKS, width - names - len("    "))
+    drawn = [(run["design"], *found) for run in runs if (found := sparkline(run, letters)) is not None]
     if not drawn:
         return
-    width = max(len(design) for design, _, _ in drawn)
     yield Text(f"\nrecords delivered since a member slowed down ({drawn[0][2]:g} ms per letter; _ means none)")
     for design, line, _ in drawn:
-        yield Text(f"  {design:<{width}}  {line}", no_wrap=True)
+        yield Text(f"  {design:<{names}}  {line}")
     for run in runs:
         yield Padding(Text(f"{run['design']}: {describe_waits(run)}"), (0, 0, 0, 2))
 
@@ -211,29 +203,23 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Padding(line, (0, 0, 0, 2))
     for overlap in run["overlaps"][:1]:
         yield Padding(Text(evidence(overlap), style="dim"), (0, 0, 0, 2))
-    for failure in run["failures"]:
+    for failure in each_once(run["failures"]):
         yield Padding(Text(f"an error reached the application: {failure}", style="dim"), (0, 0, 0, 2))
-    if reason := ending(run):
-        yield Padding(Text(reason, style="yellow"), (0, 0, 0, 2))
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:
     """One line per scenario, the overall verdict, and the combinations skipped as not applicable."""
     designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
-    padding = (0, int(_are_spaced(designs)), 0, 0)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False, padding=padding)
     why = inapplicable(result)
     in_words = len(designs) <= _WORDS_MAX
-    table.add_column("scenario", no_wrap=True)
-    for design in designs:
-        table.add_column(design, no_wrap=True, justify="left" if in_words else "center")
+    table = _table(Column(heading="scenario", is_label=True), *(Column(heading=design) for design in designs))
     for scenario in result["scenarios"]:
         by_design = {run["design"]: run["verdict"] for run in columns_of(scenario, result)}
         cells = [
             by_design.get(design) or (NOT_APPLICABLE if (scenario["scenario"], design) in why else "")
             for design in designs
         ]
-        table.add_row(scenario["scenario"], *(_verdict(cell, in_words=in_words) if cell else "" for cell in cells))
+        table.add(scenario["scenario"], *(_verdict(cell, in_words=in_words) if cell else "" for cell in cells))
     legend = Text(", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()), style="dim")
     notes = [Text(f"{NOT_APPLICABLE}: {scenario} in {design}: {reason}") for (scenario, design), reason in why.items()]
     parts: list[RenderableType] = [table]

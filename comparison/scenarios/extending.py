@@ -12,16 +12,49 @@ from comparison.scenarios.plan.faults import Choice, Fault, Number, TargetKind, 
 from comparison.scenarios.plan.fields import types_of
 from comparison.scenarios.plan.step_names import add_step
 from comparison.scenarios.plan.vocabulary import OwnStep
-from comparison.scenarios.run.changes import Changes as Group
 from comparison.scenarios.run.injections import add_performer
 from comparison.scenarios.run.own_code import guarded
 from comparison.scenarios.run.performer import Performer
+from comparison.scenarios.run.reach import (
+    Broker,
+    Group,
+    Members,
+    Process,
+    Server,
+    Testbed,
+    Tracer,
+    View,
+    ZooKeeper,
+)
 from kernel.errors import ConfigurationError
+from kernel.values import TopicPartition
+from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Choice", "Fault", "Group", "Number", "OwnStep", "Performer", "TargetKind", "own_fault", "own_step"]
+__all__ = [
+    "Broker",
+    "Choice",
+    "Fault",
+    "Group",
+    "Members",
+    "Number",
+    "OwnStep",
+    "Performer",
+    "Process",
+    "Server",
+    "TargetKind",
+    "Testbed",
+    "TopicPartition",
+    "Tracer",
+    "View",
+    "WaitTimeout",
+    "ZooKeeper",
+    "own_fault",
+    "own_step",
+    "until",
+]
 
 _Step = TypeVar("_Step", bound=type[OwnStep])
 _Performer = TypeVar("_Performer", bound=type[Performer])

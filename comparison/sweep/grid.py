@@ -50,7 +50,7 @@ COUNTS: Mapping[str, tuple[int, int]] = MappingProxyType(
 #: More runs would take weeks: a mistake.
 RUNS_MAX = 20_000
 
-_RANGE = re.compile(r"(\d+)\.\.(\d+)(?:([*+])(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})(?:([*+])([0-9]{1,18}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,8 @@ def _checked(name: str, value: Value) -> Value:
     if name in NUMBERS:
         return _number(name, value)
     if "." not in name:
-        raise ConfigurationError(unknown("axis", name, NAMED) + ", or a Kafka setting")
+        hint = f"Use one of {', '.join(NAMED)}, or a Kafka setting"
+        raise ConfigurationError(unknown("axis", name, NAMED, hint=hint))
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if warnings := check({name: text}):
         raise ConfigurationError(warnings[0].replace(": ignored", ", so that all its values would be alike"))

@@ -12,7 +12,6 @@ rebalance.max.retries = [1, 2, 4]
 from __future__ import annotations
 
 import contextlib
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 from comparison.own_scenarios import is_file, own_scenario
@@ -20,6 +19,7 @@ from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.sweep.metrics import metrics_named
 from comparison.toml_files import located_in, read_toml_text
+from comparison.toml_places import NotToml, located
 from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed, unknown
 
@@ -37,8 +37,8 @@ _KNOWN = (*COUNTS, _METRICS, _GRID)
 def scenario_or_grid(path: Path) -> Grid:
     """The grid of a file; of a scenario's file, the grid that has only this scenario. Raises as `read_grid`."""
     text = read_toml_text(path, _KIND, _INSTEAD)
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        if _STEPS in tomllib.loads(text):
+    with contextlib.suppress(NotToml):
+        if _STEPS in located(text).content:
             return Grid(axes={SCENARIO: (own_scenario(path).scenario.name,)})
     return parse_grid(text, str(path), path.parent)
 
@@ -80,7 +80,8 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
 
 def _require_known(key: str) -> None:
     if key not in _KNOWN:
-        raise ConfigurationError(unknown("key", key, _KNOWN) + "; axes are in [grid]")
+        hint = f"Use one of {', '.join(_KNOWN)}; axes are in [grid]"
+        raise ConfigurationError(unknown("key", key, _KNOWN, hint=hint))
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comparison.metrics import METRICS, Metric
 from kernel.errors import ConfigurationError
-from kernel.suggestions import unknown
+from kernel.suggestions import closest, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,5 +53,8 @@ def metrics_named(names: Iterable[str]) -> tuple[str, ...]:
         table, looked = (CHANGE_METRICS, figure) if dot and change else (known, name)
         if looked not in table:
             before = f"{change}." if dot and change else ""
-            raise ConfigurationError(unknown("metric", name, [before + each for each in table]))
+            names = [before + each for each in table]
+            # No other command lists them.
+            hint = "" if closest(name, names) else f"Use one of {', '.join(names)}"
+            raise ConfigurationError(unknown("metric", name, names, hint=hint))
     return tuple(dict.fromkeys(names))

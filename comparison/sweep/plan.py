@@ -12,13 +12,13 @@ import hashlib
 import itertools
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.applicability import check_scenario, overriding, unused, why_not
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.parameters import SEED_MAX
-from comparison.scenarios.run.experiments import Planned, left_out, plan
+from comparison.scenarios.run.experiments import Planned, estimated_run_s, left_out, plan
 from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, SESSION_TIMEOUT, complete
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import SERVER
@@ -62,6 +62,7 @@ class SweepRun:
     number: int
     of_several: bool
     planned: Planned
+    estimated_s: float
 
     @property
     def seed(self) -> int:
@@ -70,6 +71,14 @@ class SweepRun:
     @property
     def folder(self) -> str:
         return f"{self.cell.folder}/seed-{self.seed}" + (f"-run-{self.number}" if self.of_several else "")
+
+
+class FirstRun(NamedTuple):
+    """A cell's run with the first seed, of which the others differ in nothing else."""
+
+    cell: Cell
+    planned: Planned
+    estimated_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +100,7 @@ def planned_sweep(grid: Grid) -> SweepPlan:
         combinations *= len(values)
     if combinations > RUNS_MAX:
         raise ConfigurationError(f"the grid has {combinations} runs. Make at most {RUNS_MAX}, with fewer values")
-    first: list[tuple[Cell, Planned]] = []
+    first: list[FirstRun] = []
     without: dict[str, str] = {}
     notes: dict[str, None] = dict.fromkeys(_about_settings(grid))
     impossible = _impossible(grid)
@@ -109,17 +118,19 @@ def planned_sweep(grid: Grid) -> SweepPlan:
         except ConfigurationError as error:
             without[cell.title()] = str(error)
         else:
-            first.append((cell, planned))
+            first.append(FirstRun(cell, planned, estimated_run_s(planned)))
     if not first:
         title, reason = next(iter(without.items()))
         raise ConfigurationError(f"no combination of the grid can work; the first, {title}: {reason}. Change its axes")
-    return SweepPlan(
-        grid=grid,
-        cells=tuple(cell for cell, _ in first),
-        runs=tuple(_runs(grid, first)),
-        left_out=tuple(without.items()),
-        notes=tuple(notes),
-    )
+    return plan_of(grid, first, left_out=tuple(without.items()), notes=tuple(notes))
+
+
+def plan_of(
+    grid: Grid, first: Sequence[FirstRun], *, left_out: tuple[tuple[str, str], ...], notes: tuple[str, ...] = ()
+) -> SweepPlan:
+    """The plan of a complete grid from the first run of each of its cells."""
+    cells = tuple(each.cell for each in first)
+    return SweepPlan(grid=grid, cells=cells, runs=tuple(_runs(grid, first)), left_out=left_out, notes=notes)
 
 
 def _about_settings(grid: Grid) -> Iterator[str]:
@@ -134,11 +145,11 @@ def _about_settings(grid: Grid) -> Iterator[str]:
         yield from overriding(designs, timeouts[0], given)
 
 
-def _runs(grid: Grid, first: Sequence[tuple[Cell, Planned]]) -> Iterator[SweepRun]:
+def _runs(grid: Grid, first: Sequence[FirstRun]) -> Iterator[SweepRun]:
     """Every cell once, then every cell again: changes of the machine's load then affect all cells alike."""
     varying = {name for name, values in grid.axes.items() if len(values) > 1}
     for repeat, number in itertools.product(range(grid.seeds), range(1, grid.repeats + 1)):
-        for cell, planned in first:
+        for cell, planned, estimated_s in first:
             parameters = planned.parameters.overridden(seed=(grid.seed + repeat) % (SEED_MAX + 1))
             again = Planned(scenario=cell.scenario, design=cell.design, parameters=parameters)
             run = f" · run {number}" if grid.repeats > 1 else ""
@@ -148,6 +159,7 @@ def _runs(grid: Grid, first: Sequence[tuple[Cell, Planned]]) -> Iterator[SweepRu
                 number=number,
                 of_several=grid.repeats > 1,
                 planned=again,
+                estimated_s=estimated_s,
             )
 
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import hashlib
+import shlex
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,18 +23,28 @@ from comparison.progress import about
 from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.plugins import load_kept
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.scenarios.run.runner import keep_plugins, perform
-from comparison.sweep.state import PLAN_FILE, RecordedPlan, RecordedRun, SweepState, differences, files_of
+from comparison.sweep.state import (
+    PLAN_FILE,
+    PLAN_SCHEMA_VERSION,
+    RecordedPlan,
+    RecordedRun,
+    SweepState,
+    differences,
+    files_of,
+    plan_again,
+)
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
 from kernel.json_file import DamagedFile, json_if_readable, read_json
 from kernel.trace.listed_file import RUN_FILE
+from kernel.whole_file import opened_to_append, own_folder, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from comparison.progress import RunProgress
     from comparison.sweep.plan import SweepPlan, SweepRun
@@ -48,6 +61,7 @@ def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
     Raises `EnvironmentFault` for a folder that is in use or cannot be written, `ConfigurationError` for one that
     belongs to another plan, or to no sweep.
     """
+    require_text(folder)
     try:
         if (
             folder.exists()
@@ -56,7 +70,7 @@ def sweep_folder(folder: Path, plan: RecordedPlan) -> Iterator[None]:
         ):
             raise ConfigurationError(f"{folder} is not empty and has no {PLAN_FILE}. Choose another with --output")
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("w")
+        lock = opened_to_append(folder / _LOCK)
     except OSError as error:
         raise unwritable(folder, error) from error
     with lock:
@@ -98,15 +112,53 @@ def read_plan(folder: Path) -> RecordedPlan:
             f"{folder} is no sweep's folder ({PLAN_FILE}: {error.strerror}). Give one that `sweep` made"
         ) from error
     except DamagedFile as error:
-        raise EnvironmentFault(f"{path} is damaged ({error.why}). Choose another folder with --output") from error
+        raise _damaged(path, error.why) from error
 
 
-def read_scenarios(folder: Path, plan: RecordedPlan) -> None:
-    """Make the scenarios known whose files a sweep has kept. Raises `EnvironmentFault` if one is not as it was."""
-    for name, digest in plan.scenario_files.items():
-        path = folder / kept_as(name)
-        if own_scenario(path).digest != digest:
-            raise EnvironmentFault(f"{path} has been changed. Choose another folder with --output")
+def _damaged(path: Path, why: str) -> EnvironmentFault:
+    return EnvironmentFault(f"{path} is damaged ({why}). Choose another folder with --output")
+
+
+def planned_before(folder: Path, stored: RecordedPlan) -> SweepPlan:
+    """The plan of a folder, for those who make no run: nothing that the folder has kept is loaded.
+
+    Raises `EnvironmentFault` if it was made by an earlier version, or is damaged.
+    """
+    if stored.schema < PLAN_SCHEMA_VERSION:
+        raise EnvironmentFault(
+            f"an earlier version of rebalance-lab planned {folder}, and recorded too little of it. Repeat its command "
+            f"({shlex.join(stored.command)}), or analyse its runs: rebalance-lab analyze {shlex.quote(str(folder))}"
+        )
+    if (plan := plan_again(stored)) is None:
+        raise _damaged(folder / PLAN_FILE, "its runs are not those of its grid")
+    return plan
+
+
+def load_kept_files(folder: Path, plan: RecordedPlan) -> None:
+    """Make the scenarios, steps and faults known whose files a sweep has kept.
+
+    Raises `EnvironmentFault` if one of the files is not as it was, before any is run.
+    """
+    plugins = plan.plugin_files or {}
+    for name, digest in ({kept_as(each): plan.scenario_files[each] for each in plan.scenario_files} | plugins).items():
+        _require_unchanged(folder / name, digest)
+    for name in plugins:
+        load_kept(name, folder, plugins)
+    for name in plan.scenario_files:
+        own_scenario(folder / kept_as(name), plugins)
+
+
+def _require_unchanged(path: Path, digest: str) -> None:
+    remedy = "Restore it, or begin another sweep with --output; --dry-run and --analyse-only do not need it"
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}. {remedy}") from error
+    if found != digest:
+        raise EnvironmentFault(
+            f"{path} has been changed since the sweep began: its SHA-256 begins with {found[:8]}, and in "
+            f"{PLAN_FILE} with {digest[:8]}. {remedy}"
+        )
 
 
 def kept_as(scenario: str) -> str:
@@ -156,22 +208,21 @@ class SweepRunner:
         return asyncio.run(self._perform(runs))
 
     async def _perform(self, runs: Sequence[SweepRun]) -> bool:
-        interrupted = asyncio.Event()
-        interrupt_on_signals(interrupted, self._progress)
-        fork_server = await ForkServer.open()
-        try:
-            for place, run in enumerate(runs):
-                if interrupted.is_set():
-                    break
-                await self._run(run, fork_server, interrupted, runs[place + 1 :])
-        finally:
-            await fork_server.stop()
-        return not interrupted.is_set()
+        with interrupted_by_signals(self._progress) as interrupted:
+            fork_server = await ForkServer.open()
+            try:
+                for place, run in enumerate(runs):
+                    if interrupted.is_set():
+                        break
+                    await self._run(run, fork_server, interrupted, runs[place + 1 :])
+            finally:
+                await fork_server.stop()
+            return not interrupted.is_set()
 
     async def _run(
         self, run: SweepRun, fork_server: ForkServer, interrupted: asyncio.Event, left: Sequence[SweepRun]
     ) -> None:
-        run_dir = self._folder / run.folder
+        run_dir = own_folder(self._folder, *Path(run.folder).parts)
         # What a killed command left of it: a run's files are never mixed with another's.
         shutil.rmtree(run_dir, ignore_errors=True)
         request = RunRequest(

@@ -1,20 +1,24 @@
 """What a sweep's folder says: which plan it belongs to, which runs are done, how long the others will take.
 
 A run is done when its `run.json` says how it ended. One that was killed or interrupted is missing, and is made again
-from the start. `sweep-plan.json` is written before the first run; a folder never mixes runs of two plans.
+from the start. `sweep-plan.json` is written before the first run; a folder never mixes runs of two plans. It is enough
+to list the runs and to analyse them, so that no scenario or plugin that the folder has kept is loaded for that.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.run.experiments import estimated_run_s
-from comparison.sweep.grid import SCENARIO, Grid, Value, complete
+from comparison.scenarios.plan.parameters import Parameters  # noqa: TC001  # msgspec reads the types of the fields
+from comparison.scenarios.plan.plugins import kept_plugins
+from comparison.scenarios.run.experiments import Planned
+from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, complete
+from comparison.sweep.plan import Cell, FirstRun, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +27,12 @@ if TYPE_CHECKING:
     from comparison.sweep.plan import SweepPlan, SweepRun
 
 PLAN_FILE = "sweep-plan.json"
-PLAN_SCHEMA_VERSION = 1
+#: 2: with the values of each run's cell, the digests of plugins, and what was left out.
+PLAN_SCHEMA_VERSION = 2
+#: A name within a path, which leads nowhere else.
+_Name = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}$)[^/\0]+$")]
+_PluginName = Annotated[str, msgspec.Meta(pattern=r"^[^/\0]+\.py$")]
+_Count = Annotated[int, msgspec.Meta(ge=1, le=COUNTS["repeats"][1])]
 
 
 class RunStatus(StrEnum):
@@ -49,9 +58,11 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a stored plan."""
 
     folder: str
-    scenario: str
-    design: str
-    parameters: dict[str, Any]
+    scenario: _Name
+    design: _Name
+    parameters: Parameters
+    at: dict[str, Value | None] = {}  #: the values of its cell (`Cell.at`)
+    estimated_s: float = 0.0
 
 
 class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +73,14 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: str
     axes: dict[str, list[Value]]
     seed: int
-    seeds: int
-    repeats: int
+    seeds: _Count
+    repeats: _Count
     metrics: list[str] = []  #: to show first; another choice is no other plan
     runs: list[PlannedRun]
-    scenario_files: dict[str, str] = {}  #: the digest of each scenario that was read from a file, by its name
+    left_out: list[tuple[str, str]] = []  #: (title of the combination, reason)
+    scenario_files: dict[_Name, str] = {}  #: the digest of each scenario that was read from a file, by its name
+    #: The digest of each plugin, by its file's name; None: an earlier version did not record them.
+    plugin_files: dict[_PluginName, str] | None = None
 
     @property
     def grid(self) -> Grid:
@@ -92,12 +106,31 @@ def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str) -> Recorde
                 folder=run.folder,
                 scenario=run.cell.scenario,
                 design=run.cell.design,
-                parameters=run.planned.parameters.as_json(),
+                parameters=run.planned.parameters,
+                at=dict(run.cell.at),
+                estimated_s=run.estimated_s,
             )
             for run in plan.runs
         ],
+        left_out=list(plan.left_out),
         scenario_files={name: file.digest for name, file in files_of(plan.grid).items()},
+        plugin_files={name: plugin.digest for name, plugin in kept_plugins().items()},
     )
+
+
+def plan_again(stored: RecordedPlan) -> SweepPlan | None:
+    """The plan as it was made, without its notes. None if the record does not say what it was."""
+    grid = stored.grid
+    first = [
+        FirstRun(
+            Cell(scenario=run.scenario, design=run.design, at=run.at),
+            Planned(scenario=run.scenario, design=run.design, parameters=run.parameters),
+            run.estimated_s,
+        )
+        for run in stored.runs[: len(stored.runs) // grid.factor]
+    ]
+    plan = plan_of(grid, first, left_out=tuple(stored.left_out))
+    return plan if [run.folder for run in plan.runs] == [run.folder for run in stored.runs] else None
 
 
 def files_of(grid: Grid) -> dict[str, ScenarioFile]:
@@ -119,9 +152,26 @@ def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
             found.append(f"{name} was {before}, is {after}")
     others = (name for name, digest in stored.scenario_files.items() if wanted.scenario_files.get(name, "") != digest)
     found += [f"the file of scenario {name} has been changed" for name in others if not found]
-    if not found and stored.runs != wanted.runs:
+    if not found and stored.plugin_files is not None:
+        found += _changed_plugins(stored.plugin_files, wanted.plugin_files or {})
+    if not found and [*map(_made, stored.runs)] != [*map(_made, wanted.runs)]:
         found.append("another version of rebalance-lab planned other parameters")
     return found
+
+
+def _changed_plugins(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The plugins that are not what they were, by their digests, and how."""
+    how = {
+        name: "is new" if name not in before else "is missing" if name not in now else "has been changed"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    }
+    return [f"the plugin {name} {each}" for name, each in how.items()]
+
+
+def _made(run: PlannedRun) -> tuple[object, ...]:
+    """What a run is made from; how long it takes may be estimated otherwise."""
+    return run.folder, run.scenario, run.design, run.parameters
 
 
 def _listed(values: Iterable[Value] | None) -> str:
@@ -166,6 +216,6 @@ class SweepState:
         """How long these runs will take, by how long the done ones took beside their estimates."""
         done = [(run, self._records[run.folder]) for run in self.having(RunStatus.COMPLETE)]
         measured_s = sum(record.seconds for _, record in done if record is not None)
-        estimated_s = sum(estimated_run_s(run.planned) for run, _ in done)
+        estimated_s = sum(run.estimated_s for run, _ in done)
         pace = measured_s / estimated_s if estimated_s else 1.0
-        return pace * sum(estimated_run_s(run.planned) for run in left)
+        return pace * sum(run.estimated_s for run in left)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.written import TABLES
+from kernel.whole_file import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def write_sweep_tables(folder: Path, data: SweepData) -> None:
         ("cells", _cell_rows(data), CELLS_SCHEMA),
         ("exponents", _exponent_rows(data), EXPONENTS_SCHEMA),
     ):
-        write_table(folder / TABLES / f"{name}.parquet", pa.Table.from_pylist(list(rows), schema))
+        write_table(own_folder(folder, TABLES) / f"{name}.parquet", pa.Table.from_pylist(list(rows), schema))
 
 
 def _cell_rows(data: SweepData) -> Iterator[dict[str, Any]]:

@@ -27,12 +27,13 @@ REQUIRE_STABLE = True
 
 
 class FoundCoordinator(NamedTuple):
-    """The response to FindCoordinator."""
+    """The response to FindCoordinator; `message` is the broker's, from version 1 on."""
 
     error: str
     node_id: int
     host: str
     port: int
+    message: str = ""
 
 
 class JoinResponse(NamedTuple):
@@ -64,7 +65,8 @@ async def find_coordinator(connection: BrokerConnection, group: str, *, timeout_
     body = {"key": group, "key_type": 0}
     version = min(3, connection.version_of(Api.FindCoordinator))
     answer = await connection.call(Api.FindCoordinator, body, version=version, timeout_ms=timeout_ms, group=group)
-    return FoundCoordinator(error_name(answer.error_code), answer.node_id, answer.host, answer.port)
+    message = getattr(answer, "error_message", None) or ""
+    return FoundCoordinator(error_name(answer.error_code), answer.node_id, answer.host, answer.port, message)
 
 
 @dataclass(frozen=True, slots=True)

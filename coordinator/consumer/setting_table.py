@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.membership.delayed_leader import PROTOCOL as DELAYED
 from kernel.assignors.registry import assignor_name
 from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
+from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, boolean, in_range, one_of
 
@@ -67,9 +68,9 @@ def _addresses(text: str) -> tuple[tuple[str, int], ...]:
     addresses = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, colon, port = part.rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not colon or not host or not 0 < (number := decimal(port) or 0) < 65536:
             raise ValueError(f"{part!r} is not an address. Write host:port")
-        addresses.append((host.strip("[]"), int(port)))
+        addresses.append((host.strip("[]"), number))
     return tuple(addresses)
 
 
@@ -102,10 +103,11 @@ _ALL = (
         name="client.id",
         parse=str,
         default="rebalance-lab",
-        doc="sent to brokers; member ids begin with it",
+        doc="sent to brokers; ids of members in the classic designs begin with it, unless they are static",
         kafka={"0.9": ""},
         differs="member ids begin with it, and an empty one would make them hard to tell apart",
-        advice="Name the application and the host: logs show member ids, and strategies order members by them.",
+        advice="Name the application and the host: logs show member ids, and strategies order members by them. In "
+        "server an id begins with the group and the host, in consumer it is random.",
         see=("group.instance.id",),
         shown_by="run join --design eager --set client.id=billing",
     ),
@@ -138,8 +140,8 @@ _ALL = (
         1,
         "a member without polls for this long leaves the group",
         kafka={"0.10.1": 300_000},
-        advice="Above the slowest batch: max.poll.records times the slowest record. It is also how long everybody "
-        "waits in a rebalance for a member that is working, so prefer smaller batches to a longer interval.",
+        advice="Above the slowest batch: max.poll.records times the slowest record. A rebalance waits so long for a "
+        "busy member: all of a classic group, in consumer only who gets its partitions. Prefer smaller batches.",
         see=("max.poll.records", "session.timeout.ms", "group.server.rebalance.timeout.ms"),
         source="KIP-62",
         shown_by="run slow-member --design eager --set max.poll.interval.ms=8000",
@@ -154,7 +156,8 @@ _ALL = (
         kafka={"2.3": None},
         advice="A name that outlives the process and that no other process has: the host's or the pod's ordinal, with "
         "a number for each consumer of a process. Not a random one (every restart would be a new member), nor one "
-        "from a shared configuration file (the newer process fences the older one).",
+        "from a shared file: in a classic group the newer process fences the older one, in consumer the newer one is "
+        "refused (UNRELEASED_INSTANCE_ID) until the older one is gone.",
         see=("session.timeout.ms",),
         source="KIP-345",
         shown_by="run duplicate-instance-id --design static",
@@ -165,8 +168,8 @@ _ALL = (
         1,
         "records per poll, at most",
         kafka={"0.10.0": 2_147_483_647, "0.10.1": 500},
-        advice="Fewer, when a batch takes long: the member polls, and rejoins, sooner. Records are prefetched, so it "
-        "costs no requests.",
+        advice="Fewer, when a batch takes long: the member polls sooner, and in all designs but server, which "
+        "rebalances between polls, takes part in a rebalance sooner. Records are prefetched, so it costs no requests.",
         see=("max.poll.interval.ms",),
         source="KIP-41",
         shown_by="run scale-out-under-lag --design eager --set max.poll.records=100",
@@ -339,7 +342,8 @@ _ALL = (
         300_000,
         1,
         "how often to refresh topics and partitions",
-        advice="The leader of a group notices new partitions and topics no sooner: five minutes by default.",
+        advice="A classic group's leader notices new partitions and topics no sooner: five minutes by default. In "
+        "consumer the coordinator notices partitions at once, and members new topics of their patterns no sooner.",
         shown_by="run partition-increase --design eager --set metadata.max.age.ms=3000",
     ),
     Setting(

@@ -103,6 +103,10 @@ class Leave:
     members: tuple[Leaving, ...]
 
 
+#: The time of a commit that names none: that of its arrival.
+NO_TIME = -1
+
+
 class OffsetToCommit(NamedTuple):
     """One partition of an OffsetCommit."""
 
@@ -111,6 +115,7 @@ class OffsetToCommit(NamedTuple):
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
+    committed_wall_ms: int = NO_TIME  #: only version 1 has a time of the client's
 
 
 class Producer(NamedTuple):

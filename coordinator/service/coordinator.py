@@ -21,6 +21,7 @@ from coordinator.service.topics import Topics
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.verification import TransactionVerifier
 from coordinator.service.watcher import Watcher
+from coordinator.service.zookeeper_offsets import ZooKeeperOffsets
 from kernel.broker.settings.group_configs import Timeouts, timeouts_of
 from kernel.trace.writer import SilentTracer
 
@@ -46,6 +47,9 @@ class Coordinator:
             logging.INFO
         )
         self._limits = limits_of(services.config, traced=traced)
+        self.zookeeper_offsets = ZooKeeperOffsets(
+            services.session, metadata_length_max=self._limits.offset_metadata_bytes_max
+        )
         self._settings = assignment_settings(services.config)
         self._consumer = consumer
         self._watcher = Watcher(services, self.partitions.every_led)

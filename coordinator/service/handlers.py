@@ -160,11 +160,14 @@ class OffsetHandlers:
         self._partitions = coordinator.partitions
         self._topics = coordinator.topics
         self._verifier = coordinator.verifier
+        self._in_zookeeper = coordinator.zookeeper_offsets
 
     def _at(self, group_id: str) -> LedPartition | Error:
         return self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
     def commit(self, context: RequestContext, body: Body) -> Response | Awaitable[Response]:
+        if context.version == translation.IN_ZOOKEEPER:
+            return self._commit_in_zookeeper(body)
         request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
         return self._commit(body, request, self._partitions.at, accepted=context.version)
 
@@ -200,6 +203,24 @@ class OffsetHandlers:
         accepted: int | None = None,
     ) -> Response | Awaitable[Response]:
         """`accepted` is the version for a hand-written answer without errors; None: kio encodes it."""
+        known, answer = self._admitted(body, accepted)
+        if not known:
+            return answer(CommitAnswer(()))  # an empty commit creates no group
+        at = find(body.group_id)
+        if isinstance(at, LedPartition) and len(body.group_id.encode()) > TEXT_BYTES_MAX:
+            at = Error.INVALID_GROUP_ID
+        if isinstance(at, Error):
+            return answer(CommitAnswer(tuple(PartitionError(o.topic, o.partition, at) for o in known)))
+        return at.ask(functools.partial(request, known), answer)
+
+    async def _commit_in_zookeeper(self, body: Body) -> Response:
+        known, answer = self._admitted(body, None, merges=True)
+        return answer(await self._in_zookeeper.commit(body.group_id, known))
+
+    def _admitted(
+        self, body: Body, accepted: int | None, *, merges: bool = False
+    ) -> tuple[tuple[OffsetToCommit, ...], Callable[[CommitAnswer], Response]]:
+        """The offsets of partitions that exist, and what makes the whole response of their answer."""
         asked = translation.offsets_to_commit(body)
         unknown = self._topics.unknown_among(asked)
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown) if unknown else asked
@@ -213,18 +234,13 @@ class OffsetHandlers:
                 errors = [error for _, _, error in given.partitions]
             if accepted is not None and not any(errors) and all(topic.partitions for topic in body.topics):
                 return Encoded(commit_messages.accepted(accepted, translation.partitions_of(body)))
-            return translation.commit_answer(body, errors, self._topics.has_topic)
+            return translation.commit_answer(body, errors, self._topics.has_topic, merges=merges)
 
-        if not known:
-            return answer(CommitAnswer(()))  # an empty commit creates no group
-        at = find(body.group_id)
-        if isinstance(at, LedPartition) and len(body.group_id.encode()) > TEXT_BYTES_MAX:
-            at = Error.INVALID_GROUP_ID
-        if isinstance(at, Error):
-            return answer(CommitAnswer(tuple(PartitionError(o.topic, o.partition, at) for o in known)))
-        return at.ask(functools.partial(request, known), answer)
+        return known, answer
 
-    def fetch(self, context: RequestContext, body: Body) -> Plain:
+    def fetch(self, context: RequestContext, body: Body) -> Plain | Awaitable[Plain]:
+        if context.version == translation.IN_ZOOKEEPER:
+            return self._fetch_from_zookeeper(body)
         if hasattr(body, "groups"):
             stable = body.require_stable
             return {"groups": [self._fetch_group(group, stable=stable) for group in body.groups]}
@@ -238,6 +254,13 @@ class OffsetHandlers:
             nothing = [(topic, partition, None) for topic, partition in wanted or ()]
             return {"topics": translation.fetched(body.topics, nothing, at)}
         return {"error_code": int(at), "topics": []}
+
+    async def _fetch_from_zookeeper(self, body: Body) -> Plain:
+        """Each partition once, as Kafka answers this version."""
+        wanted = dict.fromkeys(translation.wanted(body.topics) or (), Error.UNKNOWN_TOPIC_OR_PARTITION)
+        known = [at for at in wanted if self._topics.has_partition(*at)]
+        found = {**wanted, **await self._in_zookeeper.fetch(body.group_id, known)}
+        return {"topics": translation.fetched(None, [(*at, got) for at, got in found.items()])}
 
     def _fetch_group(self, asked: Any, *, stable: bool) -> Plain:
         group_id, topics = asked.group_id, asked.topics

@@ -48,25 +48,28 @@ class Lookup:
             why = f"key type {key_type} has no coordinator here"
             return _answer(context.version, (_nowhere(key, Error.INVALID_REQUEST, why) for key in keys))
         if GROUP_METADATA_TOPIC in self._services.cluster.snapshot.topics:
-            return _answer(context.version, map(self._locate, keys))
+            return _answer(context.version, (self._locate(key) for key in keys))
         return self._find_after_creating(context.version, keys)
 
     async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Response:
+        absent = f"{GROUP_METADATA_TOPIC} is not there yet"
         try:
             await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
         except RebalanceLabError as error:
+            absent = f"{GROUP_METADATA_TOPIC} could not be created: {error}"
             # For example too few brokers for its replication factor. As in Kafka, the client retries, many times a
             # second, so the same reason is logged once.
-            if str(error) != self._logged:
-                log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
-                self._logged = str(error)
-        return _answer(version, map(self._locate, keys))
+            if absent != self._logged:
+                log.warning("%s", absent)
+                self._logged = absent
+        return _answer(version, (self._locate(key, absent) for key in keys))
 
-    def _locate(self, key: str) -> Plain:
+    def _locate(self, key: str, absent: str = "") -> Plain:
+        """Where the group of this key is coordinated; `absent` says why its topic does not exist."""
         snapshot = self._services.cluster.snapshot
         topic = snapshot.topics.get(GROUP_METADATA_TOPIC)
         if topic is None:
-            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC} is not there yet")
+            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, absent)
         number = partition_of(key, len(topic.partitions))
         leader = snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
         if leader is None:

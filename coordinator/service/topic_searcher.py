@@ -48,12 +48,12 @@ class TopicSearcher:
     async def _search(self, asked: Search, partition: LedPartition) -> None:
         found: dict[str, RegexRecord] = {}
         async with self._place:
-            names = self._topics.names()
+            names, wall_ms = self._topics.names(), self._clock.wall_ms()
             try:
                 for regex in asked.regexes:
                     if not partition.closed:
                         topics = await self._matching(regex, names)
-                        found[regex] = RegexRecord(tuple(topics), asked.version, self._clock.wall_ms())
+                        found[regex] = RegexRecord(tuple(topics), asked.version, wall_ms)
             except TimeoutError:
                 found = {}
                 log.warning(

@@ -9,10 +9,10 @@ from coordinator.groups.consumer.topics import Topic
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from coordinator.groups.requests import OffsetToCommit
-    from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
     from kernel.clock import Clock
 
 
@@ -22,7 +22,7 @@ class Topics:
     def __init__(self, cluster: ClusterView, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._names_in: Mapping[str, object] = {}
+        self._seen: ClusterSnapshot | None = None
         self._names_version = 0
 
     def has_topic(self, topic: str) -> bool:
@@ -60,11 +60,12 @@ class Topics:
 
     def names_version(self) -> int:
         """Greater whenever topics have been created since it was asked last; no two brokers start with the same."""
-        topics = self._cluster.snapshot.topics
-        if topics is not self._names_in:
-            if topics.keys() - self._names_in.keys():
+        now, seen = self._cluster.snapshot, self._seen
+        if seen is None or now.topics is not seen.topics:
+            # By id: a topic may have been deleted and created again meanwhile.
+            if seen is None or now.topic_names.keys() - seen.topic_names.keys():
                 self._names_version = max(self._names_version + 1, self._clock.wall_ms())
-            self._names_in = topics
+            self._seen = now
         return self._names_version
 
     def names(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import (
+    NO_TIME,
     AddGroup,
     AddPartitions,
     Commit,
@@ -54,6 +55,7 @@ JOIN_SKIPS_ASSIGNMENT = 9  # KIP-814
 SYNC_NAMES_PROTOCOL = 5  # KIP-559
 LEAVE_IS_BATCH = 3  # KIP-345
 COMMIT_NAMES_ABSENT_GROUP = 9  # KIP-848
+IN_ZOOKEEPER = 0  # the only versions of OffsetCommit and OffsetFetch whose offsets are in ZooKeeper
 FETCH_HAS_TOP_ERROR = 2
 FETCH_KNOWS_UNSTABLE = 7  # KIP-447
 INIT_NAMES_FENCE = 4  # from here on PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH (KIP-588)
@@ -174,6 +176,7 @@ def offsets_to_commit(body: Body) -> tuple[OffsetToCommit, ...]:
                 p.committed_offset,
                 getattr(p, "committed_leader_epoch", -1),
                 p.committed_metadata or "",
+                getattr(p, "commit_timestamp", NO_TIME),
             )
             for topic in body.topics
             for p in topic.partitions
@@ -186,12 +189,16 @@ def partitions_of(body: Body) -> list[tuple[str, list[int]]]:
     return [(topic.name, [p.partition_index for p in topic.partitions]) for topic in body.topics]
 
 
-def commit_answer(body: Body, errors: Iterable[Error], is_topic: Callable[[str], bool]) -> Plain:
-    """One error for each partition, in the order of the request."""
-    return {"topics": _partition_errors(body.topics, errors, is_topic)}
+def commit_answer(
+    body: Body, errors: Iterable[Error], is_topic: Callable[[str], bool], *, merges: bool = False
+) -> Plain:
+    """One error for each partition, in the order of the request. `merges`: one row per topic in any case."""
+    return {"topics": _partition_errors(body.topics, errors, is_topic, merges=merges)}
 
 
-def _partition_errors(topics: Iterable[Body], errors: Iterable[Error], is_topic: Callable[[str], bool]) -> list[Plain]:
+def _partition_errors(
+    topics: Iterable[Body], errors: Iterable[Error], is_topic: Callable[[str], bool], *, merges: bool = False
+) -> list[Plain]:
     """The request's topics, each partition with its error.
 
     Kafka refuses unknown partitions before the coordinator sees the rest, and then merges the two answers, one row per
@@ -210,7 +217,9 @@ def _partition_errors(topics: Iterable[Body], errors: Iterable[Error], is_topic:
         if topic.partitions or not is_topic(topic.name)
     ]
     refused = int(Error.UNKNOWN_TOPIC_OR_PARTITION)
-    if all(row["partitions"] and all(p["error_code"] != refused for p in row["partitions"]) for row in rows):
+    if not merges and all(
+        row["partitions"] and all(p["error_code"] != refused for p in row["partitions"]) for row in rows
+    ):
         return rows
     merged: dict[str, list[Plain]] = {}
     for row in rows:

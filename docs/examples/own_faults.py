@@ -1,4 +1,4 @@
-"""An own fault and an own step, for `own-faults.toml` beside it; docs/own-scenarios.md explains them."""
+"""An own fault and two own steps, for `own-faults.toml` beside it; docs/own-scenarios.md explains them."""
 
 from __future__ import annotations
 
@@ -58,3 +58,29 @@ class JoinInTurn(OwnStep):
 
             members = group.members.present + 1
             await group.make("join-in-turn", join, members=members, round_=number + 1)
+
+
+@own_step
+@dataclass(frozen=True, slots=True)
+class LoseBesideSlow(OwnStep):
+    """Kill an owner while the application of another one is slow, and let it come back."""
+
+    per_record_ms: int = 20
+
+    async def perform(self, group: Group) -> None:
+        members = group.members
+        slow = members.choose_owner()
+        lost = next(process for process in members.view.owning_processes() if process != slow)
+
+        async def lose() -> None:
+            await members.kill(lost)
+
+        async def come_back() -> None:
+            await members.come_back(members.place_of(lost))
+
+        members.delay(slow, self.per_record_ms)
+        coordinating = await group.testbed.coordinating_now()
+        detail = {"slow": slow, "owned": len(members.view.held_by(lost)), "coordinator": coordinating.name}
+        await group.make("lose-beside-slow", lose, members=members.present - 1, detail=detail)
+        await group.make("lose-beside-slow", come_back, members=members.present + 1)
+        members.delay(slow, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docs.generators import (
     assign_blocks,
+    checks_page,
     fault_page,
     lookup_page,
     machine_page,
@@ -19,6 +20,7 @@ GENERATORS = (
     name_tests,
     table_pages,
     fault_page,
+    checks_page,
     settings_page,
     machine_page,
     lookup_page,

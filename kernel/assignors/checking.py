@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernel.code_places import users_place
 from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ def checked(name: str, assign: Assignor) -> Assignor:
             answer = assign(partitions_per_topic, subscriptions)
             fault = fault_of(answer, partitions_per_topic, subscriptions)
         except _BUGS as error:
-            raise BadAssignment(f"assignment strategy {name!r} failed: {type(error).__name__}: {error}") from error
+            place = f" ({place})" if (place := users_place(error)) else ""
+            raise BadAssignment(
+                f"assignment strategy {name!r} failed: {type(error).__name__}: {error}{place}"
+            ) from error
         if fault:
             raise BadAssignment(f"assignment strategy {name!r} {fault}")
         return answer

@@ -287,6 +287,7 @@ class Broker:
             cluster=cluster,
             tracer=self._tracer,
             clock=self._clock,
+            session=lambda: cluster.session,
             create_internal_topic=topics.ensure,
             on_stop=self._on_stop.append,
             turns=self._turns,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
+    from kernel.zookeeper.session import ZooKeeperSession
 
 
 class Logs(Protocol):
@@ -47,6 +48,7 @@ class BrokerServices:
     cluster: ClusterView  #: leadership of this broker, and the metadata of all
     tracer: Tracer
     clock: Clock
+    session: Callable[[], ZooKeeperSession]  #: the broker's own, once it has joined the cluster
     #: Create a topic that Kafka creates by itself (`__consumer_offsets`, with the settings made for it) unless it is
     #: there, and wait a moment for it; raises as `ClusterView.create_topic`, except for `TopicExists`.
     create_internal_topic: Callable[[str], Awaitable[TopicView | None]]

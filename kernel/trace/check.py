@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import DETAIL_DEPTH_MAX, LIMITS, NUMBER_LIMIT, RECORD_RANGES, RECORDS_MAX
+from kernel.trace.words import HEADER_WORDS, WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def type_problems(event: Mapping[str, object]) -> list[str]:
-    """The fields of an event that are missing or of the wrong type; empty for a valid one. Unknown kinds are valid.
+    """The fields of an event that are missing, of the wrong type or an unknown word; empty for a valid one.
 
-    Each message begins with the name of the field. The writer checks only this, because numbers from foreign clients
-    may be anything.
+    Unknown kinds are valid. Each message begins with the name of the field. The writer checks only this, because
+    numbers from foreign clients may be anything.
     """
     return _problems(event, _of_its_kind(event, _TYPE_CHECKS))
 
@@ -135,14 +136,22 @@ _TYPES: Mapping[Type, tuple[type, Callable[..., bool] | None, str]] = MappingPro
 _NULLABLE_COMMON = frozenset({"member", "stream"})
 
 
-def _check(name: str, type_: Type, *, may_be_null: bool, may_be_absent: bool) -> _FieldCheck:
-    return _FieldCheck(name, type_, *_TYPES[type_], may_be_null, may_be_absent)
+def _check(
+    name: str, type_: Type, *, may_be_null: bool, may_be_absent: bool, words: Sequence[str] | None = None
+) -> _FieldCheck:
+    check = _FieldCheck(name, type_, *_TYPES[type_], may_be_null, may_be_absent)
+    if words is None:
+        return check
+    return check._replace(
+        is_good=frozenset(words).__contains__, otherwise=f"is not {', '.join(words[:-1])} or {words[-1]}"
+    )
 
 
 def _type_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:
     """The check of a field of events."""
     optional = kind in KINDS and name in KINDS[kind].optional
-    check = _check(name, type_, may_be_null=optional or name in _NULLABLE_COMMON, may_be_absent=optional)
+    may_be_null = optional or name in _NULLABLE_COMMON
+    check = _check(name, type_, may_be_null=may_be_null, may_be_absent=optional, words=WORDS.get((kind, name)))
     return check._replace(is_good=None) if type_ is Type.DETAIL else check
 
 
@@ -187,7 +196,11 @@ def _of_its_kind(event: Mapping[str, object], checks: _EventChecks) -> _Checks:
 
 def _of_whole_line(fields: Mapping[str, Type], times: frozenset[str]) -> tuple[_FieldCheck, ...]:
     """The checks of a header or an end marker: every field is required."""
-    checks = (_check(name, type_, may_be_null=False, may_be_absent=False) for name, type_ in fields.items())
+    words = HEADER_WORDS if fields is HEADER_FIELDS else {}
+    checks = (
+        _check(name, type_, may_be_null=False, may_be_absent=False, words=words.get(name))
+        for name, type_ in fields.items()
+    )
     return tuple(
         check._replace(is_good=is_time, otherwise=TIME_OUT_OF_RANGE) if check.name in times else check
         for check in checks

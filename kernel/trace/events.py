@@ -3,7 +3,8 @@
 A trace file holds JSON lines. The first line is the header (`HEADER_FIELDS`). The last one is the end marker
 (`END_FIELDS`), which a process writes when it ends cleanly; a killed process leaves none. Every other line is one
 event. All events have the common fields (`COMMON_FIELDS`), and each kind adds its own. Readers keep events of unknown
-kinds. They flag an event that lacks a required field or has one of the wrong type; they never drop it.
+kinds. They flag an event that lacks a required field, has one of the wrong type, or in a field of few words another
+one (`kernel.trace.words`); they never drop it.
 
 Schema 1 had no end marker. Its files are still read, and nothing is concluded from the missing marker.
 
@@ -134,10 +135,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         # -- the runner: what the scenario did to the group ------------------------------------------------------
         "run_started": _kind("The run started with these parameters.", parameters=DETAIL),
-        "run_ended": _kind(
-            "The run ended; `outcome` is complete, interrupted or failed.", outcome=TEXT, error=TEXT, optional="error"
-        ),
-        "stage_entered": _kind("The run entered a stage: warm, steady, fault, heal, drain, final or stop.", stage=TEXT),
+        "run_ended": _kind("The run ended.", outcome=TEXT, error=TEXT, optional="error"),
+        "stage_entered": _kind("The run entered a stage.", stage=TEXT),
         "phase_drawn": _kind(
             "The runner waits for a share of a timer's interval before a change; `detail` has share, interval_ms and "
             "wait_ms.",
@@ -145,7 +144,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "process_started": _kind("The runner started a child process.", target=TEXT, child_pid=INT),
         "process_ended": _kind(
-            "A child process ended; `how` is leave, kill, stop or itself.",
+            "A child process ended.",
             target=TEXT,
             how=TEXT,
             code=INT,
@@ -215,14 +214,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             attempt=INT,
         ),
         "attempt_ended": _kind(
-            "The attempt ended; `outcome` is ok, conflict, unavailable or error.",
+            "The attempt ended.",
             attempt=INT,
             outcome=TEXT,
             error=TEXT,
             optional="error",
         ),
         "rebalance_ended": _kind(
-            "The rebalance ended; `outcome` is ok, failed or superseded.",
+            "The rebalance ended.",
             outcome=TEXT,
             generation=INT,
             optional="generation",
@@ -270,8 +269,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "Delivery of a partition starts at this offset.", topic=TEXT, partition=INT, offset=INT
         ),
         "commit_answered": _kind(
-            "The result of a commit as the member sees it: accepted, refused, dropped or unknown. `store` is kafka or "
-            "zookeeper in designs that have both.",
+            "The result of a commit as the member sees it.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -284,7 +282,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="error generation explicit store",
         ),
         "session_changed": _kind(
-            "The process's ZooKeeper session is now connected, suspended, lost or closed.",
+            "The process's ZooKeeper session changed its state.",
             state=TEXT,
             session=TEXT,
             optional="session",

@@ -18,7 +18,7 @@ from kernel.trace.check import TIME_OUT_OF_RANGE, end_problems, header_problems,
 from kernel.trace.events import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from typing import BinaryIO
 
@@ -130,12 +130,6 @@ def read_header(path: Path) -> HeaderLine:
             return header_of(file.readline(LINE_BYTES_MAX))
     except OSError as error:
         return HeaderLine(None, Reason.UNREADABLE, _unreadable(path, error).detail)
-
-
-def in_order(traces: Iterable[Trace]) -> Iterator[dict[str, Any]]:
-    """The events of several processes of one machine, sorted by time, then by process and sequence number."""
-    everything = [event for trace in traces for event in trace.events]
-    yield from sorted(everything, key=lambda event: (event["ns"], event["process"], event["seq"]))
 
 
 def header_of(line: bytes) -> HeaderLine:

@@ -165,15 +165,21 @@ def _request_codec(frame: bytes, api_key: int, version: int, correlation_id: int
     try:
         api = Api(api_key)
     except ValueError:
-        raise UnsupportedVersion(api_key, version, correlation_id) from None
+        raise UnsupportedVersion(api_key, version, correlation_id, _client_id_of(frame)) from None
     lowest, highest = SERVED[api]
     if not lowest <= version <= highest:
         if api is Api.ApiVersions and version > highest:  # answered all the same if the header is valid (KIP-511)
             (length,) = _SHORT.unpack_from(frame, 8)
             skip_tags(frame, 10 + max(length, 0))
-        raise UnsupportedVersion(api_key, version, correlation_id)
+        raise UnsupportedVersion(api_key, version, correlation_id, _client_id_of(frame))
     entry = _REQUESTS[api_key, version] = (api, _codec(api, version, request=True))
     return entry
+
+
+def _client_id_of(frame: bytes) -> str:
+    """As far as it can be read: the header of a version that we do not know may be anything."""
+    (length,) = _SHORT.unpack_from(frame, 8)
+    return frame[10 : 10 + max(length, 0)].decode(errors="replace")
 
 
 def encode_request(

@@ -17,13 +17,17 @@ class FrameTooLarge(ProtocolError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """An unsupported API or version. Kafka answers such a request only if it is ApiVersions (KIP-511)."""
+    """An unsupported API or version. Kafka answers such a request only if it is ApiVersions (KIP-511).
 
-    def __init__(self, api_key: int, version: int, correlation_id: int) -> None:
+    `client_id` is as the client sent it, '' if it sent none; whatever is not UTF-8 in it is replaced.
+    """
+
+    def __init__(self, api_key: int, version: int, correlation_id: int, client_id: str) -> None:
         super().__init__(f"API key {api_key} version {version} is not supported")
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
+        self.client_id = client_id
 
 
 def error_name(code: int) -> str:

@@ -1,8 +1,8 @@
 """The version table: every API that we serve or call, with its lowest and highest version.
 
 The lowest is the lowest that kio has a schema for, because stock clients differ widely in what they send, or an even
-lower one that an original consumer of 0.8 to 1.1 needs (`kernel.wire.first_versions`). The highest is the highest that
-our handlers implement in full. A broker advertises the APIs that have a handler; the originals never ask.
+lower one that clients of the ZooKeeper era need (`kernel.wire.first_versions`). The highest is the highest that our
+handlers implement in full. A broker advertises the APIs that have a handler; clients of that era never ask.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.Fetch: (0, 17),
         Api.ListOffsets: (0, 10),
         Api.Metadata: (0, 13),
-        Api.OffsetCommit: (2, 9),  # 10 names topics by id only
-        Api.OffsetFetch: (1, 9),
+        Api.OffsetCommit: (0, 9),  # 10 names topics by id only
+        Api.OffsetFetch: (0, 9),
         Api.FindCoordinator: (0, 6),
         Api.JoinGroup: (0, 9),
         Api.Heartbeat: (0, 4),

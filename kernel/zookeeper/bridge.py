@@ -2,8 +2,8 @@
 
 kazoo starts three threads for each client, and delivers replies, watch events and state changes in three separate
 orders. Here its callbacks run in the thread that calls them and only enqueue. The loop sees everything in the order in
-which the server sent it, and a process can hold hundreds of sessions. `connection.py` lists what it overrides of
-kazoo, and moves the traffic to the loop.
+which the server sent it, and a process can hold hundreds of sessions. `client.py` and `connection.py` list what they
+override of kazoo; the latter moves the traffic to the loop.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Any
 
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
-from kernel.zookeeper.connection import Client, Connection, Handler, log
+from kernel.zookeeper.client import Client, Handler, log
+from kernel.zookeeper.connection import Connection
 from kernel.zookeeper.event_queue import Answered, EventQueue, Notified, StateChanged
 from kernel.zookeeper.manners import KazooManners
 
@@ -42,6 +43,8 @@ class _ReplyReceiver:
         self._put(Answered(self._token, value, None, self._client.last_zxid))
 
     def set_exception(self, error: BaseException) -> None:
+        if isinstance(error, ConnectionLoss):
+            error = ConnectionLoss(self._client._connection.fault)
         self._put(Answered(self._token, None, error, self._client.last_zxid))
 
 
@@ -81,13 +84,19 @@ class Bridge:
         self._connection = Connection(
             self._client, self._client._conn_retry.copy(), events, loop, self._notified, manners
         )
-        self._client._connection = self._handler.connection = self._connection
+        self._client._connection = self._connection
+        self._handler.wait = self._connection.wait
         self._chroot = str(self._client.chroot)  #: "" without one
         self._client.add_listener(self._state_changed)
 
     def start(self) -> None:
         # Not `start()`, which would check the chroot with an untraced `exists`.
         self._client.start_async()
+
+    @property
+    def fault(self) -> str:
+        """What the server did wrong, or ''; until one accepts the session."""
+        return self._connection.fault
 
     def absolute(self, path: str) -> str:
         """The path with the chroot, as in requests."""

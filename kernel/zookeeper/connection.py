@@ -12,8 +12,8 @@ and a tenth of the cost.
   counts as received.
 
 `Client._exclusion` guards kazoo's queues, the state and the socket between both sides. Overridden, all of kazoo 2.11:
-`ConnectionHandler._connect_attempt`, `_connect`, `_invoke`, `_read`, `_read_socket`, `_write`, `_send_request` and
-`_read_watch_event`, `KazooClient._call` and `_session_callback`, and `SequentialThreadingHandler` to have no workers.
+`ConnectionHandler.zk_loop`, `_connect_attempt`, `_connect`, `_invoke`, `_read`, `_read_socket`, `_write` and
+`_send_request`; and what `client.py` says.
 """
 
 from __future__ import annotations
@@ -22,27 +22,30 @@ import contextlib
 import logging
 import socket
 import struct
-import threading
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionDropped, ConnectionLoss
-from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import CLOSE_RESPONSE, STOP_CONNECTING, ConnectionHandler
-from kazoo.protocol.serialization import Connect, ReplyHeader, Watch
+from kazoo.exceptions import ConnectionDropped, ZookeeperError
+from kazoo.protocol.connection import CLOSE_RESPONSE, PING_XID, STOP_CONNECTING, WATCH_XID, ConnectionHandler
+from kazoo.protocol.serialization import Close, Connect, Transaction
+
+from kernel.zookeeper import replies
+from kernel.zookeeper.client import log
+from kernel.zookeeper.event_queue import Failed
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kazoo.retry import KazooRetry
 
+    from kernel.zookeeper.client import Client
     from kernel.zookeeper.event_queue import EventQueue
     from kernel.zookeeper.manners import KazooManners
 
-# kazoo warns of every dropped connection. The owner of the session gets a state change instead.
-log = logging.getLogger("rebalance_lab.kazoo")
-log.addHandler(logging.NullHandler())
+#: What a server does wrong is for users to know.
+blame = logging.getLogger(__name__)
 
 #: Length, xid and type, which precede the body of a request. xids go up to the largest int32.
 _HEAD = struct.Struct(">iii")
@@ -61,80 +64,6 @@ def _connect_timeout_s(session_timeout_s: float) -> float:
     (a NullPointerException in ZooKeeperServer.removeCnxn), which then stays open forever.
     """
     return max(session_timeout_s / 3, _CONNECT_TIMEOUT_MIN_S)
-
-
-class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no type information
-    """Runs callbacks in the thread that dispatches them; all of ours only enqueue."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._thread_name = f"zookeeper-{name}"
-        self.connection: Connection | None = None
-
-    def start(self) -> None:
-        self._running = True
-
-    def stop(self) -> None:
-        self._running = False
-
-    def dispatch_callback(self, callback: Any) -> None:
-        callback.func(*callback.args)
-
-    def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:
-        reader, writer = socket.socketpair()
-        # The event loop writes to it and must not block. One wake-up is enough, so a full buffer does no harm.
-        writer.setblocking(False)
-        return reader, writer
-
-    def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> threading.Thread:
-        thread = threading.Thread(target=func, args=args, kwargs=kwargs, name=self._thread_name, daemon=True)
-        thread.start()
-        return thread
-
-    def select(self, rlist: Sequence[Any], wlist: Sequence[Any], xlist: Sequence[Any], timeout: float) -> Any:
-        """Kazoo waits for two sockets (the server's and the wake-up socket) only when it waits for traffic."""
-        if len(rlist) == 2 and self.connection is not None:
-            return self.connection.wait(rlist, timeout)
-        return super().select(rlist, wlist, xlist, timeout)
-
-    def select_any(self, rlist: Sequence[Any], timeout: float) -> Any:
-        return super().select(rlist, [], [], timeout)
-
-
-class Client(KazooClient):  # type: ignore[misc]  # kazoo has no type information
-    """A KazooClient whose requests and state changes are mutually exclusive.
-
-    Without this, a request enqueued while the connection breaks could land in an already emptied queue, and would
-    never be answered.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        self._exclusion = threading.RLock()
-        super().__init__(**options)
-
-    def call(self, request: Any, async_object: Any) -> None:
-        """Send a request; call it on the loop."""
-        with self._exclusion:
-            if self._live.is_set():
-                self._queue.append((request, async_object))
-                self._connection.flush_soon()
-            else:
-                super()._call(request, async_object)  # refuses it or keeps it for the next connection
-
-    def call_in(self, session_id: int, request: Any, async_object: Any) -> None:
-        """`call`, but only if that session is connected now.
-
-        kazoo empties its queue when the connection breaks, so the request is sent in this session or not at all.
-        """
-        with self._exclusion:
-            if self._live.is_set() and self._session_id == session_id:
-                self.call(request, async_object)
-            else:
-                async_object.set_exception(ConnectionLoss())
-
-    def _session_callback(self, state: Any) -> None:
-        with self._exclusion:
-            super()._session_callback(state)
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type information
@@ -161,9 +90,17 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         self._received = bytearray()
         self._unsent = bytearray()
         self._failure: ConnectionDropped | None = None  #: an error that the loop found, for the thread to raise
+        self._peer = ("", 0)
+        self.fault = ""  #: what the server did wrong, until one greets us
         self._flushing = False
 
     # -- in kazoo's thread -------------------------------------------------------------------------------------
+
+    def zk_loop(self) -> None:
+        try:
+            super().zk_loop()
+        except Exception as error:  # noqa: BLE001  # nobody else sees how this thread ends
+            self._events.put(Failed(error))
 
     def _connect(self, *where: Any) -> Any:
         with self.client._exclusion:
@@ -175,6 +112,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
 
     def _connect_attempt(self, *where: Any) -> Any:
         _, address, port, _ = where
+        self._peer = (address, port)
         if self.client._stopped.wait(self._manners.pause_s((address, port))):
             return STOP_CONNECTING
         try:
@@ -243,18 +181,29 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
         self._manners.opened()
-        result = super()._invoke(min(timeout, _connect_timeout_s(self.client._session_timeout / 1000)), request, xid)
-        self.negotiated_timeout_ms = result[0].time_out
+        timeout = min(timeout, _connect_timeout_s(self.client._session_timeout / 1000))
+        self._submit(request, timeout, xid)
+        with self._blaming():
+            greeting = replies.greeting(self._read_frame(timeout))
+        self.fault = ""
+        self.negotiated_timeout_ms = greeting.time_out
         self._manners.greeted(self.negotiated_timeout_ms)
-        return result
+        return greeting, None
 
     # -- in either thread ----------------------------------------------------------------------------------------
 
+    def _read_frame(self, timeout: float) -> bytes:
+        deadline_s = time.monotonic() + timeout
+        length = replies.announced(self._read(4, timeout))
+        return self._read(length, deadline_s - time.monotonic())
+
     def _read(self, length: int, timeout: float) -> bytes:
+        """Take bytes that have arrived, or arrive within the timeout, however many at a time."""
         received = self._received
+        deadline_s = time.monotonic() + timeout
         with self._socket_error_handling():
             while len(received) < length:
-                if not self.handler.select_any([self._socket], timeout)[0]:
+                if not self.handler.select_any([self._socket], max(0.0, deadline_s - time.monotonic()))[0]:
                     raise self.handler.timeout_exception("socket time-out during read")
                 chunk = self._socket.recv(_READ_BYTES)
                 if not chunk:
@@ -265,20 +214,50 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         return taken
 
     def _read_socket(self, read_timeout: float) -> Any:
-        response = super()._read_socket(read_timeout)
-        while response != CLOSE_RESPONSE and self._frame_received():
-            response = super()._read_socket(read_timeout)
+        """Process the next frame, and all that have arrived behind it."""
+        with self._blaming():
+            response = self._process(self._read_frame(read_timeout))
+            while response != CLOSE_RESPONSE and replies.is_whole(self._received):
+                response = self._process(self._read_frame(read_timeout))
         return response
 
-    def _frame_received(self) -> bool:
-        received = self._received
-        return len(received) >= 4 and len(received) - 4 >= int.from_bytes(received[:4], "big")
+    def _process(self, frame: bytes) -> Any:
+        header, offset = replies.header(frame)
+        if header.xid == PING_XID:
+            self.ping_outstanding.clear()
+        elif header.xid == WATCH_XID:
+            self._notify(*replies.notification(frame, offset), header.zxid if header.zxid > 0 else None)
+        else:
+            return self._answered(header, frame, offset)
+        return None
 
-    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
-        header, _ = ReplyHeader.deserialize(buffer, 0)
-        watch, _ = Watch.deserialize(buffer, offset)
-        self._notify(watch.type, watch.path, header.zxid if header.zxid > 0 else None)
-        super()._read_watch_event(buffer, offset)  # clears kazoo's own registry
+    def _answered(self, header: Any, frame: bytes, offset: int) -> Any:
+        client = self.client
+        if not client._pending or client._pending[0][2] != header.xid:
+            raise replies.MalformedFrame(f"a reply to request {header.xid}, which is not the next one")
+        request, receiver, _ = client._pending.popleft()
+        if header.zxid > 0:
+            client.last_zxid = header.zxid
+        if isinstance(request, Close):
+            return CLOSE_RESPONSE
+        try:
+            value = replies.answer(request, header.err, frame, offset)
+        except (ZookeeperError, replies.UnreadableReply) as error:
+            receiver.set_exception(error)
+        else:
+            receiver.set(Transaction.unchroot(client, value) if isinstance(request, Transaction) else value)
+        return None
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        try:
+            yield
+        except replies.MalformedFrame as error:
+            if not self.fault:
+                host, port = self._peer
+                blame.warning("ZooKeeper at %s:%d: %s. The connection is closed", host, port, error)
+            self.fault = str(error)
+            raise
 
     def _frames(self) -> bytearray:
         """Encode all enqueued requests and move them to the pending ones."""
@@ -371,12 +350,15 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
     def _serve(self, ours: socket.socket) -> None:
         """Process all complete frames and pass their events to the session at once."""
         with self._events.collecting(), self.client._exclusion:
-            if self._ours is not ours or not self.client._live.is_set() or not self._frame_received():
+            if self._ours is not ours or not self.client._live.is_set():
                 return
             try:
-                self._read_socket(0)
-            except (RuntimeError, LookupError, ValueError, struct.error, ConnectionDropped) as error:
-                self._fail(ours, f"malformed reply: {error}")
+                with self._blaming():
+                    is_whole = replies.is_whole(self._received)
+                if is_whole:
+                    self._read_socket(0)
+            except ConnectionDropped as error:
+                self._fail(ours, str(error))
 
     def _fail(self, ours: socket.socket, reason: str) -> None:
         """Make kazoo's thread raise the error and reconnect."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from kernel.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: The longest response, `mntr`, has some lines for each first component of a path.
+RESPONSE_MAX = 4 << 20
 _PER_NAMESPACE = re.compile(r"zk_cnt_(.+)_(read|write)_per_namespace")
 
 
@@ -38,17 +41,25 @@ class Counters:
 def four_letter(host: str, port: int, word: str, *, timeout_s: float = 3.0) -> str:
     """Send one of ZooKeeper's four-letter words and return the whole response.
 
-    Raises `Unavailable` if no server responds within the timeout.
+    Raises `Unavailable` if no server responds within the timeout, or the response is too long to be one.
     """
+    deadline_s = time.monotonic() + timeout_s
+    response = bytearray()
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
             connection.sendall(word.encode("ascii"))
-            chunks = []
             while chunk := connection.recv(65536):
-                chunks.append(chunk)
+                response += chunk
+                if len(response) > RESPONSE_MAX:
+                    raise Unavailable(
+                        f"what answers {word!r} at {host}:{port} is no ZooKeeper: it sends more than {RESPONSE_MAX} "
+                        "bytes. Is the address right?"
+                    )
+                # The timeout is for all of it, not for each byte.
+                connection.settimeout(max(0.001, deadline_s - time.monotonic()))
     except OSError as error:
         raise Unavailable(f"no ZooKeeper answers {word!r} at {host}:{port}: {error}") from error
-    return b"".join(chunks).decode("utf-8", "replace")
+    return response.decode("utf-8", "replace")
 
 
 def server_mode(host: str, port: int, *, timeout_s: float = 3.0) -> str | None:

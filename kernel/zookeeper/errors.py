@@ -5,7 +5,7 @@ A `zk_op` event in the trace records the error by its class name.
 
 from __future__ import annotations
 
-from kernel.errors import RebalanceLabError, Retriable, Unavailable
+from kernel.errors import RebalanceLabError, Retriable, Unavailable, UserError
 
 
 class ZooKeeperError(RebalanceLabError):
@@ -18,6 +18,10 @@ class ZooKeeperError(RebalanceLabError):
 
 class NoNode(ZooKeeperError):
     """The znode does not exist; for a create, its parent does not."""
+
+
+class NoChroot(NoNode, UserError):
+    """The chroot of the session's connect string does not exist, so that not even its first znode can be created."""
 
 
 class NodeExists(ZooKeeperError):
@@ -50,6 +54,10 @@ class RolledBack(ZooKeeperError):
 
 class ConnectionLost(ZooKeeperError, Unavailable, Retriable):
     """The connection broke before the reply, so it is unknown whether the operation was applied."""
+
+
+class Unanswered(ZooKeeperError, Unavailable):
+    """The server is there, and has not answered the operation in time. It is unknown whether it was applied."""
 
 
 class SessionExpired(ZooKeeperError, Retriable):

@@ -38,7 +38,13 @@ class StateChanged(NamedTuple):
     negotiated_timeout_ms: int
 
 
-SessionEvent = Answered | Notified | StateChanged
+class Failed(NamedTuple):
+    """kazoo's thread has ended by an error, so nothing more will come."""
+
+    error: Exception
+
+
+SessionEvent = Answered | Notified | StateChanged | Failed
 
 
 class EventQueue:

@@ -11,16 +11,19 @@ import logging
 from typing import TYPE_CHECKING, Any, Self
 
 from kernel.errors import Unavailable, UserError
+from kernel.zookeeper.answer_timer import AnswerTimer
 from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import (
     ConnectionLost,
     NoNode,
+    OperationRefused,
     OperationTimeout,
     SessionClosed,
     SessionExpired,
+    Unanswered,
     ZooKeeperError,
 )
-from kernel.zookeeper.event_queue import Answered, Notified, SessionEvent, StateChanged
+from kernel.zookeeper.event_queue import Answered, Failed, Notified, SessionEvent, StateChanged
 from kernel.zookeeper.operations import (
     Attempt,
     Operation,
@@ -46,6 +49,8 @@ log = logging.getLogger(__name__)
 CLOSE_WAIT_S = 3.0
 #: It waits in so many parts: a pause of this process counts as one of them at most.
 _CLOSE_WAITS = 30
+#: The least time for an answer where operations are repeated for ever.
+ANSWER_S = 30.0
 
 RETRIED = (ConnectionLost, SessionExpired, OperationTimeout)
 
@@ -89,6 +94,8 @@ class SessionLifecycle:
         self._connection_timer: asyncio.TimerHandle | None = None
         self._connected = asyncio.Event()
         self._seen_zxid = 0
+        self._answers = AnswerTimer(self._loop, lambda: self._pipeline.oldest, self._answer_s, self._unanswered)
+        self._failure: Exception | None = None  #: what ended kazoo's thread
         self._closing: asyncio.Future[None] | None = None
         self._is_awaited: Callable[[], bool] = lambda: False
         #: All state changes, from the first one on.
@@ -129,10 +136,12 @@ class SessionLifecycle:
         try:
             async with asyncio.timeout(connection_timeout_ms / 1000):
                 await session._connected.wait()
+                session._check_failure()
         except TimeoutError:
+            fault = f" ({session._bridge.fault})" if session._bridge.fault else ""
             await session.close()
             raise Unavailable(
-                f"no ZooKeeper at {connect_string} accepted a session within {connection_timeout_ms} ms. "
+                f"no ZooKeeper at {connect_string} accepted a session within {connection_timeout_ms} ms{fault}. "
                 "Is it running, and is the address right?"
             ) from None
         except BaseException:
@@ -155,8 +164,10 @@ class SessionLifecycle:
         """
         if self._closing is None:
             self._closing = self._loop.create_future()
+            connected = self.connected
             self._bridge.stop_in_background(self._stopped)
-            self._wait_for_close(_CLOSE_WAITS)
+            # Without a connection, there is nobody to tell.
+            self._wait_for_close(_CLOSE_WAITS if connected else 0)
         await asyncio.shield(self._closing)
 
     def _wait_for_close(self, parts: int) -> None:
@@ -178,6 +189,7 @@ class SessionLifecycle:
     async def wait_connected(self) -> None:
         """Wait until the session is CONNECTED. Raises `SessionClosed` if it is closed."""
         await self._connected.wait()
+        self._check_failure()
         if self.state is SessionState.CLOSED:
             raise SessionClosed(f"the session {self.name} was closed")
 
@@ -214,6 +226,7 @@ class SessionLifecycle:
         while True:
             if self._closing is not None:
                 raise SessionClosed("the session was closed", operation.path)
+            self._check_failure()
             if operation.only_in and (operation.only_in != self.session_id or self.state is SessionState.LOST):
                 raise SessionExpired(f"session {session_name(operation.only_in)} is over", operation.path)
             attempt = Attempt(operation, self._loop.create_future())
@@ -222,6 +235,7 @@ class SessionLifecycle:
             self._pipeline.append(attempt, repeated=repeated)
             if self.connected:
                 self._pipeline.flow()
+                self._answers.expect()
             else:
                 self._start_connection_timer()
             try:
@@ -268,6 +282,31 @@ class SessionLifecycle:
                 ConnectionLost, f"no ZooKeeper at {self.connect_string} for {self._connection_timeout_s:g} s"
             )
 
+    def _answer_s(self) -> float:
+        """How long a server that is there may take to answer.
+
+        One that is silent altogether is noticed sooner, as a lost connection, within the session timeout.
+        """
+        least_s = ANSWER_S if self._retry_forever else self._connection_timeout_s
+        return max(least_s, self.negotiated_timeout_ms / 1000)
+
+    def _unanswered(self) -> None:
+        self._pipeline.fail_all(
+            Unanswered, f"ZooKeeper at {self.connect_string} has not answered within {self._answer_s():g} s"
+        )
+        self._bridge.break_connection()  # its later replies would be for nobody
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failed() from self._failure
+
+    def _failed(self, path: str = "") -> OperationRefused:
+        return OperationRefused(
+            f"the connection to ZooKeeper at {self.connect_string} has ended by an internal error: "
+            f"{type(self._failure).__name__}: {self._failure}",
+            path,
+        )
+
     # -- events, in the server's order -----------------------------------------------------------------------
 
     def _handle(self, event: SessionEvent) -> None:
@@ -281,6 +320,10 @@ class SessionLifecycle:
                 self._notified(event)
             case StateChanged():
                 self._state_changed(event)
+            case Failed():
+                self._failure = event.error
+                self._pipeline.fail_all(OperationRefused, str(self._failed()))
+                self._connected.set()
 
     def _notified(self, notified: Notified) -> None:
         fired = WatchFired(notified.path, EVENTS[notified.kind], notified.zxid)

@@ -6,8 +6,11 @@ All paths are relative to the chroot of the connect string.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote
+
+from kernel.decimals import decimal
 
 BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
@@ -49,6 +52,9 @@ BROKER_ROOTS = (
     CONFIG_BROKERS,
     "/config/ips",
 )
+
+#: Characters that ZooKeeper allows in no path; surrogates stand for everything from U+10000 on.
+_UNNAMEABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
 def broker(node_id: int) -> str:
@@ -142,6 +148,11 @@ def epoch(group_id: str, topic_name: str, number: int) -> str:
     return f"{CONSUMERS}/{group_id}/epochs/{topic_name}/{number}"
 
 
+def is_valid(path: str) -> bool:
+    """Whether ZooKeeper can have such a path (PathUtils.validatePath): it may be made of a name that a client chose."""
+    return _UNNAMEABLE.search(path) is None and not {"", ".", ".."} & set(path.split("/")[1:])
+
+
 def parent(path: str) -> str:
     """The path one level up; "/" is its own parent."""
     return path.rsplit("/", 1)[0] or "/"
@@ -180,10 +191,7 @@ def parse_member_id(path: str) -> tuple[str, str] | None:
 
 def _group_partition(path: str, folder: str) -> GroupPartition | None:
     match path.split("/"):
-        case ["", "consumers", group_id, found, topic_name, number] if found == folder and _is_number(number):
-            return GroupPartition(group_id, topic_name, int(number))
+        case ["", "consumers", group_id, found, topic_name, name] if found == folder:
+            number = decimal(name)
+            return None if number is None else GroupPartition(group_id, topic_name, number)
     return None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()

@@ -44,6 +44,11 @@ class Pipeline:
         self._held: deque[Attempt] = deque()
         self.holding = False
 
+    @property
+    def oldest(self) -> Attempt | None:
+        """The first of the operations that wait for their answer; answers come in order."""
+        return next(iter(self._sent), None)
+
     def append(self, attempt: Attempt, *, repeated: bool = False) -> None:
         """Queue an attempt; a repeated one is held if the pipeline is `holding`."""
         (self._held if repeated and self.holding else self._unsent).append(attempt)

@@ -10,6 +10,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from kernel.zookeeper import errors, operations
 from kernel.zookeeper.operations import TransactionPart, ZnodeStat
+from kernel.zookeeper.replies import UnreadableReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,10 +108,12 @@ _TRANSLATION: tuple[tuple[type[BaseException], type[errors.ZooKeeperError], str]
 
 
 def translate(error: BaseException, path: str) -> errors.ZooKeeperError:
-    """Our error for kazoo's. Unknown errors, such as those of malformed replies, become `OperationRefused`."""
+    """Our error for kazoo's. Unknown errors, and those of unreadable replies, become `OperationRefused`."""
     for theirs, ours, message in _TRANSLATION:
         if isinstance(error, theirs):
-            return ours(message, path)
+            return ours(f"{message}: {error}" if str(error) else message, path)
+    if isinstance(error, UnreadableReply):
+        return errors.OperationRefused(f"ZooKeeper answered with nonsense: {error}", path)
     return errors.OperationRefused(f"ZooKeeper refused: {type(error).__name__} {error}".rstrip(), path)
 
 

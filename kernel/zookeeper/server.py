@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from kernel.class_archives import archive_path, loading_options, recording_options
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.full_disk import full_disk
 from kernel.jre import find_java
-from kernel.ports import LOOPBACK
+from kernel.ports import LOOPBACK, require_loopback
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
+from kernel.whole_file import opened_to_append, whole_file
 from kernel.zookeeper.counters import server_mode
 
 if TYPE_CHECKING:
@@ -120,10 +122,11 @@ class ServerProcess:
     def launch(self) -> None:
         """Start the process without waiting. Raises `EnvironmentFault` if that fails."""
         assert not self.running, f"ZooKeeper server {self.number} is already running"
+        require_loopback()
         java = find_java()
         try:
             self._write_configuration()
-            with self.log_path.open("ab") as log:
+            with opened_to_append(self.log_path) as log:
                 self._child = start_child(
                     [
                         str(java.path),
@@ -224,8 +227,10 @@ class ServerProcess:
             return PortInUse(
                 f"{message}: port {self.client_port} or one of its other ports is in use. Choose another port."
             )
-        free_mb = shutil.disk_usage(self.directory).free // 2**20
+        if (full := full_disk(self.directory)) is not None:
+            return full
         logged = f"end of its log {self.log_path}:\n{tail}" if tail else f"its log {self.log_path} is empty"
+        free_mb = shutil.disk_usage(self.directory).free // 2**20
         return EnvironmentFault(f"{message} ({free_mb} MB free in its folder); {logged}")
 
     def _write_configuration(self) -> None:
@@ -241,8 +246,9 @@ class ServerProcess:
             **self.config.lines,
         }
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (self.directory / "zoo.cfg").write_text(text, encoding="utf-8")
-        (self.data_dir / "myid").write_text(f"{self.number}\n", encoding="ascii")
+        for path, content in ((self.directory / "zoo.cfg", text), (self.data_dir / "myid", f"{self.number}\n")):
+            with whole_file(path) as file:
+                file.write_text(content, encoding="utf-8")
 
     def _options(self, java: JavaRuntime) -> list[str]:
         archive_to = self.config.archive_to

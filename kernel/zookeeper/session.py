@@ -18,6 +18,10 @@ Guarantees:
   and OperationTimeout, without limit, so an operation may begin in one session and end in the next. A retried create
   can find the znode of its own first attempt: NodeExists. Otherwise an operation waits at most
   `connection_timeout_ms` for a connection and then raises `ConnectionLost`.
+- **Answers have a deadline**: a server that is there, so that no connection breaks, and does not answer an operation
+  makes it fail with `Unanswered`, also with `retry_forever`: after the connection timeout or `ANSWER_S`, and not before
+  the session timeout.
+- **Replies are not trusted**: `replies.py` says what is refused. A reply that cannot be read is an `OperationRefused`.
 
 Two limits of kazoo: it considers a silent server lost after two thirds of the session timeout, and it deliberately
 sends pings up to 0.4 s late, so a session timeout below a second may expire without any fault.
@@ -28,7 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernel.zookeeper import requests
-from kernel.zookeeper.errors import NodeExists, NoNode
+from kernel.zookeeper.errors import NoChroot, NodeExists, NoNode
 from kernel.zookeeper.lifecycle import SessionLifecycle
 from kernel.zookeeper.operations import Operation
 from kernel.zookeeper.paths import parent
@@ -65,9 +69,11 @@ class ZooKeeperSession(SessionLifecycle):
         operation = Operation(op="create", path=path, request=request, step=step, cause=cause, only_in=only_in)
         try:
             return self._bridge.relative(await self._perform(operation))
-        except NoNode:
+        except NoNode as error:
             if not makepath:
                 raise
+            if parent(path) == "/":
+                raise await self._without_parent(error) from None
         await self.ensure_path(parent(path), step=step, cause=cause)
         return self._bridge.relative(await self._perform(operation))
 
@@ -82,10 +88,46 @@ class ZooKeeperSession(SessionLifecycle):
 
     async def ensure_path(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Create a persistent znode with null data and any missing parents; existing ones stay unchanged."""
+        wanted = [path]
+        while wanted:
+            try:
+                await self.create(wanted[-1], None, step=step, cause=cause)
+            except NoNode as error:
+                if parent(wanted[-1]) == "/":
+                    raise await self._without_parent(error) from None
+                wanted.append(parent(wanted[-1]))
+                continue
+            except NodeExists:
+                pass
+            wanted.pop()
+
+    async def _without_parent(self, error: NoNode) -> NoNode:
+        """The error of a create just below the chroot whose parent is missing."""
+        complaint = await self.missing_chroot()
+        return NoChroot(complaint) if complaint else error
+
+    async def missing_chroot(self) -> str:
+        """The complaint that the session's chroot does not exist; '' if it does, or if there is none."""
+        chroot = self._bridge.absolute("/")
+        if chroot == "/" or await self._is_at(chroot):
+            return ""
+        above = parent(chroot)
+        while above != "/" and not await self._is_at(above):
+            above = parent(above)
+        found = f"only {above} does" if above != "/" else "nor does any part of it"
+        return (
+            f"the chroot {chroot} does not exist ({found}). Correct it, or start a broker with it: brokers create "
+            "theirs, consumers do not"
+        )
+
+    async def _is_at(self, absolute: str) -> bool:
+        """Whether a znode exists, by its path from the root of the server."""
+        request = requests.exists(absolute, watch=False)
         try:
-            await self.create(path, None, makepath=path.count("/") > 1, step=step, cause=cause)
-        except NodeExists:
-            return
+            await self._perform(Operation(op="exists", path=self._bridge.relative(absolute), request=request))
+        except NoNode:
+            return False
+        return True
 
     async def delete(self, path: str, version: int = -1, *, step: str = "", cause: str = "", only_in: int = 0) -> None:
         """Delete a znode; version -1 matches every version. Raises `NoNode`, `NotEmpty`, `BadVersion`."""
@@ -130,6 +172,20 @@ class ZooKeeperSession(SessionLifecycle):
         request = requests.set_data(self._bridge.absolute(path), data, version)
         operation = Operation(op="setData", path=path, request=request, step=step, cause=cause, only_in=only_in)
         return requests.stat(await self._perform(operation))
+
+    async def put(self, path: str, data: bytes, *, step: str = "", cause: str = "", only_in: int = 0) -> None:
+        """Set a persistent znode, creating it and its parents where they are missing (ZkUtils.updatePersistentPath).
+
+        One request for a znode that is there, otherwise three or more.
+        """
+        try:
+            await self.set(path, data, step=step, cause=cause, only_in=only_in)
+        except NoNode:
+            await self.ensure_path(parent(path), step=step, cause=cause)
+            try:
+                await self.create(path, data, step=step, cause=cause, only_in=only_in)
+            except NodeExists:
+                await self.set(path, data, step=step, cause=cause, only_in=only_in)
 
     async def sync(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Make the connected server catch up with the leader; later reads see everything up to now."""

@@ -9,8 +9,7 @@ the archive is only a matter of speed.
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
@@ -20,7 +19,11 @@ from kernel.class_archives import make_once
 from kernel.errors import EnvironmentFault, RebalanceLabError
 from kernel.jre import find_java
 from kernel.ports import free_ports
+from kernel.swept_folder import swept_folder
 from kernel.zookeeper.server import ServerConfig, ServerProcess, archive_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _START_S = 60.0
 #: The JVM writes the archive as it ends.
@@ -34,9 +37,9 @@ def train() -> str:
 
 
 def _serve_once(part: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="rebalance-lab-training-") as folder:
+    with swept_folder("rebalance-lab-training-") as (folder, _):
         (port,) = free_ports(1)
-        server = ServerProcess(Path(folder), ServerConfig(number=1, client_port=port, archive_to=part.resolve()))
+        server = ServerProcess(folder, ServerConfig(number=1, client_port=port, archive_to=part.resolve()))
         try:
             server.launch()
             server.wait_ready(_START_S)

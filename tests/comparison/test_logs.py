@@ -12,7 +12,7 @@ import click
 import pytest
 
 from comparison.cli.main import COMMANDS, cli
-from comparison.logs import LEVEL_VARIABLE, KafkaFormatter, set_inherited_level, set_level
+from comparison.logs import LEVEL_VARIABLE, KafkaFormatter, PrintableFormatter, set_inherited_level, set_level
 from tests.support.terminals import Terminals
 
 if TYPE_CHECKING:
@@ -44,6 +44,26 @@ def test_line_has_the_form_of_kafkas_log4j_and_no_control_characters() -> None:
     assert re.fullmatch(time + r" INFO group g \(a\.b\)", formatted(logging.INFO, "group %s", "g"))
     assert " WARN x (a.b)" in formatted(logging.WARNING, "x")
     assert "\\x1b[2J\\n" in formatted(logging.INFO, "%s", "\x1b[2J\n")
+
+
+@pytest.mark.parametrize("formatter", [KafkaFormatter(), PrintableFormatter()])
+def test_no_text_of_a_line_or_a_traceback_is_raw(formatter: logging.Formatter) -> None:
+    # Bidirectional marks, characters of no width, C1 controls and an escape, each of which a terminal acts on.
+    hostile = [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B, 0x200E, 0x200F, 0x061C, 0xFEFF, 0x85, 0x9B, 0x1B]
+    text = "".join(map(chr, hostile))
+    error = (ValueError, ValueError(text), None)
+    record = logging.LogRecord("a.b", logging.WARNING, "f.py", 1, "of %s", (f"group {text}",), error)
+    shown = formatter.format(record)
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert shown.count("\\u202e") == 2
+    assert shown.split("\n")[1].startswith("ValueError: ")
+
+
+def test_warnings_without_a_level_are_printable_too() -> None:
+    set_inherited_level()
+    assert logging.lastResort is not None
+    record = logging.LogRecord("a.b", logging.WARNING, "f.py", 1, "topic %s", ("a\u202eb",), None)
+    assert logging.lastResort.format(record) == "topic a\\u202eb"
 
 
 @pytest.mark.parametrize(

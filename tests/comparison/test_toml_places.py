@@ -75,9 +75,13 @@ def test_too_many_arrays_inside_each_other_are_refused() -> None:
         located(f"a = {'[' * 50_000}{']' * 50_000}")
 
 
-KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 VALUES = st.recursive(
-    st.one_of(st.integers(-9, 9), st.booleans(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    st.one_of(
+        st.integers(-9, 9),
+        st.booleans(),
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20),
+    ),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )
@@ -100,3 +104,18 @@ def test_any_text_is_read_as_the_parser_reads_it(top: dict[str, Any], element: d
     found = located("\n".join(lines))
     assert found.content == {**top, "\n".join(top) + "x": [element, element]}
     assert set(found.places) == set(paths(found.content))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = " + "9" * 5_000, "thousands of digits"),
+        ("x = " + "[" * 60 + "]" * 60, "inside each other"),
+        (".".join(["a"] * 20_000) + " = 1", "inside each other"),
+        ('x = ["a\\u0000b.py"]', "NUL character"),
+        ('"a\\u0000" = 1', "NUL character"),
+    ],
+)
+def test_text_that_nothing_can_use_is_refused(text: str, why: str) -> None:
+    with pytest.raises(NotToml, match=why):
+        located(text)

@@ -86,3 +86,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, without_java_home):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(EnvironmentFault, match=r"cannot write .*/file/spark-java-home"):
         jre.spark_java_home(tmp_path / "file")
+
+
+def test_a_relative_java_home_is_good_in_every_folder(tmp_path, monkeypatch):
+    """A ZooKeeper server runs in a folder of its own."""
+    home = java_home(tmp_path / "jdk")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAVA_HOME", "jdk")
+    assert jre.find_java().path == home / "bin" / "java"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def test_command_that_loads_the_designs_leaves_no_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "comparison.cli.main", "scenarios", "--json"]
+    command = [sys.executable, "-m", "comparison.cli.main", "scenarios", "--format", "json"]
     subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, timeout=120, check=True)
     assert not list(tmp_path.iterdir())
 

@@ -1,5 +1,5 @@
-"""Original consumers read from our broker, as it registers itself: Fetch 0 and 3, ListOffsets 0, Metadata 0, no
-ApiVersions, and what they read in ZooKeeper.
+"""Original consumers read from our broker, as it registers itself: Fetch 0 and 3, ListOffsets 0, Metadata 0, offsets in
+ZooKeeper or at the coordinator (OffsetCommit 1 and 2), no ApiVersions, and what they read in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.originals.hosts import Pattern
+from coordinator.service.mount import mount
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -46,7 +47,7 @@ def host(request: pytest.FixtureRequest) -> OriginalHost:
 
 def on_our_brokers(host: OriginalHost, chroot: str, tmp_path: Path, test: Test, *, brokers: int = 1) -> None:
     async def run() -> None:
-        async with running_cluster(brokers, chroot, tmp_path) as running:
+        async with running_cluster(brokers, chroot, tmp_path, mount=(mount,)) as running:
             await create_topics(running[0], {"t": len(CODECS)}, replication_factor=brokers)
             await test(host, running)
 
@@ -123,6 +124,24 @@ def test_original_continues_at_its_groups_offset(host: OriginalHost, chroot: str
         async with joined(host, chroot, "c") as member:
             await member.read_until(len(CODECS) * 11)
             assert read(member.messages) == expected(NUMBER - 11, NUMBER)
+
+    on_our_brokers(host, chroot, tmp_path, test)
+
+
+def test_original_keeps_its_offsets_at_our_coordinator(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+    """offsets.storage=kafka: 0.8.2.2 sends OffsetFetch 1 and OffsetCommit 1, 1.1.1 version 2 of both."""
+    in_kafka = {"offsets_storage": "kafka", "dual_commit_enabled": "false", "offsets_channel_backoff_ms": "100"}
+
+    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+        await fill(brokers, 0, NUMBER)
+        async with joined(host, chroot, "c1", **in_kafka) as first:
+            await first.read_until(len(CODECS) * NUMBER)
+            await first.commit()
+        await fill(brokers, NUMBER, NUMBER + 5)
+        async with joined(host, chroot, "c2", **in_kafka) as second, opened(chroot) as session:
+            await second.read_until(len(CODECS) * 5)
+            assert read(second.messages) == expected(NUMBER, NUMBER + 5)
+            assert await session.exists(paths.offsets("g")) is None
 
     on_our_brokers(host, chroot, tmp_path, test)
 

@@ -43,7 +43,10 @@ def test_what_is_not_there_is_refused_with_what_is(folder: Path, tmp_path: Path)
         run.path("ownerships")
     with pytest.raises(UserError, match=r"unknown kind of event 'record_delivered'. Did you mean 'records_delivered'"):
         run.path("events", kind="record_delivered")
-    with pytest.raises(UserError, match="Analyse it first, with rebalance-lab analyze"):
+    with pytest.raises(UserError, match="has no tables"):
+        open_run(tmp_path)
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(UserError, match="Analyse it first: rebalance-lab analyze"):
         open_run(tmp_path)
     with pytest.raises(UserError, match="no such file or folder "):
         open_run(tmp_path / "gone")

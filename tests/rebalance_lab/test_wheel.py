@@ -71,6 +71,8 @@ def test_installed_command_runs_a_scenario_beside_packages_with_our_names(instal
     _run(command, "run", "crash", "--design", "eager", folder=hostile)
     (run,) = json.loads((hostile / "runs" / "latest" / "result.json").read_bytes())["runs"]
     assert (run["outcome"], run["verdict"]) == ("complete", "as expected")
+    example = ROOT / "docs" / "examples" / "owned_twice.py"
+    assert "owners" in _run(str(installed / "python"), str(example), "runs/latest", folder=hostile)
 
 
 def test_installed_strategy_is_found_by_its_entry_point(installed: Path, hostile: Path) -> None:

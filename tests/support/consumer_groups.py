@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import re
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +27,7 @@ from coordinator.groups.effects import Moment, Search, SetTimer, TimerKey, Trace
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.partitions import Partitions, partitions
+from coordinator.service.topic_regex import compiled, problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -56,18 +56,11 @@ def by_name(given: Partitions | None) -> dict[str, list[int]] | None:
     return None if given is None else {topic_name(topic): sorted(given[topic]) for topic in sorted(given)}
 
 
-def regex_problem(regex: str) -> str | None:
-    """What is wrong with an expression. Python's will do."""
-    try:
-        re.compile(regex)
-    except re.error as error:
-        return str(error)
-    return None
-
-
 def found_topics(asked: Search, names: Iterable[str], wall_ms: int) -> dict[str, RegexRecord]:
     return {
-        regex: RegexRecord(tuple(sorted(filter(re.compile(regex).fullmatch, names))), asked.version, wall_ms)
+        regex: RegexRecord(
+            tuple(sorted(name for name in names if compiled(regex).fullmatch(name.encode()))), asked.version, wall_ms
+        )
         for regex in asked.regexes
     }
 
@@ -122,7 +115,7 @@ class World:
             client_id=told.pop("client_id", member),
             client_host="/127.0.0.1",
             fresh_id="fresh",
-            regex_problem=regex_problem(told.get("topic_regex") or ""),
+            regex_problem=problem(told.get("topic_regex") or ""),
             **told,
         )
         self.step(partial(self.groups.heartbeat, request))

@@ -37,7 +37,7 @@ def check_tables(group: ConsumerGroup) -> None:
     assert group.votes == Counter(member.assignor for member in group.members.values())
     if (table := group.table) is not None:
         subscriptions = {member.id: member.subscription for member in group.members.values()}
-        fresh = TargetTable(table.topics, subscriptions, group.targets)
+        fresh = TargetTable(table.names, table.known, subscriptions, group.targets)
         assert (table.members, table.outdated) == (fresh.members, fresh.outdated)
         assert (table.rows[table.owner] == fresh.rows[fresh.owner]).all()
 

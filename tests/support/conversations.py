@@ -35,7 +35,6 @@ from kernel.wire.versions import Api
 from tests.support.batches import built, read_to_end
 
 FOLDER = Path(__file__).parent.parent / "coordinator" / "conversations"
-LIKE = "4.1.1"  #: the version that we follow if the recorded brokers differ
 
 #: The pause after `send`, so that the request arrives before the next one of another connection.
 ARRIVAL_MS = 30
@@ -79,6 +78,7 @@ class Recording:
     topics: Mapping[str, int]
     blobs: Mapping[str, bytes]
     conversations: Mapping[str, Mapping[str, Any]]
+    followed: str  #: the last of the recorded brokers, which we follow where they differ
     topic_ids: Mapping[str, uuid.UUID]  #: of the recorded broker, where the order of ids matters (KIP-848)
 
 
@@ -89,6 +89,7 @@ def recording(name: str) -> Recording:
         topics=document["topics"],
         blobs={name: bytes.fromhex(text) for name, text in document["blobs"].items()},
         conversations={c["name"]: c for c in document["conversations"]},
+        followed=document["brokers"][-1],
         topic_ids={name: uuid.UUID(text) for name, text in document.get("topic_ids", {}).items()},
     )
 
@@ -196,6 +197,7 @@ class Player:
     symbols: Symbols
     differences: list[str] = field(default_factory=list)
     change_topic: ChangeTopic | None = None
+    followed: str = ""  #: the version whose answers count where the recorded brokers differ
 
     def __post_init__(self) -> None:
         self._connections: dict[str, Connection] = {}
@@ -299,7 +301,7 @@ class Player:
         return answer
 
     def _compare(self, number: int, step: Step, answer: Plain) -> None:
-        recorded = step["response"] if "response" in step else step["responses"][LIKE]
+        recorded = step["response"] if "response" in step else step["responses"][self.followed]
         got = self.symbols.symbolic(answer)
         if _canonical(recorded) != _canonical(got):
             what = f"{step.get('conn', '')} {step.get('api') or step['step']} {step.get('tag', '')}"
@@ -333,4 +335,4 @@ def player(
     """A run of conversation `name` with its own groups."""
     group = f"play-{uuid.uuid4().hex[:10]}"
     symbols = Symbols(group, recorded.blobs, topic_ids=topic_ids or {})
-    return Player(recorded.conversations[name], connect, symbols, change_topic=change_topic)
+    return Player(recorded.conversations[name], connect, symbols, change_topic=change_topic, followed=recorded.followed)

@@ -134,6 +134,10 @@ class FixedCluster:
         return self._producer_ids
 
 
+def _no_session() -> Any:
+    raise AssertionError("there is no ZooKeeper")
+
+
 class LoneCoordinator:
     """A mounted coordinator that leads all partitions of `__consumer_offsets` after `lead_all`."""
 
@@ -160,6 +164,7 @@ class LoneCoordinator:
             cluster=self.cluster,  # type: ignore[arg-type]  # its interface
             tracer=self.tracer,
             clock=clock,
+            session=_no_session,
             create_internal_topic=self._nothing_to_create,
             on_stop=self.stops.append,
         )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import LIMITS, NUMBER_LIMIT, RECORD_RANGES, RECORDS_MAX
+from kernel.trace.words import WORDS
 
 INTS = st.integers(1 - NUMBER_LIMIT, NUMBER_LIMIT - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -27,11 +28,7 @@ def events_of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     times = st.integers(1 - TIME_NS_LIMIT, TIME_NS_LIMIT - 1)
     common = {name: times if name == "ns" else VALUES[type_] for name, type_ in COMMON_FIELDS.items()}
     ranged = {name for pair in RECORD_RANGES.get(kind, ()) for name in pair}
-    values = {
-        name: st.integers(*LIMITS[kind, name]) if (kind, name) in LIMITS else VALUES[type_]
-        for name, type_ in fields.items()
-        if name not in ranged
-    }
+    values = {name: _values_of(kind, name, type_) for name, type_ in fields.items() if name not in ranged}
     events = st.fixed_dictionaries(
         {
             **common,
@@ -43,6 +40,12 @@ def events_of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
         optional={name: st.one_of(st.none(), value) for name, value in values.items() if name in optional},
     )
     return events if not ranged else st.builds(lambda event, ranges: event | ranges, events, _ranges_of(kind))
+
+
+def _values_of(kind: str, field: str, type_: Type) -> st.SearchStrategy[Any]:
+    if (kind, field) in LIMITS:
+        return st.integers(*LIMITS[kind, field])
+    return st.sampled_from(WORDS[kind, field]) if (kind, field) in WORDS else VALUES[type_]
 
 
 def _ranges_of(kind: str) -> st.SearchStrategy[dict[str, Any]]:

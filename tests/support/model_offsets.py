@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.errors import RebalanceLabError
 from kernel.zookeeper import paths
+from kernel.zookeeper.offset_text import offset_text
 from tests.support.model_zookeeper import Call, Reply
-from zkconsumer.znodes.payloads import offset_payload
 
 if TYPE_CHECKING:
     from kernel.values import TopicPartition
@@ -57,7 +57,7 @@ class Commits:
             return ""
         path = paths.offset(self.group, position.partition.topic, position.partition.partition)
         write = self._in_epoch if self.fence == "epoch" else self._update
-        reply = yield from write(position, path, offset_payload(offset))
+        reply = yield from write(position, path, offset_text(offset))
         if not reply.error:
             position.checkpointed = offset
         elif reply.error not in REFUSALS or self.fence == "none":

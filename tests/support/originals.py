@@ -39,7 +39,7 @@ PROPERTIES = {
 def unavailable(version: str) -> str:
     """Why originals of a version cannot run here, or ""; checked once per test run."""
     if importlib.util.find_spec("jpype") is None:
-        return "jpype1 is not installed: pip install 'rebalance-lab[originals]'"
+        return "jpype1 is not installed: pip install '.[originals]'"
     try:
         jars.class_path(version)
     except jars.OriginalsUnavailable as error:

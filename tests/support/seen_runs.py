@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from comparison.cli.report_file import REPORT, write_report
 from comparison.pipeline.analysis import analyze
 from comparison.run_folder import write_json
 from tests.support.inline_spark import InlineSpark
@@ -127,14 +128,13 @@ ATTACK = '</script><img src=x onerror="window.attacked=1"><script>window.attacke
 
 
 def write_hostile(folder: Path) -> None:
-    """The cut of `zookeeper`, with an attack in every text that a trace may choose."""
+    """The cut of `zookeeper`, with an attack in every text that a trace may choose: a phase is none of them."""
     attacks = {
         "topic": ATTACK,
         "member": f"g_{ATTACK}",
         "by": ATTACK,
         "owner": f"g_{ATTACK}-0",
         "target": ATTACK,
-        "phase": ATTACK,
         "fault": ATTACK,
         "group": ATTACK,
     }
@@ -155,3 +155,9 @@ def analysed_inline(folder: Path) -> dict[str, Any]:
     result = analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)
     write_json(folder / "result.json", result)
     return result
+
+
+def reported_inline(folder: Path) -> Path:
+    """The report of the runs in a folder, which shows all of them."""
+    assert write_report(analysed_inline(folder), folder) == []
+    return folder / REPORT

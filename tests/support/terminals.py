@@ -24,11 +24,11 @@ class Terminals:
     def run(self, *arguments: str, given: str | IO[str] | None = None) -> subprocess.CompletedProcess[str]:
         source: dict[str, Any] = {"input": given} if isinstance(given, str) else {"stdin": given or subprocess.DEVNULL}
         return subprocess.run(
-            [sys.executable, "-m", "comparison.cli.main", *arguments],
+            [sys.executable, "-m", "rebalance_lab", *arguments],
             **source,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
             cwd=self._folder,
             env=self._environment,
@@ -39,7 +39,7 @@ class Terminals:
         output = self._folder / f"out-{len(self._open)}.jsonl"
         with output.open("w") as file:
             child = subprocess.Popen(
-                [sys.executable, "-m", "comparison.cli.main", *arguments],
+                [sys.executable, "-m", "rebalance_lab", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=subprocess.STDOUT,

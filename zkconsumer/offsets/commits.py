@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.values import NO_OFFSET, CommitOutcome, TopicPartition
 from kernel.zookeeper import paths
+from kernel.zookeeper.offset_text import offset_text
 from zkconsumer.offsets.fences import FENCES, REFUSALS
 from zkconsumer.offsets.kafka import UNANSWERED, KafkaOffsets, is_done
-from zkconsumer.znodes.payloads import offset_payload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -174,7 +174,7 @@ class Offsets:
         path = paths.offset(self._config.group_id, tp.topic, tp.partition)
         outcome, error = "unknown", UNANSWERED  # until there is an answer, also if we are cancelled
         try:
-            await self._write_fenced(self._session, info, path, offset_payload(offset), step)
+            await self._write_fenced(self._session, info, path, offset_text(offset), step)
             info.checkpointed = offset
             outcome, error = "accepted", ""
         except REFUSALS as refusal:

@@ -33,14 +33,14 @@ REFUSALS = (SessionExpired, BadVersion)
 
 
 async def unfenced(session: ZooKeeperSession, info: PartitionInfo, path: str, data: bytes, step: str) -> None:
-    """ZkUtils.updatePersistentPath: three requests for a partition's first commit, one for each later one."""
-    await _update(session, path, data, step, only_in=0)
+    """Three requests for a partition's first commit, one for each later one."""
+    await session.put(path, data, step=step)
 
 
 async def in_session(session: ZooKeeperSession, info: PartitionInfo, path: str, data: bytes, step: str) -> None:
     """As `unfenced`, but only in the session of the claim. Raises `SessionExpired`."""
     assert info.session, f"{info.topic_partition} was adopted without the session of its claim"
-    await _update(session, path, data, step, only_in=info.session)
+    await session.put(path, data, step=step, only_in=info.session)
 
 
 async def in_epoch(session: ZooKeeperSession, info: PartitionInfo, path: str, data: bytes, step: str) -> None:
@@ -67,17 +67,6 @@ async def in_epoch(session: ZooKeeperSession, info: PartitionInfo, path: str, da
             await write(Create(path, data))
         except NodeExists:
             await write(SetData(path, data))
-
-
-async def _update(session: ZooKeeperSession, path: str, data: bytes, step: str, *, only_in: int) -> None:
-    try:
-        await session.set(path, data, step=step, only_in=only_in)
-    except NoNode:
-        await session.ensure_path(paths.parent(path), step=step)
-        try:
-            await session.create(path, data, step=step, only_in=only_in)
-        except NodeExists:
-            await session.set(path, data, step=step, only_in=only_in)
 
 
 #: By the setting's value.

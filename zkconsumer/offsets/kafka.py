@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The versions of a 1.1 consumer; kio has no older OffsetCommit (0.8.2 sends version 1).
+#: The versions of a 1.1 consumer; 0.8.2 sends version 1 of the last two.
 FIND_VERSION, COMMIT_VERSION, FETCH_VERSION = 0, 2, 2
 
 #: A commit without an answer, sent or not; not a Kafka error.

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kernel.errors import RebalanceLabError, UserError
 from kernel.values import NO_OFFSET, BrokerAddress
+from kernel.zookeeper.offset_text import offset_in
 from zkconsumer.znodes.filters import WILDCARDS, matching
 
 if TYPE_CHECKING:
@@ -202,18 +203,14 @@ _remembered_partitions = _remembering(_partitions)
 _remembered_broker = _remembering(_broker)
 
 
-def offset_payload(offset: int) -> bytes:
-    """The next offset to consume, as decimal text."""
-    return b"%d" % offset
-
-
 def parse_offset(path: str, data: bytes | None) -> int:
     """The committed offset; `NO_OFFSET` if there is none."""
     if data is None:
         return NO_OFFSET
-    if not re.fullmatch(rb"[+-]?[0-9]{1,19}", data) or not -(2**63) <= int(data) < 2**63:
-        raise UnreadableZnode(path, f"an offset must be a 64-bit decimal number, not {_shown(data)}")
-    return int(data)
+    try:
+        return offset_in(data)
+    except ValueError as error:
+        raise UnreadableZnode(path, f"{error}, not {_shown(data)}") from error
 
 
 def _escaped(text: str) -> str:

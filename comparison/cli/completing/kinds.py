@@ -10,7 +10,7 @@ NAME_OF_A_SETTING = "name of a setting"
 
 #: What the values of a parameter are: by its command and its name, or by its name in any command.
 KINDS = {
-    "scenarios show": SCENARIO,
+    "scenarios name": SCENARIO,
     "run names": SCENARIO,
     "compare names": SCENARIO,
     "designs": DESIGN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from kernel.trace.column_names import ARROW_TYPES, FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import LIMITS, NUMBER_LIMIT
+from kernel.trace.words import WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,8 @@ def _event_type(name: str) -> type[msgspec.Struct]:
         if (name, field) in LIMITS:
             low, high = LIMITS[name, field]
             shape = Annotated[int, msgspec.Meta(ge=low, le=high)]
+        if (name, field) in WORDS:
+            shape = Literal[WORDS[name, field]]
         if field in kind.optional:
             fields.append((field, shape | None, None))
         elif field in _NULLABLE_COMMON:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import UserError
-from kernel.trace.check import is_time
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, ListedFile, RunFile, run_file
 from kernel.trace.reader import HeaderLine, Reason, read_header
-from kernel.trace.run_clock import offset_ns, reference_of
+from kernel.trace.run_clock import clock_problem, offset_ns, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 TOLERANCE_NS = 1_000_000
 #: The same between machines, or boots, that only wall clocks tie together.
 TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
-_NS_PER_YEAR = 31_556_952_000_000_000
 _FIRST_REPEAT = 1
 _NO_HEADER = HeaderLine(None)
 
@@ -189,7 +187,7 @@ def _described(file: TraceFile, header: Mapping[str, Any], reference: Mapping[st
 
 def _with_a_possible_clock(file: TraceFile) -> TraceFile:
     """The same, or one that cannot be used: its times would not fit beside those of the other files."""
-    if is_time(file.offset_ns):
+    detail = clock_problem(file.offset_ns)
+    if not detail:
         return file
-    detail = f"its clock is {abs(file.offset_ns) // _NS_PER_YEAR} years from that of the run"
     return replace(file, offset_ns=0, problem=Reason.TIME, header=HeaderLine(None, Reason.TIME, detail))

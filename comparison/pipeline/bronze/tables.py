@@ -19,6 +19,7 @@ from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_i
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS, Type
 from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
+from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -182,9 +183,8 @@ def write_table(path: Path, table: pa.Table) -> None:
     """
     table = table.rename_columns(named_in_files(table.schema))
     path.parent.mkdir(exist_ok=True)
-    temporary = path.with_suffix(".writing")
-    pq.write_table(table, temporary, **_encoding(table.schema))
-    temporary.replace(path)
+    with whole_file(path) as file:
+        pq.write_table(table, file, **_encoding(table.schema))
 
 
 def _encoding(schema: pa.Schema) -> dict[str, Any]:

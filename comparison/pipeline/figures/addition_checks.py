@@ -38,13 +38,13 @@ def new_partitions_read(run: Run) -> CheckResult:
 
 
 def noticed_at_once(run: Run) -> CheckResult:
-    """A watch tells; in `consumer`, the coordinator computes the new target at the next heartbeat of any member."""
+    """New partitions are noticed at once: a watch tells, or in `consumer` the next heartbeat of any member."""
     within_s = AT_ONCE_S + (timer_s(run, "heartbeat_ms") or 0.0)
     return _noticed(run, within_s, f"a watch or a heartbeat should tell within {within_s:g} s")
 
 
 def noticed_in_time(run: Run) -> CheckResult:
-    """The leader notices when its metadata is metadata.max.age.ms old at the latest (KAFKA-3135)."""
+    """The leader notices new partitions when its metadata is metadata.max.age.ms old at the latest (KAFKA-3135)."""
     age_s = timer_s(run, "metadata_age_ms")
     if age_s is None:
         return UNKNOWN, "the trace does not say metadata.max.age.ms"
@@ -52,7 +52,7 @@ def noticed_in_time(run: Run) -> CheckResult:
 
 
 def unnoticed_for_long(run: Run) -> CheckResult:
-    """With the default of five minutes, members of a group that has just formed leave new partitions alone."""
+    """With metadata.max.age.ms at its five minutes, a group that has just formed leaves new partitions alone."""
     age_s, added = timer_s(run, "metadata_age_ms"), _added(run)
     if age_s is None or added is None or NOTICE not in added.parts:
         return UNKNOWN, "the trace does not show when anybody noticed the added partitions, or metadata.max.age.ms"

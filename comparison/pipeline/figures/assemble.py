@@ -18,12 +18,12 @@ from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_
 from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
-from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING, FORMING, OFFSETS, SERIALS, WHOLE_RUN
+from comparison.pipeline.keys import AUTHORITY, BELIEVED, COMPLETE, DELIVERING, FORMING, OFFSETS, SERIALS, WHOLE_RUN
 from comparison.pipeline.measured import CopiesRead, ProcessEnded, RunEnded, RunStarted, StageEntered
 from comparison.pipeline.result import Change, Copies, Overlap, Run, VerdictOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import Coverage, Measured
@@ -43,8 +43,13 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)
     kind = RunKind(str(parameters.get("like") or run.scenario), run.design, parameters)
-    changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]
     ended = next((event for event in measured.runner if isinstance(event, RunEnded)), None)
+    is_complete = ended is not None and ended.outcome == COMPLETE
+    changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]
+    if not is_complete:
+        changes = _cut_short(changes)
+    drained = any(isinstance(event, StageEntered) and event.stage == "final" for event in measured.runner)
+    metrics = _metrics(measured, whole, [c for c in changes if c.change != FORMING])
     return Run(
         path=run.path,
         run_id=run.run_id,
@@ -56,7 +61,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         seed=run.seed,
         outcome=ended.outcome if ended else "",
         error=(ended.error or "") if ended else "",
-        drained=any(isinstance(event, StageEntered) and event.stage == "final" for event in measured.runner),
+        drained=drained,
         parameters=parameters,
         duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0),
         tolerance_ms=run.tolerance_ns / _NS_PER_MS,
@@ -65,7 +70,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         missing_events=sum(file.seq_missing for file in measured.files),
         files=measured.files,
         problems=measured.problems,
-        metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),
+        metrics=metrics | _without_an_end(metrics, drained=drained, is_complete=is_complete),
         requests=whole.by("request_answered", lambda count: count.name),
         zk_operations=whole.by(
             "zk_op", lambda count: count.name if count.outcome == "ok" else f"{count.name} ({count.outcome})"
@@ -87,6 +92,27 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         verdicts=[],
         verdict=VerdictOutcome.UNKNOWN,
     )
+
+
+def _cut_short(changes: list[Change]) -> list[Change]:
+    """A change that was under way when the run ended has not settled: nobody knows what it would have come to."""
+    last = max(changes, key=lambda change: change.from_ms, default=None)
+    if last is None or last.settled_ms is not None:
+        return changes
+    cut = msgspec.structs.replace(last, converge_ms=None, moved=None, moved_minimum=None, counted=[])
+    return [cut if change is last else change for change in changes]
+
+
+def _without_an_end(
+    metrics: Mapping[str, float | None], *, drained: bool, is_complete: bool
+) -> dict[str, float | None]:
+    """The figures that are unknown because the run did not go to its end. What was seen by then was seen."""
+    unknown: list[str] = []
+    if not drained and metrics["lost"]:
+        unknown.append("lost")  # it may have been on its way
+    if not is_complete and not (metrics["final_behind"] or metrics["final_beyond"]):
+        unknown += ["final_read", "final_behind", "final_beyond"]
+    return dict.fromkeys(unknown)
 
 
 def _ended(measured: Measured) -> dict[str, int]:

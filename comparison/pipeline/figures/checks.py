@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.model import RESTART
-from comparison.pipeline.keys import FORMING
+from comparison.pipeline.keys import COMPLETE, FORMING
 from comparison.pipeline.result import VerdictOutcome
 from kernel.designs import COORDINATED
 
@@ -48,6 +48,8 @@ def no_record_lost(run: Run) -> CheckResult:
     """
     lost = run.metrics["lost"]
     if lost is None:
+        if run.metrics["delivered"] is not None and not run.drained:
+            return UNKNOWN, "the run ended before the log was drained"
         return UNKNOWN, "no numbered record was both acknowledged and delivered"
     delivered = run.metrics["delivered"]
     if lost == 0:
@@ -55,10 +57,6 @@ def no_record_lost(run: Run) -> CheckResult:
     in_hand = int(run.parameters.get("streams", 1)) * _killed(run) if run.design == "zookeeper" else 0
     if lost <= in_hand:
         return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
-    if not run.drained:
-        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered: the run ended before the log was drained"
-    if run.quarantined or run.missing_events:
-        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered, but the trace is incomplete"
     return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost, {delivered:g} delivered"
 
 
@@ -88,6 +86,8 @@ def settles(run: Run) -> CheckResult:
     if not measured:
         return UNKNOWN, "no change was made in this run"
     open_ones = [named(change) for change in measured if change.converge_ms is None]
+    if open_ones and run.outcome != COMPLETE:
+        return UNKNOWN, f"the run ended before the group had settled after {open_ones[0]}"
     if open_ones:
         more = f" and {len(open_ones) - _NAMED_MAX} more" if len(open_ones) > _NAMED_MAX else ""
         first = ", ".join(open_ones[:_NAMED_MAX])
@@ -107,6 +107,7 @@ def _outlasted(run: Run, change: Change) -> bool:
 
 
 def no_offset_moved_back(run: Run) -> CheckResult:
+    """No accepted commit moves the offset of a partition back."""
     moved_back = run.metrics["moved_back"]
     if moved_back is None:
         return UNKNOWN, "no commit was traced at the authority"
@@ -133,6 +134,7 @@ def final_offsets_kept(run: Run) -> CheckResult:
 
 
 def no_stale_write(run: Run) -> CheckResult:
+    """Every accepted commit is from the owner of its partition, or comes while the partition has none."""
     stale = run.metrics["stale_writes"]
     if stale is None:
         return UNKNOWN, "no commit or no owner was traced at the authority"
@@ -182,7 +184,7 @@ def old_coordinator_silenced(run: Run) -> CheckResult:
         f"and accepted {counted_noun(after.commits, 'commit')}"
     )
     if not after.commits:
-        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{summary}; the group made no progress"
+        return (NOT_EXPECTED if run.outcome == COMPLETE else UNKNOWN), f"{summary}; the group made no progress"
     refused = run.metrics["misdirected"] or 0
     return (
         EXPECTED,
@@ -195,10 +197,12 @@ def _named_term(term: Term) -> str:
 
 
 def zombie_commits(run: Run) -> CheckResult:
+    """A member that was replaced while it was paused commits, and moves an offset back: nothing fences it."""
     return _zombie_commits(run, stale_min=1)
 
 
 def zombie_commits_after_a_cut(run: Run) -> CheckResult:
+    """A member that was replaced while it was cut off commits, and moves an offset back: nothing fences it."""
     return _zombie_commits(run, stale_min=STALE_WRITES_IN_A_CUT_MIN)
 
 
@@ -220,7 +224,7 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
 
 
 def no_write_of_an_ended_session(run: Run) -> CheckResult:
-    """ZooKeeper takes nothing from a session that it has expired: what fences no zombie is the session that follows."""
+    """ZooKeeper takes nothing from a session that it has expired: a zombie writes in the session that follows."""
     late, stale = run.metrics["of_ended_sessions"], run.metrics["stale_writes"]
     if late is None:
         return UNKNOWN, "ZooKeeper expired no session of a member, or its log was not traced"
@@ -232,7 +236,7 @@ def no_write_of_an_ended_session(run: Run) -> CheckResult:
 
 
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
-    """The zombie keeps delivering until it notices, and so does the new owner."""
+    """A member that was replaced while it was paused delivers until it notices, and so does the new owner."""
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
         return UNKNOWN, "no delivery was traced"

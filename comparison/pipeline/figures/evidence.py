@@ -61,7 +61,7 @@ EVIDENCE: Mapping[Callable[[Run], c.CheckResult], str] = MappingProxyType(
         s.lagging_member_conflicts: "an attempt of the member at the server that lags",
         s.lagging_member_knows_the_group: "a sync of that member that waits for half the lag or more",
         s.nobody_takes_over: "a cut that outlasts a session, and an owner before it",
-        g.never_owned_by_two: _OWNER,
+        g.never_owned_by_two: "a partition that a member claimed",
         g.kept_goes_on: "a partition kept through a rebalance",
         g.delay_honoured: "a member with partitions that left, in more than one rebalance",
         g.generation_kept: "a coordinator killed, and a generation that goes on",

@@ -50,6 +50,7 @@ def kept_goes_on(run: Run) -> CheckResult:
 
 
 def never_owned_by_two(run: Run) -> CheckResult:
+    """No partition is ever claimed by two members at once, by what each of them believes."""
     seconds = run.metrics["double_owned_partition_s"]
     if seconds is None:
         return UNKNOWN, "no ownership was traced"

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.repeats import groups_of_repeats, spread
+from comparison.pipeline.keys import COMPLETE
 from comparison.pipeline.result import Growth, GrowthPoint
 from comparison.statistics import fitted_power, why_unfit
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 OPERATIONS, NOTIFICATIONS = "operations", "notifications"
 #: What counts as an operation, by the names of exact counts.
 _COUNTED = ("reads", "writes", "JoinGroup", "SyncGroup", "coordinator reads")
-COMPLETE = "complete"
 
 #: A count of one change, and the model's; None where there is none.
 _Pair = tuple[float | None, float | None]

@@ -77,7 +77,7 @@ def early_return_does_not_help(run: Run) -> CheckResult:
 
 
 def waits_for_the_dead(run: Run) -> CheckResult:
-    """The group gathers for the one that is back, and waits for the one that died, which might still come."""
+    """The group gathers for a member that is back, and waits for the one that died, which might still come."""
     change = _named(run, RETURN)
     waits = [wait for wait in run.waits if change is not None and wait.from_ms >= change.from_ms]
     if change is None or not waits:
@@ -168,7 +168,7 @@ def missed_although_healthy(run: Run) -> CheckResult:
 
 
 def offsets_carried_over(run: Run) -> CheckResult:
-    """The members of the new protocol go on where those of ZooKeeper committed."""
+    """Members with a coordinator go on where those of `zookeeper` committed."""
     change, behind = _named(run, MIGRATION), run.metrics["started_behind"]
     commits = run.metrics["commits"]
     if change is None or behind is None or not commits or change.converge_ms is None:
@@ -183,7 +183,7 @@ def offsets_carried_over(run: Run) -> CheckResult:
 
 
 def fenced_by_epoch(run: Run) -> CheckResult:
-    """A producer with the same transactional.id raised the epoch, so the older one can neither write nor commit.
+    """A newer producer with the same transactional.id raises the epoch, so the older one cannot write or commit.
 
     As 4.1.1 answered in the recorded conversation data/zombie: INVALID_PRODUCER_EPOCH from the partition's leader,
     PRODUCER_FENCED from the coordinator of the transaction (KIP-98).
@@ -213,7 +213,7 @@ def copied_twice_without_transactions(run: Run) -> CheckResult:
 
 
 def balance_by_strategy(run: Run) -> CheckResult:
-    """The shares that each strategy's rule gives members with equal subscriptions."""
+    """Each strategy gives members with equal subscriptions the shares that its rule says."""
     tried = _tried(run)
     if not tried or any(change.balance is None for _, change in tried):
         return UNKNOWN, _NO_OWNERS
@@ -285,6 +285,7 @@ def idle_member_stops_all(run: Run) -> CheckResult:
 
 
 def idle_member_stops_nobody(run: Run) -> CheckResult:
+    """A member that joins and gets nothing stops no partition of the others."""
     change = _join(run)
     if change is None or not change.rounds:
         return UNKNOWN, "no member joined, or no rebalance was traced"

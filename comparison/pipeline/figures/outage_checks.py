@@ -65,7 +65,7 @@ def gives_up(run: Run) -> CheckResult:
 
 
 def outlasts_the_session(run: Run) -> CheckResult:
-    """With tries that last longer than a session, no member gives up. None if they do not.
+    """With tries that last longer than a session, no member gives up; where they do not, this is not judged.
 
     The rule of thumb was retries x backoff. The last try begins one backoff earlier.
     """
@@ -251,7 +251,7 @@ def _interrupted(run: Run) -> tuple[int, str] | str:
 
 
 def storm(run: Run) -> CheckResult:
-    """Every time that the member goes or comes back, the whole group rebalances."""
+    """Every time that a flapping member goes or comes back, the whole group rebalances."""
     found = _flapping(run)
     if isinstance(found, str):
         return UNKNOWN, found
@@ -314,7 +314,7 @@ def outlives_the_silence(run: Run) -> CheckResult:
 
 
 def two_deliver_past_the_session(run: Run) -> CheckResult:
-    """Its successor delivers beside it, since nobody tells it.
+    """The successor of a member that hears nothing delivers beside it, since nobody tells it.
 
     None if there is no successor (zookeeper.reconnect), or only just before the heal.
     """
@@ -341,7 +341,7 @@ def replaces_a_silent_member(run: Run) -> CheckResult:
 
 
 def outlasts_a_slow_link(run: Run) -> CheckResult:
-    """The member stays in the group as long as it is heard from once a session, or longer.
+    """A member behind a link that slows down stays in the group while it is heard from once a session, or longer.
 
     It may be replaced when what it sends arrives further apart than a session. One heartbeat at a time is outstanding,
     so the next one arrives up to the way back, an interval and the way there after the one before it. On a machine

@@ -32,6 +32,8 @@ from comparison.pipeline.figures import group_checks as g
 from comparison.pipeline.figures import membership_checks as m
 from comparison.pipeline.figures import outage_checks as o
 from comparison.pipeline.figures import split_checks as s
+from comparison.pipeline.figures import with_settings as w
+from comparison.pipeline.keys import COMPLETE
 from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import (
     ALL_AT_ONCE,
@@ -133,42 +135,6 @@ UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN
 _NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 
 
-def _always(_: Mapping[str, str]) -> bool:
-    return True
-
-
-def _fenced(settings: Mapping[str, str]) -> bool:
-    return settings.get("fix.commit.fence", "none") != "none"
-
-
-def _unfenced(settings: Mapping[str, str]) -> bool:
-    return not _fenced(settings)
-
-
-def _fetching_on(settings: Mapping[str, str]) -> bool:
-    return settings.get("fix.stop.on.disconnect", "false") != "true"
-
-
-def _unsynced(settings: Mapping[str, str]) -> bool:
-    return settings.get("fix.sync.before.reads", "false") != "true"
-
-
-def _synced(settings: Mapping[str, str]) -> bool:
-    return not _unsynced(settings)
-
-
-def _unchecked(settings: Mapping[str, str]) -> bool:
-    return settings.get("fix.checked.release", "false") != "true"
-
-
-def _checked(settings: Mapping[str, str]) -> bool:
-    return not _unchecked(settings)
-
-
-def _unfixed(settings: Mapping[str, str]) -> bool:
-    return all(value in ("false", "none", "0") for name, value in settings.items() if name.startswith("fix."))
-
-
 class Failing(Enum):
     """What makes a check fail."""
 
@@ -189,8 +155,11 @@ class Check:
     scenarios: tuple[str, ...]
     failing: Failing
     decide: Callable[[Run], c.CheckResult]
-    given: Callable[[Mapping[str, str]], bool] = _always  #: for which of the run's settings
+    given: Callable[[Mapping[str, str]], bool] = w.always  #: for which of the run's settings
     except_in: tuple[str, ...] = ()  #: scenarios
+
+    def is_about(self, design: str) -> bool:
+        return _among(design, self.designs)
 
     def covers(self, run: Run) -> bool:
         parameters = run.parameters
@@ -203,7 +172,7 @@ class Check:
     ) -> bool:
         """Whether a run of a scenario, which may name further checks, is judged by this one."""
         by_name = self.name in named and not _has_several_ways(self.name)
-        among = _among(design, self.designs) and (by_name or _among(scenario, self.scenarios))
+        among = self.is_about(design) and (by_name or _among(scenario, self.scenarios))
         return among and scenario not in self.except_in and self.given(settings)
 
 
@@ -222,7 +191,7 @@ CHECKS: tuple[Check, ...] = (
     Check("no stale write", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_stale_write),
     Check("old commits refused", Kind.PROMISE, COORDINATED, (*PAUSES, "split-brain"), SEEN, c.old_commits_refused),
     Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, c.old_coordinator_silenced),
-    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.zombie_commits, _unfenced),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.zombie_commits, w.unfenced),
     Check(
         "no write of an ended session",
         Kind.PROMISE,
@@ -230,16 +199,18 @@ CHECKS: tuple[Check, ...] = (
         ZOMBIES,
         SEEN,
         c.no_write_of_an_ended_session,
-        _unfenced,
+        w.unfenced,
     ),
-    Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.two_deliver_after_a_pause, _fetching_on),
-    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.zombie_commits_after_a_cut, _unfenced),
-    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_stale_write, _fenced),
-    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_offset_moved_back, _fenced),
+    Check(
+        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), PAUSES, MISSED, c.two_deliver_after_a_pause, w.fetching_on
+    ),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.zombie_commits_after_a_cut, w.unfenced),
+    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_stale_write, w.fenced),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), (*PAUSES, *CUTS), SEEN, c.no_offset_moved_back, w.fenced),
     Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
     Check("two members deliver", Kind.HISTORY, RECONCILING, ("split-brain",), MISSED, c.two_deliver_during_a_cut),
-    Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, s.lagging_member_conflicts, _unsynced),
-    Check("knows the group", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, s.lagging_member_knows_the_group, _synced),
+    Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), STALE, MISSED, s.lagging_member_conflicts, w.unsynced),
+    Check("knows the group", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, s.lagging_member_knows_the_group, w.synced),
     Check("nobody takes over", Kind.HISTORY, (ZOOKEEPER,), NO_BROKER, MISSED, s.nobody_takes_over),
     Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), STALE, SEEN, g.never_owned_by_two),
     Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
@@ -277,8 +248,8 @@ CHECKS: tuple[Check, ...] = (
     Check("stops by protocol", Kind.MODEL, (CONSUMER,), CHANGEOVER, MISSED, x.stops_by_protocol),
     Check("offsets kept", Kind.PROMISE, (CONSUMER,), CHANGEOVER, SEEN, x.nothing_repeated),
     Check("only subscribers own", Kind.PROMISE, ALL, MIXED, SEEN, m.only_subscribers_own),
-    Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
-    Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),
+    Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, w.unfixed),
+    Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, w.unfixed),
     Check("gives up", Kind.HISTORY, (ZOOKEEPER,), TRIES, MISSED, o.gives_up),
     Check("outlasts the session", Kind.PROMISE, (ZOOKEEPER,), TRIES, SEEN, o.outlasts_the_session),
     Check("nobody gives up", Kind.PROMISE, COORDINATED, TRIES, SEEN, o.nobody_gives_up),
@@ -287,13 +258,13 @@ CHECKS: tuple[Check, ...] = (
     Check("stands still", Kind.HISTORY, (SERVER,), OUTAGES[1:], MISSED, o.stands_still_without_zookeeper),
     Check("everybody rebalances", Kind.HISTORY, (ZOOKEEPER,), EXPIRIES, MISSED, o.everybody_rebalances),
     Check("expiry noticed", Kind.PROMISE, (SERVER,), EXPIRIES, MISSED, o.coordinator_notices_the_expiry),
-    Check("owner znodes deleted", Kind.HISTORY, (ZOOKEEPER,), GHOST, MISSED, o.owner_nodes_deleted, _unchecked),
-    Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), GHOST, SEEN, o.owner_nodes_kept, _checked),
+    Check("owner znodes deleted", Kind.HISTORY, (ZOOKEEPER,), GHOST, MISSED, o.owner_nodes_deleted, w.unchecked),
+    Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), GHOST, SEEN, o.owner_nodes_kept, w.checked),
     Check("storm", Kind.HISTORY, DYNAMIC, FLAPPING, MISSED, o.storm),
     Check("no storm", Kind.PROMISE, (STATIC,), FLAPPING, SEEN, o.no_storm),
     Check("outlives the silence", Kind.HISTORY, (ZOOKEEPER, SERVER), DEAF, MISSED, o.outlives_the_silence),
     Check(
-        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), DEAF, MISSED, o.two_deliver_past_the_session, _fetching_on
+        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), DEAF, MISSED, o.two_deliver_past_the_session, w.fetching_on
     ),
     Check("two members deliver", Kind.HISTORY, RECONCILING, DEAF, MISSED, o.two_deliver_past_the_session),
     Check("replaced", Kind.PROMISE, HEARTBEATS, DEAF, MISSED, o.replaces_a_silent_member),
@@ -335,7 +306,7 @@ def why_not_judged(name: str, like: str) -> str:
     """Why a scenario that is like another one ('': like none) cannot name this check; '' if it can."""
     names = list(dict.fromkeys(check.name for check in CHECKS))
     if name not in names:
-        return unknown("check", name, names)
+        return unknown("check", name, names, hint="`rebalance-lab scenarios --steps` lists all")
     known = dict.fromkeys(each for check in CHECKS if check.name == name for each in check.scenarios)
     if _has_several_ways(name) and like not in known:
         return f"{name!r} is decided in several ways. Say which with like = NAME, one of {', '.join(known)}"
@@ -382,11 +353,7 @@ def _first_problem(run: Run) -> str:
 
 
 def _doubt(run: Run) -> str:
-    """Why the trace may not show everything that happened; '' if it is complete."""
-    if run.outcome != "complete":
-        how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
-        return f"{how} ({run.error})" if run.error else how
-    if run.quarantined:
-        total = sum(run.quarantined.values())
-        return f"{total} lines of the trace are unusable ({', '.join(sorted(run.quarantined))})"
-    return f"{run.missing_events} events are missing from the trace" if run.missing_events else ""
+    """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
+    if run.outcome == COMPLETE:
+        return ""
+    return _ENDS.get(run.outcome, "the trace does not say how the run ended")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from kernel.errors import EnvironmentFault
+from kernel.interpreter import PYTHON, SAFE_PATH
 from kernel.jre import JavaRuntime, find_java, spark_java_home
 from kernel.waiting import WaitTimeout, wait_until
 
@@ -129,7 +129,8 @@ def launch(
         "SPARK_CONNECT_MODE": "0",
         "SPARK_LOCAL_IP": settings["spark.driver.bindAddress"],
         "SPARK_SCALA_VERSION": "2.13",  # needed to find executors; spark-submit sets it
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": PYTHON,
+        **SAFE_PATH,  # for its workers: the JVM stands where the user does
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
     }
     if with_executors:

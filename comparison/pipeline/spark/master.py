@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kernel.errors import EnvironmentFault
+from kernel.errors import EnvironmentFault, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,9 @@ def _addresses(url: str, rest: str) -> tuple[tuple[str, int], ...]:
 
 
 def check_reachable(master: Master, options: SparkOptions) -> None:
-    """Raises EnvironmentFault if nobody listens at a standalone master's address, or its workers could not answer."""
+    """Raises Unavailable if nobody listens at a standalone master's address, EnvironmentFault if its workers could not
+    answer.
+    """
     if master.kind is not MasterKind.STANDALONE:
         return
     reached = _first_listening(master)
@@ -98,7 +100,7 @@ def _first_listening(master: Master) -> str:
                 return str(connection.getpeername()[0]).partition("%")[0]
         except OSError as error:
             complaints.append(f"{host}:{port}: {error.strerror or 'no answer'}")
-    raise EnvironmentFault(
+    raise Unavailable(
         f"no Spark master at {master.url} ({'; '.join(complaints)}). Start it, or correct --master; "
         "without --master the analysis runs on this machine"
     )

@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import subprocess
-import sys
-import tempfile
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from kernel.swept_folder import swept_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 #: The prefix of scratch folders in the system's temporary folder.
 SCRATCH_PREFIX = "rebalance-lab-spark-"
-#: The sweeper's program: wait until no process holds the pipe, then remove the folder.
-_SWEEP = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
-_SWEPT_S = 5.0
 
 
 @contextmanager
 def scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The folder, and the descriptors that a process using it must inherit.
-
-    A temporary folder is removed by a sweeper process. It reads a pipe whose other end this process and the JVM hold,
-    so it sees the end of both, even after `kill -9`.
-    """
+    """The folder, and the descriptors that a process using it must inherit: the JVM may outlive this process."""
     if work_dir is not None:
         work_dir.mkdir(parents=True, exist_ok=True)
         yield work_dir.resolve(), ()
         return
-    folder = Path(tempfile.gettempdir()).resolve() / f"{SCRATCH_PREFIX}{secrets.token_hex(8)}"
-    waits, held = os.pipe()
-    # Without site packages and environment it starts at once, and nothing can break it.
-    sweeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _SWEEP, str(folder)], stdin=waits, start_new_session=True
-    )
-    os.close(waits)
-    try:
-        folder.mkdir(mode=0o700)  # after its sweeper has started: the program may be killed at any moment
+    with swept_folder(SCRATCH_PREFIX) as (folder, held):
         yield folder, (held,)
-    finally:
-        os.close(held)
-        with suppress(subprocess.TimeoutExpired):
-            sweeper.wait(_SWEPT_S)

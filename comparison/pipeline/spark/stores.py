@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 
 from comparison.pipeline.spark.messages import in_short
-from kernel.errors import EnvironmentFault, UserError
+from kernel.errors import EnvironmentFault, Unavailable, UserError
+from kernel.whole_file import own_folder, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,13 @@ _MISSING = ("ClassNotFoundException", "NoClassDefFoundError", "UnsupportedFileSy
 _PATIENCE = {"ipc.client.connect.max.retries": "2", "ipc.client.connect.max.retries.on.timeouts": "1"}
 
 
+#: How Java complains of a server that is not there.
+_UNREACHABLE = tuple(
+    f"java.net.{name}Exception"
+    for name in ("Connect", "NoRouteToHost", "PortUnreachable", "SocketTimeout", "UnknownHost")
+)
+
+
 class StoreFault(EnvironmentFault):
     """A store cannot be read; the message says what to do."""
 
@@ -58,7 +66,7 @@ def copied(
 ) -> dict[Path, str]:
     """Copy the runs at these URIs, which may have wildcards, to `folder`: the copies' folders, and what they are of.
 
-    Raises StoreFault if a store cannot be read, UserError if nothing is there.
+    Raises Unavailable if a store does not answer, StoreFault if it cannot be read, UserError if nothing is there.
     """
     java: Any = spark.sparkContext._jvm
     context: Any = spark.sparkContext
@@ -102,8 +110,10 @@ def _wanted_files(store: Any, place: Any) -> Iterator[_File]:
 def _copy(java: Any, store: Any, files: Sequence[_File], folder: Path, progress: Callable[[str], None]) -> None:
     """Make `folder` hold these files and no others."""
     expected = {folder / file.name: file for file in files}
+    for path in expected:
+        own_folder(folder, *path.parent.relative_to(folder).parts)
     for path in folder.rglob("*"):
-        if path.is_file() and path not in expected:
+        if (path.is_file() or path.is_symlink()) and path not in expected:
             path.unlink()
     missing = {path: file for path, file in expected.items() if not _is_copy(path, file)}
     if not missing:
@@ -128,11 +138,10 @@ def _is_copy(path: Path, file: _File) -> bool:
 
 def _copy_file(java: Any, store: Any, file: _File, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    target = java.org.apache.hadoop.fs.Path("file", None, str(temporary.absolute()))
-    store.copyToLocalFile(False, file.path, target, True)
-    os.utime(temporary, ns=(file.changed_ms * _NS_PER_MS, file.changed_ms * _NS_PER_MS))
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        target = java.org.apache.hadoop.fs.Path("file", None, str(temporary.absolute()))
+        store.copyToLocalFile(False, file.path, target, True)
+        os.utime(temporary, ns=(file.changed_ms * _NS_PER_MS, file.changed_ms * _NS_PER_MS))
 
 
 @contextmanager
@@ -145,7 +154,8 @@ def _explained(uri: str, java: Any) -> Iterator[None]:
         told = in_short(f"{raised.getClass().getName()}: {raised.getMessage()}")
         if any(name in told for name in _MISSING):
             raise StoreFault(f"{uri}: {_without_connector(uri, java)}") from None
-        raise StoreFault(f"{uri} cannot be read: {told}") from None
+        kind = Unavailable if told.startswith(_UNREACHABLE) else StoreFault
+        raise kind(f"{uri} cannot be read: {told}") from None
 
 
 def _without_connector(uri: str, java: Any) -> str:

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from comparison.natural_order import natural
 from comparison.playground import messages as m
-from comparison.playground.applying import natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

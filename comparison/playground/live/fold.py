@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from comparison.natural_order import natural
 from comparison.playground import messages as m
-from comparison.playground.applying import natural
 from comparison.playground.live.counting import Counting
 from comparison.playground.live.feed import Fact, Feed, counted
 from comparison.playground.live.lanes import Lanes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from comparison.natural_order import natural
 from comparison.playground import messages as m
-from comparison.playground.applying import natural
 from comparison.playground.live.feed import AUTHORITY, Fact, counted, listed
 from comparison.playground.live.ownership import Unit, place_of
 from comparison.playground.live.table import rows_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.playground import commands as c
 from comparison.scenarios.run.injections import Injections
-from comparison.scenarios.run.performer import Performer, Together
+from comparison.scenarios.run.performer import OurPerformer, Together
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
 from kernel.waiting import WaitTimeout
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.injections import InEffect
+    from comparison.scenarios.run.performer import Performer
 
 #: How often it looks for processes that ended by themselves.
 _LOOK_S = 0.2
@@ -39,7 +40,7 @@ class Refused(UserError):
     """A command that cannot be performed now, and why."""
 
 
-class Stepping(Performer):
+class Stepping(OurPerformer):
     """A member waits before each ZooKeeper operation."""
 
     async def inject(self) -> None:

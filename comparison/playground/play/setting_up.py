@@ -11,6 +11,8 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, PLAYGROUND, RATE_MAX
 from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.run.runner import descriptors_needed
+from kernel.descriptors import require_descriptors
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def prepared(
             raise ConfigurationError(f"--{name} is {getattr(parameters, name)}: must be {most} at most")
     for design in designs:
         require_feasible(Case(PLAYGROUND, design, parameters, configuration(design, parameters)))
+    require_descriptors(descriptors_needed(PLAYGROUND, parameters))
     bundle = new_bundle(root, PLAYGROUND.name)
     requests = [_request(design, parameters, bundle) for design in designs]
     about = provenance(command)

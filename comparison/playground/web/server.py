@@ -23,6 +23,7 @@ from comparison.playground.commands import Answer, AnyCommand
 from comparison.playground.messages import Increment, Snapshot
 from comparison.playground.web.files import page_files
 from comparison.playground.web.guard import HEADERS, REPORT_POLICY, new_token, refusal
+from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -125,7 +126,7 @@ class PlaygroundServer:
         if full is not None:
             return full
         last = request.headers.get("Last-Event-ID") or request.query.get("after")
-        after = int(last) if last and last.isascii() and last.isdigit() and len(last) < 16 else None
+        after = decimal(last) if last else None
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
         stream = asyncio.current_task()
         assert stream is not None

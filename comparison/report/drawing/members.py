@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.view.naming import natural
+from comparison.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

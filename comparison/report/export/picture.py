@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from comparison.natural_order import natural
 from comparison.printable import printable
 from comparison.report.export.members import Members
 from comparison.report.export.tracks import Open, Track, Value, instant, partition_of, partitions_in_words
-from comparison.report.view.naming import natural
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.errors import UserError
-from kernel.trace.run_clock import offset_ns, reference_of
+from kernel.trace.run_clock import in_order, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,25 +41,21 @@ class Stream(NamedTuple):
 
 def stream_of(traces: Sequence[Trace]) -> Stream:
     """The stream of a run's traces. Raises `UserError` without a usable one, or if they are of several runs."""
-    known = [(trace, trace.header) for trace in traces if trace.header is not None]
-    reference = reference_of(header for _, header in known)
+    headers = [trace.header for trace in traces if trace.header is not None]
+    reference = reference_of(headers)
     if reference is None:
         raise UserError("none of these files is a trace. Give the folder of a run")
-    if len(runs := sorted({str(header["run"]) for _, header in known})) > 1:
+    if len(runs := sorted({str(header["run"]) for header in headers})) > 1:
         raise UserError(f"these traces are of several runs ({', '.join(runs)}). Give those of one")
-    events = [
-        Recorded(event["ns"] + offset_ns(header, reference), str(header["role"]), event)
-        for trace, header in known
-        for event in trace.events
-    ]
+    events = [Recorded(each.t_ns, str(each.header["role"]), each.event) for each in in_order(traces)]
     if not events:
         raise UserError("nothing happens in these traces: they have no usable event")
     return Stream(
         run=str(reference["run"]),
         scenario=str(reference["scenario"]),
-        design=next((str(header["design"]) for _, header in known if header["design"]), ""),
+        design=next((str(header["design"]) for header in headers if header["design"]), ""),
         seed=int(reference["seed"]),
         wall_ns=int(reference["wall_ns"]),
-        roles={str(header["process"]): str(header["role"]) for _, header in known},
-        events=sorted(events, key=lambda each: (each.t_ns, each.event["process"], each.event["seq"])),
+        roles={str(header["process"]): str(header["role"]) for header in headers},
+        events=events,
     )

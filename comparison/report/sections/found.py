@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report import additions, restarts, strategies
-from comparison.report.figures import NOT_EXPECTED, UNKNOWN, by_change, number
+from comparison.report.figures import NOT_EXPECTED, UNKNOWN, by_change, ending, number
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
 from comparison.report.throughput import SLOW, describe_waits
 
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
     """What the runs of one scenario show; `views` are those runs by design, where they can be drawn."""
-    found = [*_verdicts(runs), *_two_delivering(runs, views), *_commits(runs, views)]
+    found = [*_endings(runs), *_verdicts(runs), *_two_delivering(runs, views), *_commits(runs, views)]
     if scenario == _HERD:
         found += _herd(runs)
     if tried := strategies.outcomes(runs):
@@ -54,6 +54,13 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _endings(runs: Sequence[Run]) -> Iterator[Finding]:
+    """Why there is less to find than was planned."""
+    for run in runs:
+        if reason := ending(run):
+            yield Finding(f"In {run['design']} {reason}.")
 
 
 def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:

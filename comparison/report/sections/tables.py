@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from comparison.failures import each_once
 from comparison.metrics import METRICS
 from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
@@ -153,7 +154,7 @@ def _reasons(run: Run) -> RunReasons:
         expected=[each for each in run["verdicts"] if each["outcome"] == EXPECTED],
         others=[each for each in run["verdicts"] if each["outcome"] != EXPECTED],
         overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
-        failures=run["failures"],
+        failures=each_once(run["failures"]),
         ending=ending(run),
         files=file_table(run),
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from comparison.report.sweep.panels import Layout, check_version, figure_text, growths
+from comparison.text_table import Column, TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,27 +30,26 @@ def render_sweep(data: Mapping[str, Any], console: Console) -> None:
         console.print(Text(f"\n{metric}{unit}: {about['meaning']}", style="bold"))
         for panel in layout.panels(metric):
             crossed = f"; rows: {panel.row_axis}, columns: {panel.column_axis}" if panel.crossed else ""
-            console.print(Text(f"{panel.title}{crossed}"), soft_wrap=True)
+            console.print(Text(f"{panel.title}{crossed}"))
             console.print(_table(panel))
             for line in _growths(panel):
-                console.print(Text(f"  {line}"), soft_wrap=True)
+                console.print(Text(f"  {line}"))
     if missing := [cell for cell in data["cells"] if not cell["runs"]]:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        console.print(Text(f"\nwithout a complete run: {missing[0]['cell']}{others}"), soft_wrap=True)
+        console.print(Text(f"\nwithout a complete run: {missing[0]['cell']}{others}"))
 
 
-def _table(panel: Panel) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _table(panel: Panel) -> TextTable:
     # Two long names in a corner would take the room of the figures.
-    table.add_column(Text("" if panel.crossed else panel.row_axis))
-    for column in panel.columns:
-        table.add_column(Text(str(column)), justify="right")
+    corner = Column(heading="" if panel.crossed else panel.row_axis, is_label=True, wraps=True)
+    columns = (Column(heading=str(column), is_right=True) for column in panel.columns)
+    table = TextTable([corner, *columns], gaps=(2, 1), is_ruled=False)
     for row, cells in zip(panel.rows, panel.cells, strict=True):
         shown = []
         for cell in cells:
             median, spread = figure_text(cell)
-            shown.append(Text(f"{median} ({spread})" if spread else median))
-        table.add_row(Text("" if row is None else str(row)), *shown)
+            shown.append(f"{median} ({spread})" if spread else median)
+        table.add("" if row is None else str(row), *shown)
     return table
 
 

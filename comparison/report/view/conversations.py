@@ -12,6 +12,7 @@ from comparison.report.group_history import history_of
 from comparison.report.steps import briefly, departures, merged
 from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH, Conversation, Message
 from comparison.report.view.naming import LETTERS_MAX
+from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,8 +52,7 @@ def _changes(events: Iterable[Event]) -> Mapping[int, int]:
         if event["kind"] == "zk_op" and event["ok"]:
             zxid = event.get("zxid") or 0
         elif event["kind"] in ("group_member_joined", "group_member_left"):
-            number = str(event["cause"]).removeprefix("zxid:")
-            zxid = int(number) if number.isdecimal() else 0
+            zxid = decimal(str(event["cause"]).removeprefix("zxid:")) or 0
         if zxid:
             found[zxid] = min(event["ns"], found.get(zxid, event["ns"]))
     return found

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Which of their rows are read of the kinds that others have by the thousand.
 _OPERATIONS = (pc.field("role") == "member") | pc.starts_with(pc.field("path"), "/consumers/")
+#: Which process is which broker.
+_REGISTRATIONS = (pc.field("op") == "multi") & pc.starts_with(pc.field("path"), "/brokers/ids/")
 _REQUESTS = ~pc.field("api").isin(["Fetch", "Metadata", "ApiVersions", "ListOffsets", "Produce", "InitProducerId"])
 _REQUESTS &= (pc.field("api") != "Heartbeat") | (pc.field("error") != "")
 #: The kinds that are read.
@@ -60,7 +62,7 @@ KINDS_READ: Mapping[str, pc.Expression | None] = MappingProxyType(
         "offset_written": None,
         "offset_refused": None,
         "zk_notified": _OPERATIONS,
-        "zk_op": _OPERATIONS,
+        "zk_op": _OPERATIONS | _REGISTRATIONS,
         "request_answered": _REQUESTS,
     }
 )

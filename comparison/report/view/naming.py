@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from comparison.natural_order import natural
 from comparison.printable import printable
+from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,11 +18,6 @@ LETTERS_MAX = 12
 _LATER_LIFE = re.compile(r"\.\d+$")
 #: What a coordinator appends to a client's id; a member that joins again gets another.
 _UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-
-
-def natural(name: str) -> list[tuple[str, int]]:
-    """Sort m2 before m10, and m1.2 after m1."""
-    return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def place_of(name: str) -> str:
@@ -70,7 +67,7 @@ class MemberNames:
         """Of a member id, or of a thread's id `<consumer id>-<n>`."""
         consumer, _, number = owner.rpartition("-")
         streams = self._by_member.get(owner) or self._by_member.get(consumer) or {}
-        stream = int(number) if owner not in self._by_member and number.isdigit() else 0
+        stream = 0 if owner in self._by_member else decimal(number) or 0
         name = streams.get(stream) or next(iter(streams.values()), "") or self._shortened(owner)
         self._members[name] = None
         return name
@@ -93,7 +90,7 @@ class MemberNames:
 def _parted(owner: str) -> tuple[str, str, int]:
     process, _, rest = owner.partition("/")
     member, _, stream = rest.rpartition("/")
-    return process, member, int(stream) if stream.isdigit() else 0
+    return process, member, decimal(stream) or 0
 
 
 def _client(member: str) -> str:

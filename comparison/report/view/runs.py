@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from comparison.natural_order import natural
 from comparison.printable import printable
 from comparison.report.view.conversations import conversations_of
 from comparison.report.view.events import NO_EVENTS, read_events
@@ -21,7 +22,7 @@ from comparison.report.view.model import (
     RunView,
     Stretch,
 )
-from comparison.report.view.naming import MemberNames, natural, place_of
+from comparison.report.view.naming import MemberNames, place_of
 from comparison.report.view.over_time import WHOLE, course_of, joined_of, rebalances_of
 from comparison.report.view.raw_events import raw_events
 from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables

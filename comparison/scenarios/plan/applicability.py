@@ -126,12 +126,16 @@ def step_complaints(design: str, settings: Mapping[str, str]) -> Iterator[str]:
                 yield f"{name}={value}: {design} {why}"
 
 
-def without_effect(design: str, settings: Mapping[str, str]) -> list[str]:
-    """Warnings of settings that a consumer started by hand has, and that its design makes nothing of."""
+def require_effect(design: str, settings: Mapping[str, str]) -> None:
+    """Raises `ConfigurationError` for a setting that a consumer started by hand has, and its design does not use."""
     consumers = CONSUMERS[design]
-    taken = {name: value for name, value in settings.items() if name not in consumers.made_by}
-    lacking = {name: why for name, value in taken.items() if (why := _lacking([design], name, value, settings))}
-    return [f"{name}={taken[name]} has no effect: {design} {why[design]}" for name, why in lacking.items()]
+    for name, value in settings.items():
+        if name not in consumers.made_by:
+            why = _lacking([design], name, value, settings).get(design)
+        else:
+            why = "assigns on the brokers, by group.server.assignment.strategy" if design == SERVER else None
+        if why:
+            raise ConfigurationError(f"{name}={value} would have no effect: {design} {why}. Leave it out")
 
 
 def unused(design: str, name: str) -> bool:

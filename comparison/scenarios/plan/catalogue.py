@@ -183,6 +183,9 @@ CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
     {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *SPLITS, *MEMBERSHIP, *OUTAGES)}
 )
 
+#: Where all of them are listed.
+LIST = "`rebalance-lab scenarios` lists all"
+
 #: What `compare` runs by default.
 COMPARED = tuple(scenario.name for scenario in FAULTS)
 
@@ -198,7 +201,7 @@ def scenario_named(name: str) -> Scenario:
     known = {**{each: file.scenario for each, file in admitted().items()}, **CATALOGUE}
     scenario = known.get(name)
     if scenario is None:
-        raise ConfigurationError(unknown("scenario", name, CATALOGUE) + ", or a file, as in NAME.toml")
+        raise ConfigurationError(unknown("scenario", name, CATALOGUE, hint=f"{LIST}; a file ends in .toml"))
     return scenario
 
 

@@ -94,21 +94,27 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
 
 
 def for_part(table: Mapping[str, Setting], given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The settings of a part that is started by hand (a broker, a consumer), and warnings.
+    """The settings of a part that is started by hand (a broker, a consumer), and warnings of those that none has here.
 
-    As in a run, another part's setting is ignored with a warning. Raises `ConfigurationError` for an unknown name or
-    an invalid value.
+    Raises `ConfigurationError` for a setting of another part, an unknown name or an invalid value.
     """
-    warnings = [
-        f"{name} is a Kafka setting of another part: ignored"
-        for name in given
-        if name not in table and any(name in known for known, _ in _tables())
-    ]
+    for name in given:
+        if name not in table and (others := _parts_with(name)):
+            raise ConfigurationError(f"{name} is a setting of {' and '.join(others)}. Leave it out")
     elsewhere = {name: value for name, value in given.items() if name not in table}
-    warnings += [text for text in _unimplemented(elsewhere) if text]
+    warnings = [text for text in _unimplemented(elsewhere) if text]
     own = {name: value for name, value in given.items() if name in table}
     resolve(table, own)
     return own, warnings
+
+
+def _parts_with(name: str) -> list[str]:
+    """Who has a setting: brokers, members of some designs."""
+    designs = [design for design, each in CONSUMERS.items() if name in each.settings]
+    return [
+        *(["brokers"] if name in BROKER_SETTINGS else []),
+        *([f"members of {', '.join(designs)}"] if designs else []),
+    ]
 
 
 def start_of_reading(name: str, value: str) -> str | None:

@@ -44,8 +44,8 @@ PROCESSES = (K.MEMBER, K.BROKER, K.SERVER)
 LINKS = (K.MEMBER_AUTHORITY, K.MEMBER_DATA, K.BROKER_ZOOKEEPER, K.SERVERS)
 
 _MEMBER, _BROKER, _SERVER = (
-    "(owner|m[1-9][0-9]*)",
-    "(coordinator|broker-[1-9][0-9]*)",
+    "(owner|m[1-9][0-9]{0,8})",
+    "(coordinator|broker-[1-9][0-9]{0,8})",
     "(leader|follower|zookeeper-[123])",
 )
 _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
@@ -56,7 +56,7 @@ _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
         K.BROKER: re.compile(_BROKER),
         K.SERVER: re.compile(_SERVER),
         K.ENSEMBLE: re.compile("ensemble"),
-        K.PARTITION: re.compile("partition-[0-9]+"),
+        K.PARTITION: re.compile("partition-[0-9]{1,9}"),
         K.MEMBER_AUTHORITY: re.compile(f"{_MEMBER}->authority"),
         K.MEMBER_DATA: re.compile(f"{_MEMBER}->data"),
         K.BROKER_ZOOKEEPER: re.compile(f"{_BROKER}->zookeeper"),
@@ -341,6 +341,8 @@ _ROWS = (
 
 _FAULTS = {fault.name: fault for fault in _ROWS}
 FAULTS: Mapping[str, Fault] = MappingProxyType(_FAULTS)
+#: Where all of them are listed, with the steps and the checks.
+LIST = "`rebalance-lab scenarios --steps` lists all"
 
 
 def add_fault(fault: Fault) -> None:
@@ -354,7 +356,7 @@ def fault_named(name: str) -> Fault:
     """Raises `ConfigurationError` with the names of the faults."""
     fault = FAULTS.get(name)
     if fault is None:
-        raise ConfigurationError(unknown("fault", name, FAULTS))
+        raise ConfigurationError(unknown("fault", name, FAULTS, hint=LIST))
     return fault
 
 

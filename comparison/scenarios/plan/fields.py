@@ -13,6 +13,7 @@ from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
 
 #: Names of types that modules import for annotations only.
@@ -108,9 +109,9 @@ def _table(value: object, key: Any, wanted: Any) -> dict[Any, Any]:
     if not isinstance(value, dict):
         raise Misfit(f"must be a table, is {_shown(value)}")
     if key is int:
-        if strange := next((name for name in value if not name.isdecimal()), None):
+        if strange := next((name for name in value if decimal(name) is None), None):
             raise Misfit(f"has the key {strange!r}, which must be a number", (strange,))
-        return {int(name): _inside(each, wanted, name) for name, each in value.items()}
+        return {decimal(name): _inside(each, wanted, name) for name, each in value.items()}
     if wanted is str:
         return {name: _setting(each, path) for name, each, path in flat(value)}
     return {name: _inside(each, wanted, name) for name, each in value.items()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of the fields
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kernel.values import TopicPartition
 
 SEED_MAX = 2**31 - 1

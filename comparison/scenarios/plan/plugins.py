@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import logging
 import sys
 import traceback
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.near_paths import path_complaint
-from kernel.errors import ConfigurationError, RebalanceLabError, SeveralErrors
+from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError, SeveralErrors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
+    from collections.abc import Callable, Mapping
+    from types import CodeType, ModuleType
 
 #: The group of entry points; each names a module.
 ENTRY_POINTS = "rebalance_lab.scenarios"
@@ -51,14 +52,46 @@ def loaded() -> list[Plugin]:
     return list(_LOADED.values())
 
 
+def kept_plugins() -> dict[str, Plugin]:
+    """The files among them, by the names under which a folder keeps them."""
+    return {plugin.path.name: plugin for plugin in loaded() if plugin.path is not None}
+
+
 def load(named: str, folder: Path | None = None) -> Plugin:
     """Load a plugin, once: a Python file (in `folder` unless the path is absolute), or a module by its name.
 
     Raises `SeveralErrors` with the traceback if the code fails, `ConfigurationError` if there is none.
     """
-    if not (named.endswith(_SUFFIX) or "/" in named):
+    if not _is_file(named):
         return _known(named, Plugin(named=named, path=None, text=""), lambda: importlib.import_module(named))
     path = (folder or Path()) / named
+    if folder is not None and not path.exists() and (kept := folder / path.name).exists():
+        path = kept  # the folder is a run's, which keeps everything beside the scenario
+    return _loaded(_read(named, path))
+
+
+def load_kept(named: str, folder: Path, digests: Mapping[str, str]) -> Plugin:
+    """The same for a folder that has kept its plugins, by name, with their recorded digests.
+
+    Nothing of a file that is not the recorded one is run: raises `EnvironmentFault`.
+    """
+    if not _is_file(named):
+        return load(named)
+    plugin = _read(named, path := folder / Path(named).name)
+    if path.name not in digests:
+        raise EnvironmentFault(
+            f"there is no record of what {path} was, so it is not run. Repeat the command that named the original file"
+        )
+    if plugin.digest != digests[path.name]:
+        raise EnvironmentFault(f"{path} is not the file that was recorded, so it is not run. Restore it")
+    return _loaded(plugin)
+
+
+def _is_file(named: str) -> bool:
+    return named.endswith(_SUFFIX) or "/" in named
+
+
+def _read(named: str, path: Path) -> Plugin:
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
@@ -67,9 +100,21 @@ def load(named: str, folder: Path | None = None) -> Plugin:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the plugin {path}: {error}") from error
-    plugin = Plugin(named=named, path=path, text=text)
-    # A copy in a run's folder is the same code.
-    return _known(plugin.digest, plugin, lambda: _module_of(path, plugin.digest))
+    if path.suffix != _SUFFIX:
+        raise ConfigurationError(f"{path} is no Python file: its name must end with {_SUFFIX}")
+    return Plugin(named=named, path=path, text=text)
+
+
+def _loaded(file: Plugin) -> Plugin:
+    """The plugin of a file that has been read. A copy in a run's folder is the same code."""
+    assert file.path is not None
+    other = kept_plugins().get(file.path.name, file)
+    if other.digest != file.digest:
+        raise ConfigurationError(
+            f"the plugins {other.path} and {file.path} have the same name, and a run's folder could keep only one. "
+            "Rename one of them"
+        )
+    return _known(file.digest, file, lambda: _module_of(file))
 
 
 def load_installed() -> None:
@@ -98,16 +143,28 @@ def _known(key: str, plugin: Plugin, load_it: Callable[[], ModuleType]) -> Plugi
     return _LOADED[key]
 
 
-def _module_of(path: Path, digest: str) -> ModuleType:
+class _TextLoader(SourceFileLoader):
+    """Runs the text that was read: not the file, which may have changed since, and not what `__pycache__` has of it."""
+
+    def __init__(self, name: str, path: str, text: str) -> None:
+        super().__init__(name, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self._text.encode(), self.path)
+
+
+def _module_of(file: Plugin) -> ModuleType:
     """Import a file, whose folder need not be on the path."""
-    name = f"rebalance_lab_plugin_{path.stem}_{digest[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigurationError(f"{path} is no Python file: its name must end with {_SUFFIX}")
-    module = importlib.util.module_from_spec(spec)
+    assert file.path is not None
+    name = f"rebalance_lab_plugin_{file.path.stem}_{file.digest[:8]}"
+    loader = _TextLoader(name, str(file.path), file.text)
+    spec = spec_from_file_location(name, file.path, loader=loader)
+    assert spec is not None
+    module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise

@@ -21,11 +21,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan import catalogue
 from comparison.scenarios.plan.admitted import ScenarioFile
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
-from comparison.scenarios.plan.faults import FAULTS, check, kind_of
+from comparison.scenarios.plan.faults import FAULTS, LIST, check, kind_of
 from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of
 from comparison.scenarios.plan.parameters import RANGES, Parameters
 from comparison.scenarios.plan.plugins import load
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
     #: Why a scenario that is like another one cannot be judged by a check of this name; '' if it can.
     CheckComplaint = Callable[[str, str], str]
+    #: Loads what a file in this folder calls a plugin of this name.
+    PluginLoader = Callable[[str, Path], object]
 
 _EXPECTATIONS, _STEP = "expectations", "step"
 _OF_EXPECTATIONS = ("like", "checks")
@@ -59,16 +62,17 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,59}")
 _LENGTH_MS_MAX, _COUNT_MAX = 3_600_000, 1000
 
 
-def read_scenario(path: Path, complaint_of: CheckComplaint) -> ScenarioFile:
+def read_scenario(path: Path, complaint_of: CheckComplaint, load_plugin: PluginLoader = load) -> ScenarioFile:
     """The scenario of a file. Raises `EnvironmentFault` if it cannot be read, `SeveralErrors` for its content."""
     text = read_toml_text(path, "scenario")
-    return ScenarioFile(scenario=parse_scenario(text, str(path), complaint_of), path=str(path), text=text)
+    scenario = parse_scenario(text, str(path), complaint_of, load_plugin)
+    return ScenarioFile(scenario=scenario, path=str(path), text=text)
 
 
-def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenario:
+def parse_scenario(text: str, name: str, complaint_of: CheckComplaint, load_plugin: PluginLoader = load) -> Scenario:
     """The scenario in a TOML text; `name` is the file's. Raises `SeveralErrors`."""
     found = located_in(text, name, "docs/own-scenarios.md")
-    reader = _Reader(found, complaint_of, Path(name).parent)
+    reader = _Reader(found, complaint_of, lambda named: load_plugin(named, Path(name).parent))
     scenario = reader.read()
     if reader.complaints or scenario is None:
         raise SeveralErrors(reader.texts(name), "".join(reader.tracebacks))
@@ -78,9 +82,9 @@ def parse_scenario(text: str, name: str, complaint_of: CheckComplaint) -> Scenar
 class _Reader:
     """Reads one file; what is wrong is collected."""
 
-    def __init__(self, found: Located, complaint_of: CheckComplaint, folder: Path) -> None:
+    def __init__(self, found: Located, complaint_of: CheckComplaint, load_plugin: Callable[[str], object]) -> None:
         self._found = found
-        self._folder = folder
+        self._load_plugin = load_plugin
         self._complaint_of = complaint_of
         self.tracebacks: list[str] = []  #: of a user's code
         self.complaints: list[tuple[Place | None, str]] = []
@@ -131,7 +135,7 @@ class _Reader:
         for number, name in enumerate(names if isinstance(names, list) else []):
             with self._complaining(("plugins", number)):
                 if isinstance(name, str):
-                    load(name, self._folder)
+                    self._load_plugin(name)
 
     def _defaults(self, table: object) -> Parameters | None:
         if not isinstance(table, dict):
@@ -141,8 +145,8 @@ class _Reader:
         for name, value in table.items():
             at = ("defaults", name)
             if name not in _OF_DEFAULTS:
-                hint = "; settings have a table of their own, [settings]" if "settings" in name else ""
-                self._complain(at, unknown("default", name, _OF_DEFAULTS) + hint)
+                hint = "Settings have a table of their own, [settings]" if "settings" in name else ""
+                self._complain(at, unknown("default", name, _OF_DEFAULTS, hint=hint))
             elif (fits := self._fitted(at, value, types[name])) is not None:
                 low, high = RANGES.get(name, (0, 0))
                 if name in RANGES and not low <= fits <= high:
@@ -165,9 +169,9 @@ class _Reader:
         kind = STEPS.get(name) if isinstance(name, str) else None
         if kind is None:
             if _STEP in table:
-                self._complain((*at, _STEP), unknown("step", str(name), STEPS))
+                self._complain((*at, _STEP), unknown("step", str(name), STEPS, hint=LIST))
             else:
-                self._complain(at, f"a step without its name. Add step = NAME, one of {', '.join(STEPS)}")
+                self._complain(at, f"a step without its name. Add step = NAME; {LIST}")
             return None
         types, given = types_of(kind), {}
         for key, value in table.items():
@@ -205,11 +209,11 @@ class _Reader:
         elif kind is KillAtPoint and key == "target" and value not in KILLED:
             self._complain(at, unknown("target", value, KILLED))
         elif kind is KillAtPoint and key == "point" and value not in NAMED:
-            self._complain(at, unknown("point", value, NAMED))
+            self._complain(at, unknown("point", value, NAMED, hint=LIST))
         elif kind not in (Inject, Heal) or not value:
             return
         elif key == "fault" and value not in FAULTS:
-            self._complain(at, unknown("fault", value, FAULTS))
+            self._complain(at, unknown("fault", value, FAULTS, hint=LIST))
         elif key == "target":
             with self._complaining(at):
                 kind_of(value)
@@ -237,7 +241,7 @@ class _Reader:
             elif (fits := self._fitted((*at, key), value, types[key])) is not None:
                 given[key] = fits
         if (like := given.get("like", "")) and like not in CATALOGUE:
-            self._complain((*at, "like"), unknown("scenario", like, CATALOGUE))
+            self._complain((*at, "like"), unknown("scenario", like, CATALOGUE, hint=catalogue.LIST))
         for number, each in enumerate(given.get("checks", ())):
             if complaint := self._complaint_of(each, like):
                 self._complain((*at, "checks", number), complaint)
@@ -263,7 +267,7 @@ class _Reader:
                 if design not in DESIGN_NAMES:
                     self._complain((key, design), unknown("design", design, DESIGN_NAMES))
                 elif key == "same_run_as" and value not in CATALOGUE:
-                    self._complain((key, design), unknown("scenario", value, CATALOGUE))
+                    self._complain((key, design), unknown("scenario", value, CATALOGUE, hint=catalogue.LIST))
         self._check_settings(("settings",))
 
     def _check_settings(self, at: KeyPath) -> None:

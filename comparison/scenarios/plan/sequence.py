@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.scenarios.plan.faults import FAULTS, TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CrashAndReturn,
     CutAuthority,
     CutEnsemble,
     DuplicateInstance,
     Form,
     FreezeOwner,
+    Heal,
     Inject,
     JoinAndLeave,
     JoinBehind,
@@ -28,6 +30,7 @@ from comparison.scenarios.plan.vocabulary import (
     Resubscribe,
     SlowOwner,
     StartAnew,
+    heals,
 )
 from kernel.designs import DESIGN_NAMES
 from kernel.suggestions import unknown
@@ -44,6 +47,17 @@ _ONCE = (KillCoordinator, JoinBehind)
 _AN_ENSEMBLE = (CutAuthority, CutEnsemble, JoinBehind)
 #: Another member has to take over.
 _TWO_MEMBERS = (KillOwner, LeaveOne, FreezeOwner, CutAuthority)
+
+
+_OWNER = "owner"
+#: All processes have to leave.
+_ALL_LEAVE = (RestartEach, StartAnew)
+#: These choose a member that owns partitions.
+_AN_OWNER = (KillOwner, LeaveOne, FreezeOwner, SlowOwner, CrashAndReturn, DuplicateInstance)
+#: Faults of a member that can neither be chosen nor leave, until they are healed.
+_AWAY = ("freeze", "kill", "leave", "unsubscribe")
+#: Those of them that leave nobody at its place.
+_GONE = ("kill", "leave")
 
 
 class Objection(NamedTuple):
@@ -94,19 +108,74 @@ class _Sizes:
         return -(-self.places // self.per_place)
 
 
+class _Away:
+    """Which members are frozen or gone before a step, as far as the steps say: `owner` may be anybody."""
+
+    def __init__(self) -> None:
+        self._since: list[tuple[str, str, int]] = []  #: fault, target and the number of its step, from 1
+
+    def after(self, number: int, step: Step) -> None:
+        if isinstance(step, Heal):
+            self._since = [each for each in self._since if not heals(step, *each[:2])]
+        elif isinstance(step, Inject) and step.fault in FAULTS and kind_of(step.target) is TargetKind.MEMBER:
+            if step.fault in (*_GONE, "slow-start", "flap"):  # a frozen process dies as others do
+                self._since = [each for each in self._since if each[1] != step.target or each[1] == _OWNER]
+            if step.fault in _AWAY:
+                self._since.append((step.fault, step.target, number))
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def frozen(self, place: str = "") -> str:
+        """Who at this place (by default: any) is frozen, and since when; '' if nobody is."""
+        for fault, target, number in self._since:
+            if fault == "freeze" and place in ("", target):
+                return f"{'an owner' if target == _OWNER else target} is frozen since step {number}"
+        return ""
+
+    def gone(self, place: str) -> str:
+        """Since when nobody is at this place; '' if somebody is."""
+        for fault, target, number in self._since:
+            if fault in _GONE and target == place:
+                return f"nobody is at {place} since step {number} ({fault})"
+        return ""
+
+
 def objections(scenario: Scenario, parameters: Parameters) -> Iterator[Objection]:
     """Everything that is impossible about the steps, in their order."""
     if not scenario.steps or not isinstance(scenario.steps[0], Form | Played):
         yield Objection(0, "there is no group yet: the first step must be form")
         return
-    sizes, seen = _Sizes(scenario, parameters), set[type]()
+    sizes, away, seen = _Sizes(scenario, parameters), _Away(), set[type]()
     for number, step in enumerate(scenario.steps):
-        for why in _objections(step, sizes, scenario, parameters):
+        for why in (*_objections(step, sizes, scenario, parameters), *_nobody_for(step, sizes, away)):
             yield Objection(number, why)
         if isinstance(step, _ONCE) and type(step) in seen:
             yield Objection(number, "a scenario can have this step once")
         seen.add(type(step))
         sizes.after(step)
+        away.after(number + 1, step)
+
+
+def _nobody_for(step: Step, sizes: _Sizes, away: _Away) -> Iterator[str]:
+    """Why a step is about members that are frozen or gone."""
+    faulty = step if isinstance(step, Inject) and step.fault in FAULTS else None
+    place = "" if faulty is None else faulty.target.partition("->")[0]
+    has_to_leave = faulty is not None and (
+        faulty.fault in ("leave", "restart") or (faulty.fault == "flap" and faulty.parameters.get("by") == "leave")
+    )
+    chooses = isinstance(step, _AN_OWNER) or place == _OWNER
+    if isinstance(step, Resubscribe):
+        place = f"m{step.place}"
+    if isinstance(step, _ALL_LEAVE) or (faulty is not None and faulty.fault == "rolling-restart"):
+        if who := away.frozen():
+            yield f"{who}, and a frozen process cannot leave. Heal it first"
+    elif place and place != _OWNER and (who := away.gone(place)):
+        yield f"{who}. Heal that first"
+    elif place and place != _OWNER and (has_to_leave or isinstance(step, Resubscribe)) and (who := away.frozen(place)):
+        yield f"{who}, and a frozen process does nothing. Heal it first"
+    elif chooses and sizes.present and sizes.present <= len(away):
+        yield "no member is left that could own partitions: all are frozen or gone. Heal one first"
 
 
 def _objections(step: Step, sizes: _Sizes, scenario: Scenario, parameters: Parameters) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The steps of a scenario: one class for each kind, as data.
 
-`rebalance-lab scenarios --show` prints the first paragraph of each docstring. `comparison.scenarios.run.steps`
+`rebalance-lab scenarios NAME` prints the first paragraph of each docstring. `comparison.scenarios.run.steps`
 performs the steps.
 """
 

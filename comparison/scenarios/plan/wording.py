@@ -13,7 +13,7 @@ from comparison.scenarios.plan.vocabulary import AddPartitions, CrashAndReturn, 
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.plan.vocabulary import Step
@@ -116,6 +116,6 @@ def _said(name: str, value: object) -> str:
     return f"{name}={value}" if "." in name else f"{name} {value}"
 
 
-def summary_of(step: type) -> str:
-    """The first paragraph of a kind of step's description."""
-    return " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
+def summary_of(described: type | Callable[..., object]) -> str:
+    """The first paragraph about a kind of step, or about a function that decides a check."""
+    return " ".join((inspect.getdoc(described) or "").split("\n\n", maxsplit=1)[0].split())

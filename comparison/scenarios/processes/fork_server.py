@@ -27,6 +27,7 @@ import msgspec
 
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
+from kernel.interpreter import module_command
 from kernel.lean_imports import leave_out_hypothesis
 from kernel.wire.versions import Api
 
@@ -88,11 +89,9 @@ class ForkServer:
         with theirs:
             try:
                 process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "comparison.scenarios.processes.fork_server",
-                    str(theirs.fileno()),
-                    str(os.getpid()),
+                    *module_command(
+                        "comparison.scenarios.processes.fork_server", str(theirs.fileno()), str(os.getpid())
+                    ),
                     stdin=asyncio.subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,

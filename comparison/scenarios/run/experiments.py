@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import signal
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from comparison.exits import Exit
+from comparison.interruptible import calling_on_signals
+from comparison.interrupts import end_now
 from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.configuration import configuration
@@ -36,7 +36,7 @@ from kernel.designs import EAGER
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from comparison.progress import RunProgress
@@ -234,13 +234,12 @@ class Experiments:
         return asyncio.run(self._with_a_fork_server(planned))
 
     async def _with_a_fork_server(self, planned: Sequence[Planned]) -> Finished:
-        interrupted = asyncio.Event()
-        interrupt_on_signals(interrupted, self._progress)
-        fork_server = await ForkServer.open()
-        try:
-            return await self.perform_with(planned, fork_server, interrupted)
-        finally:
-            await fork_server.stop()
+        with interrupted_by_signals(self._progress) as interrupted:
+            fork_server = await ForkServer.open()
+            try:
+                return await self.perform_with(planned, fork_server, interrupted)
+            finally:
+                await fork_server.stop()
 
     async def perform_with(
         self, planned: Sequence[Planned], fork_server: ForkServer, interrupted: asyncio.Event
@@ -285,16 +284,17 @@ class Experiments:
         self._outcomes.append(outcome)
 
 
-def interrupt_on_signals(interrupted: asyncio.Event, progress: RunProgress) -> None:
-    """The first signal stops the run. The second one exits at once; all children then die with the fork server."""
+@contextmanager
+def interrupted_by_signals(progress: RunProgress) -> Iterator[asyncio.Event]:
+    """The first signal sets the event. The second one exits at once; all children then die with the fork server."""
+    interrupted = asyncio.Event()
 
     def on_signal() -> None:
         if interrupted.is_set():
             progress.leave()
-            os._exit(Exit.INTERRUPTED)
+            end_now()
         interrupted.set()
         progress.say("interrupted: stopping (Ctrl-C again to abort)")
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
+    with calling_on_signals(on_signal):
+        yield interrupted

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.run.process_faults import START_S
 from kernel.designs import DESIGNS
+from kernel.swept_folder import swept_folder
 from kernel.trace.events import Role
 from kernel.waiting import until
 
@@ -45,7 +45,9 @@ class KillSteps:
         changes.enter_stage("fault")
         point = point_named(self._testbed.request.design, step.point)
         decider = self._members.view.decider
-        name = decider if decider and not self._members.is_gone(decider) else self._members.choose_owner()
+        # A frozen process is stopped already, at no point.
+        can_pass = decider and not (self._members.is_gone(decider) or self._members.child(decider).frozen)
+        name = decider if can_pass else self._members.choose_owner()
         broker = await self._testbed.coordinating_now()
         assert broker.child is not None
         members = self._members.present + (step.target != "member")
@@ -84,7 +86,7 @@ class KillSteps:
             halted[:] = [child for child in passing if is_stopped(child.pid)]
             return bool(halted)
 
-        with tempfile.TemporaryDirectory() as folder:
+        with swept_folder("rebalance-lab-halt-") as (folder, _):
             halt = {"kind": point.kind, "field": point.field, "value": point.value, "first": f"{folder}/first"}
             for child in passing:
                 child.send({"command": "halt_at", **halt})

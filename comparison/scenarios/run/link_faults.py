@@ -8,7 +8,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
-from comparison.scenarios.run.performer import Performer, of_process
+from comparison.scenarios.run.performer import OurPerformer, of_process
 from comparison.scenarios.testbed.link import BOTH_WAYS, Way
 from kernel.designs import DESIGNS
 
@@ -34,7 +34,7 @@ class Cable(NamedTuple):
         return frozenset({Way.TO_UPSTREAM if out else Way.TO_CLIENT})
 
 
-class _OfLink(Performer):
+class _OfLink(OurPerformer):
     async def setup(self) -> None:
         kind, (end, _, other) = kind_of(self.target), self.target.partition("->")
         self._broken: list[tuple[Cable, LinkFault]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from comparison.scenarios.run.performer import Performer
+from comparison.scenarios.run.performer import OurPerformer
 from comparison.scenarios.testbed.sessions import expire
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import WaitTimeout, until
@@ -18,7 +18,7 @@ _FOR_GOOD_MS = 3_600_000
 _POLL_S_MAX = 2.0
 
 
-class Expire(Performer):
+class Expire(OurPerformer):
     """End the sessions of a member's process, or of all of them."""
 
     async def setup(self) -> None:
@@ -36,7 +36,7 @@ class Expire(Performer):
                 await expire(addresses, session)
 
 
-class SetData(Performer):
+class SetData(OurPerformer):
     async def inject(self) -> None:
         number = int(self.target.removeprefix("partition-"))
         topic = self.testbed.request.parameters.topic_names[0]
@@ -51,7 +51,7 @@ class SetData(Performer):
             await session.set(paths.owner(self.testbed.group, topic, number), _BY_HAND)
 
 
-class _OfApplication(Performer):
+class _OfApplication(OurPerformer):
     async def setup(self) -> None:
         self.target = self.member(self.target)
 

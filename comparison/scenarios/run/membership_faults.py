@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from comparison.scenarios.run.performer import Performer
+from comparison.scenarios.run.performer import OurPerformer
 
 
-class Join(Performer):
+class Join(OurPerformer):
     """The new members are named after the first of them."""
 
     heals_by = "leave"
@@ -28,7 +28,7 @@ class Join(Performer):
         await asyncio.gather(*(self.members.go(place, self.changes.takeover_s) for place in present))
 
 
-class Leave(Performer):
+class Leave(OurPerformer):
     heals_by = "join"
 
     async def setup(self) -> None:
@@ -45,7 +45,7 @@ class Leave(Performer):
         await self.members.come_back(self.members.place_of(self.target))
 
 
-class Unsubscribe(Performer):
+class Unsubscribe(OurPerformer):
     heals_by = "join"
 
     async def setup(self) -> None:
@@ -62,7 +62,7 @@ class Unsubscribe(Performer):
         self.members.subscribe_again(self.target)
 
 
-class RollingRestart(Performer):
+class RollingRestart(OurPerformer):
     """It waits for no rebalance: a deployment that does is the step `RestartEach`."""
 
     async def setup(self) -> None:

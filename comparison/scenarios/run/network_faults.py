@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from comparison.scenarios.run.performer import Performer
+from comparison.scenarios.run.performer import OurPerformer
 from kernel.zookeeper.servers import Detachable
 
 
-class Disconnect(Performer):
+class Disconnect(OurPerformer):
     """A server is taken off its network: by the engine that runs it, or by the proxies on all of its links."""
 
     async def setup(self) -> None:

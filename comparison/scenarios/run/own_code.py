@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import threading
 import time
@@ -17,7 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from comparison.scenarios.run.performer import Performer
+from kernel.code_places import users_place
 from kernel.errors import RebalanceLabError, UserError
+from kernel.signals import handling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 BLOCKED_S, _LOOK_S = 20.0, 1.0
 #: The file in a run's folder that has the traceback.
 TRACEBACK = "own-code.txt"
-
-log = logging.getLogger(__name__)
 
 
 class OwnCodeFailed(RebalanceLabError):
@@ -57,12 +56,13 @@ def own_code(name: str, changes: Changes) -> Iterator[None]:
 
 
 def _failed(name: str, error: Exception, changes: Changes) -> OwnCodeFailed:
-    text = "".join(traceback.format_exception(error))
-    log.error("%s failed:\n%s", name, text)
     path = changes.testbed.request.run_dir / TRACEBACK
-    with contextlib.suppress(OSError):
-        path.write_text(text, encoding="utf-8")
-    return OwnCodeFailed(f"{name} failed: {type(error).__name__}: {error} (traceback in {TRACEBACK})")
+    # What fails when the run is broken off comes after what broke it off.
+    with contextlib.suppress(OSError), path.open("a", encoding="utf-8") as file:
+        file.writelines(traceback.format_exception(error))
+    place = users_place(error)
+    where = f"{place}, traceback in {TRACEBACK}" if place else f"traceback in {TRACEBACK}"
+    return OwnCodeFailed(f"{name} failed: {type(error).__name__}: {error} ({where})")
 
 
 @dataclass(slots=True)
@@ -105,19 +105,19 @@ def _not_blocking() -> Iterator[None]:
             raise Blocked(f"it kept the event loop for {BLOCKED_S:g} s: await, or use asyncio.to_thread")
 
     beating = asyncio.create_task(beat())
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        beating.cancel()
+    with handling(look, signal.SIGALRM):
+        signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            beating.cancel()
 
 
 class GuardedFault(Performer):
     """A user's fault, whose errors end the run."""
 
+    changes: Changes
     made: ClassVar[type[Performer]]
     name: ClassVar[str]
 
@@ -140,7 +140,7 @@ class GuardedFault(Performer):
             await self._own.heal()
 
     def abandon(self) -> None:
-        """Whatever goes wrong is only logged: the run is being broken off."""
+        """Whatever goes wrong is only kept: the run is being broken off."""
         with contextlib.suppress(RebalanceLabError), self._guarded():
             self._own.abandon()
 

@@ -12,16 +12,19 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.faults import Given
     from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.run.reach import Group
+    from comparison.scenarios.testbed.group_members import GroupMembers
     from comparison.scenarios.testbed.proxy import Picks
+    from comparison.scenarios.testbed.testbed import Testbed
 
 
 class Performer:
-    """One fault in one target; `values` has all its parameters."""
+    """One fault in one target, by a user or by us; `values` has all its parameters."""
 
     #: The change of the group that its heal makes, if that is one of its own.
     heals_by = ""
 
-    def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
+    def __init__(self, changes: Group, target: str, values: Mapping[str, Given]) -> None:
         self.changes = changes
         self.members = changes.members
         self.testbed = changes.testbed
@@ -58,7 +61,18 @@ class Performer:
         return self.members.process_at(named)
 
 
-class Together(Performer):
+class OurPerformer(Performer):
+    """A fault of ours, which reaches all of the group and of the testbed."""
+
+    changes: Changes
+    members: GroupMembers
+    testbed: Testbed
+
+    def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
+        super().__init__(changes, target, values)
+
+
+class Together(OurPerformer):
     """Several performers as one fault of one target."""
 
     def __init__(self, changes: Changes, target: str, parts: Sequence[Performer]) -> None:

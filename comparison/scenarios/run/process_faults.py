@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.processes.children import ended_within
-from comparison.scenarios.run.performer import Performer
+from comparison.scenarios.run.performer import OurPerformer
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ START_S = 60.0
 _BEGUN_S_MAX = 2.0
 
 
-class _OfProcess(Performer):
+class _OfProcess(OurPerformer):
     """A fault of one process, whichever part of the run it is."""
 
     def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
@@ -174,7 +174,7 @@ class ClockStep(_OfProcess):
         self._child.send({"command": "step_clock", "by_ms": -self.number("by_ms")})
 
 
-class QuorumLoss(Performer):
+class QuorumLoss(OurPerformer):
     """Two of three servers die, the leader among them."""
 
     async def setup(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.faults import fault_named
-from comparison.scenarios.plan.plugins import loaded
+from comparison.scenarios.plan.plugins import kept_plugins, loaded
 from comparison.scenarios.plan.vocabulary import (
     CrashAndReturn,
     Form,
@@ -32,9 +32,11 @@ from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
-from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
+from comparison.scenarios.testbed.group_members import GroupMembers
 from comparison.scenarios.testbed.testbed import Testbed
+from kernel.descriptors import DESCRIPTORS
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
+from kernel.full_disk import full_disk, full_disk_named
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.run.steps import Player
     from comparison.scenarios.testbed.lent import LentEnsemble
@@ -85,9 +89,8 @@ class Run:
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
         self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record, lent)
-        self._members = GroupMembers(
-            self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
-        )
+        members = members_in_all(request.scenario, request.parameters)
+        self._members = GroupMembers(self._testbed, fork_server, -(-members // request.scenario.members_per_process))
         self._nemesis = Nemesis(self._testbed, self._members, self._enter, play)
 
     def _writer(self, role: Role, process: str) -> TraceWriter:
@@ -98,14 +101,19 @@ class Run:
     async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
         """Run to the end, the time limit or the interrupt.
 
-        Raises `UserError` when the run cannot start, or its folder cannot be written.
+        Raises `UserError` when the run cannot start, or its folder cannot be written: a full disk is named, whatever
+        failed because of it.
         """
-        try:
-            return await self._perform(interrupted)
-        except OSError as caught:
-            if caught.errno in UNWRITABLE:
-                raise unwritable(self._request.run_dir, caught) from caught
-            raise
+        with full_disk_named(self._request.run_dir):
+            try:
+                outcome = await self._perform(interrupted)
+            except OSError as caught:
+                if caught.errno in UNWRITABLE:
+                    raise unwritable(self._request.run_dir, caught) from caught
+                raise
+        if outcome.outcome == "failed" and (full := full_disk(self._request.run_dir)) is not None:
+            raise full
+        return outcome
 
     async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
         begun = time.monotonic()
@@ -227,12 +235,18 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
             task.exception()  # it has been dealt with
 
 
-def members_in_all(request: RunRequest) -> int:
+def descriptors_needed(scenario: Scenario, parameters: Parameters) -> int:
+    """How many files and connections one process of a run may have open: the runner has three or four a member."""
+    servers = parameters.brokers + scenario.zookeeper_servers
+    return max(DESCRIPTORS, 128 + 8 * (members_in_all(scenario, parameters) + servers))
+
+
+def members_in_all(scenario: Scenario, parameters: Parameters) -> int:
     """The largest number of members that the scenario's steps start."""
     present = most = 0
-    for step in request.scenario.steps:
+    for step in scenario.steps:
         if isinstance(step, Form):
-            present = max(present, step.size(present, request.parameters.members))
+            present = max(present, step.size(present, parameters.members))
         elif isinstance(step, JoinOne | KillAtPoint | SlowOwner):
             present += 1
         elif isinstance(step, JoinBehind):
@@ -279,9 +293,8 @@ async def perform(
 
 def keep_plugins(folder: Path) -> list[dict[str, str]]:
     """Keep the files of own steps and faults in a folder, beside the scenario's; what run.json says about them."""
-    for plugin in loaded():
-        if plugin.path is not None:
-            keep_scenario(plugin.text, folder / plugin.path.name)
+    for name, plugin in kept_plugins().items():
+        keep_scenario(plugin.text, folder / name)
     return [{"plugin": each.named, "sha256": each.digest} if each.path else {"plugin": each.named} for each in loaded()]
 
 

@@ -10,6 +10,7 @@ from coordinator.consumer.kip848.calls import Kip848Calls
 from coordinator.consumer.server.calls import ServerCalls
 from kernel.client.client import LATEST, ClusterClient, list_offset
 from kernel.client.producer import Producer
+from kernel.decimals import decimal
 from kernel.designs import DESIGNS, SERVER
 from kernel.errors import Unavailable
 from kernel.waiting import until
@@ -34,9 +35,10 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     pairs = []
     for part in bootstrap.split(","):
         host, colon, port = part.strip().rpartition(":")
-        if not colon or not host or not port.isdigit():
+        number = decimal(port)
+        if not colon or not host or number is None:
             raise ValueError(f"{part.strip()!r} is not HOST:PORT")
-        pairs.append((host, int(port)))
+        pairs.append((host, number))
     return pairs
 
 

@@ -299,12 +299,14 @@ class GroupMembers:
         self._tracer.emit("process_ended", target=name, how="kill", code=code)
 
     def leave(self, name: str) -> None:
-        """Command a process to leave the group and exit."""
+        """Command a process to leave the group and exit. Raises `NobodyThere` if it is frozen: it would not hear it."""
+        if self._children[name].frozen:
+            raise NobodyThere(f"{name} is frozen, so it cannot leave. Heal it first")
         self._forget(name)
         self._children[name].send({"command": "leave"})
 
     async def go(self, place: str, timeout_s: float) -> None:
-        """Have the process at a place leave, and wait for its end. Raises `WaitTimeout`."""
+        """Have the process at a place leave, and wait for its end. Raises `WaitTimeout`, and as `leave`."""
         name = self._living[place]
         self.leave(name)
         code = await ended_within(self._children[name], timeout_s)
@@ -360,7 +362,11 @@ class GroupMembers:
             self.check()
             return self.view.settled(present * streams, memberships, time.monotonic_ns())
 
-        await until(settled, timeout_s, lambda: f"the group to settle ({self.view.summary()})")
+        await until(settled, timeout_s, lambda: f"the group to settle ({self._summary()})")
+
+    def _summary(self) -> str:
+        frozen = [f"{name} is frozen" for name in self.present_processes() if self._children[name].frozen]
+        return "; ".join([*frozen, self.view.summary()])
 
     async def until_all_rebalance(self, begun: Mapping[str, int], timeout_s: float) -> None:
         """Wait until every process that is still present has begun more rebalances than `begun` says."""
@@ -379,7 +385,7 @@ class GroupMembers:
             self.check()
             return self.view.quiet(time.monotonic_ns(), QUIET_MS)
 
-        await until(quiet, timeout_s, lambda: f"the group to be quiet ({self.view.summary()})")
+        await until(quiet, timeout_s, lambda: f"the group to be quiet ({self._summary()})")
 
     async def stop(self, *, at_once: bool = False) -> None:
         """Stop every member, killing those that do not end; `at_once` kills them all."""
@@ -392,7 +398,3 @@ class GroupMembers:
             self._tracer.emit("process_ended", target=name, how="itself" if ended_before else "stop", code=code)
         elif not ended_before:
             self._tracer.emit("process_ended", target=name, how="leave", code=code)
-
-
-def processes_needed(members: int, members_per_process: int) -> int:
-    return -(-members // members_per_process)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.failures import each_once
 from comparison.scenarios.processes.lines import POLLING_STOPPED
 from kernel.values import TopicPartition
 
@@ -233,7 +234,7 @@ class GroupView:
             parts.append(f"owned by an unsubscribed member: {', '.join(unwanted)}")
         if rebalancing := self.rebalancing():
             parts.append(f"rebalancing: {', '.join(rebalancing)}")
-        parts += self.failures[-2:]
+        parts += each_once(self.failures)[-2:]
         return "; ".join(parts)
 
 

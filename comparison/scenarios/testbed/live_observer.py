@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.testbed.observed_offsets import SeenWrite
 from comparison.scenarios.testbed.observer import session_name
 from kernel.clock import SystemClock
+from kernel.decimals import signed_decimal
 from kernel.errors import Unavailable
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
@@ -126,12 +127,12 @@ class LiveObserver:
             self._saw(tp, data, stat)
 
     def _saw(self, tp: TopicPartition, data: bytes, stat: ZnodeStat) -> None:
-        text = data.decode("utf-8", "replace")
-        if text.lstrip("-").isdigit():
+        offset = signed_decimal(data.decode("utf-8", "replace"))
+        if offset is not None:
             self.seen.append(
                 SeenWrite(
                     partition=tp,
-                    offset=int(text),
+                    offset=offset,
                     zxid=stat.mzxid,
                     version=stat.version,
                     mtime_ms=stat.mtime_ms,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernel.clock import NS_PER_MS, SystemClock
+from kernel.decimals import signed_decimal
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper import paths
 
@@ -95,9 +96,9 @@ class Observed:
             self._owners[path] = (text, transaction.zxid)
             fields = _partition(partition) | {"owner": text, "epoch": transaction.zxid, "session": session}
             yield ObservedEvent(transaction.time_ms, "authority_named", fields)
-        elif (partition := paths.parse_offset(path)) and text.lstrip("-").isdigit():
+        elif (partition := paths.parse_offset(path)) and (offset := signed_decimal(text)) is not None:
             by = self._members.get(transaction.session, f"session:{session}")
-            fields = {"offset": int(text), "by": by, "epoch": transaction.zxid, "session": session}
+            fields = {"offset": offset, "by": by, "epoch": transaction.zxid, "session": session}
             yield ObservedEvent(transaction.time_ms, "offset_written", _partition(partition) | fields)
 
     def _gone(self, transaction: Transaction, path: str, reason: str) -> Iterator[ObservedEvent]:

@@ -95,8 +95,8 @@ _OWN = (
         valid=in_range(1),
         kafka={"0.8": 6_000},
         until=_UNTIL,
-        advice="Longer than the longest garbage collection pause. A member that is cut off stops delivering after a "
-        "third of it.",
+        advice="Longer than the longest garbage collection pause. A member whose connection breaks stops "
+        "delivering after a third of it, one that is cut off in silence at its end.",
         see=("command.wait.ms", "group.server.rebalance.timeout.ms"),
         shown_by="run crash --design server --set zookeeper.session.timeout.ms=6000",
     ),

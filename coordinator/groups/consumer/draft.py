@@ -70,11 +70,16 @@ class Draft:
 
     def undo(self) -> None:
         undo(self.group, self.batch)
+        self.group.look_again()
+
+    def topics_hash(self) -> int:
+        """Of the topics that the group subscribes to now."""
+        return metadata_hash(self.group.subscribed(), self.topics)
 
     def bump(self) -> None:
         """The group needs a new target, of the topics that it subscribes to now."""
-        hash_ = metadata_hash(self.group.subscribed(), self.topics)
-        self.put(EpochKey(self.group.id), EpochRecord(self.group.epoch + 1, hash_))
+        self.put(EpochKey(self.group.id), EpochRecord(self.group.epoch + 1, self.topics_hash()))
+        self.group.seen_hash = None
 
     def remove(self, member_id: str) -> None:
         """Kafka's order of tombstones: the partitions become free first."""
@@ -164,7 +169,7 @@ class ConsumerWrite(Write):
             turn.write(Write(tuple(cast("StoredChange", (key, group.stored(key))) for key in keys)))
         group.batches.remove(batch)
         group.standing = None
-        group.topics_due_ms = 0  # a change of the topics may be among what was taken back
+        group.look_again()
         for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
             timeout_ms = session_timeout_ms(group.members[member_id], self.draft.settings)
             restart_session(group, member_id, timeout_ms, turn)

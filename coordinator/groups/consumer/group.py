@@ -77,6 +77,7 @@ class ConsumerGroup:
     regex_uses: dict[str, int] = field(default_factory=dict, init=False)  #: by how many each expression is used
     votes: dict[str | None, int] = field(default_factory=dict, init=False)  #: preferred assignors, and by how many
     table: TargetTable | None = field(default=None, init=False, compare=False, repr=False)
+    _is_alike: bool | None = field(default=None, init=False, compare=False, repr=False)
 
     # Soft state, lost with the coordinator.
     sessions: dict[str, SessionTimer] = field(default_factory=dict)
@@ -84,8 +85,9 @@ class ConsumerGroup:
     deadlines: set[TimerKey] = field(default_factory=set)  #: for members of the classic protocol to rejoin or sync
     topics_due_ms: int = 0  #: when the topics have to be looked at again; 0 at once
     topics_view: object = None  #: as they were looked at last
+    seen_hash: int | None = None  #: of the topics, if the group has changed what it subscribes to within its epoch
     is_searching: bool = False  #: for topics that match regular expressions
-    searched_wall_ms: int = 0  #: when the last search ended
+    search_failed_wall_ms: int = 0  #: when a search failed last
     batches: list[Batch] = field(default_factory=list)  #: not durable yet, oldest first
     standing: tuple[ConsumerGroupState, int] | None = None  #: state and epoch as traced last
     topic_names: dict[TopicId, str] = field(default_factory=dict)  #: for the trace
@@ -109,6 +111,10 @@ class ConsumerGroup:
     def target_of(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NONE)
 
+    def look_again(self) -> None:
+        """Something was taken back: a change of the topics may have been among it."""
+        self.topics_due_ms, self.seen_hash = 0, None
+
     def names_of(self, subscription: Subscription) -> frozenset[str]:
         """The names of the topics of a subscription, those that its regular expression matches included."""
         matched = self.regexes.get(subscription.regex)
@@ -117,6 +123,29 @@ class ConsumerGroup:
     def subscribed(self) -> frozenset[str]:
         """The names of all members' topics."""
         return frozenset().union(*map(self.names_of, self.subscriptions))
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether Kafka takes all members for subscribed alike: as it found when a member came, changed or went last.
+
+        An expression that is found or forgotten afterwards does not make it count again.
+        """
+        if self._is_alike is None:
+            self._is_alike = self.counts_alike()
+        return self._is_alike
+
+    def counts_alike(self) -> bool:
+        """ConsumerGroup.subscriptionType of 4.1.1: it counts names and expressions, not what they come to.
+
+        So two expressions that match the same topics differ, and so does an expression beside names, even if all
+        members have both.
+        """
+        if len(self.subscriptions) > 1:
+            return False
+        matched = [topic for record in self.regexes.values() for topic in record.topics]
+        for topics, regex in self.subscriptions:
+            return not topics and len(matched) == len(set(matched)) if regex else topics.issuperset(matched)
+        return not matched
 
     def assignor(self, known: tuple[str, ...], asking: ConsumerMember | None = None) -> str:
         """The one that most members prefer; else the broker's first.
@@ -172,10 +201,8 @@ class ConsumerGroup:
                 self._apply_target(member_id, value)
             case CurrentKey(_, member_id), CurrentRecord() | None:
                 self._apply_current(member_id, value)
-            case RegexKey(_, regex), RegexRecord():
-                self.regexes[regex] = value
-            case RegexKey(_, regex), None:
-                self.regexes.pop(regex, None)
+            case RegexKey(_, regex), RegexRecord() | None:
+                self._apply_regex(regex, value)
             case _:
                 raise AssertionError(f"{key} has no value like {value}")
 
@@ -217,8 +244,16 @@ class ConsumerGroup:
         if record.instance_id is not None:
             self.instances[record.instance_id] = member.id
 
+    def _apply_regex(self, regex: str, record: RegexRecord | None) -> None:
+        self._is_alike = self.is_alike
+        if record is None:
+            self.regexes.pop(regex, None)
+        else:
+            self.regexes[regex] = record
+
     def _put(self, member: ConsumerMember) -> None:
         """Add or replace a member."""
+        self._is_alike = None
         former = self.members.get(member.id)
         self.members[member.id] = member
         if former is None or former.assignor != member.assignor or former.subscription != member.subscription:
@@ -248,6 +283,7 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return
+        self._is_alike = None
         self._count(member, -1)
         if self.table is not None:
             self.table.forget(member_id, self.targets.get(member_id))

@@ -115,18 +115,16 @@ class ConsumerGroups:
         """LeaveGroup of a group that has members."""
         leaving.remove_named(self.draft(request.group_id), request, turn)
 
-    def topics_changed(self, names: frozenset[str]) -> None:
-        """The next heartbeat of anybody in a group that subscribes to one of these looks at the topics again."""
-        for group in self.groups.values():
-            if not names.isdisjoint(group.subscribed()):
-                group.topics_due_ms = 0
-
     def matched(self, group_id: str, found: Mapping[str, RegexRecord], turn: Turn) -> None:
         """The topics that match regular expressions of a group have been searched; nothing is found if that failed."""
         group = self.groups.get(group_id)
-        if group is not None:
-            group.is_searching, group.searched_wall_ms = False, turn.now.wall_ms
+        if group is None:
+            return
+        group.is_searching = False
+        if found:
             searching.take_found(self.draft(group_id), found, turn)
+        else:
+            group.search_failed_wall_ms = turn.now.wall_ms
 
     def delete(self, group_id: str, token: int | None, turn: Turn) -> None:
         """Delete a group without members. `token` None: the deletion of its offsets answers."""

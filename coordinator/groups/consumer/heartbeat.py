@@ -6,7 +6,7 @@ member has to give up or may take (GroupMetadataManager.consumerGroupHeartbeat, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.group import client_record
@@ -17,10 +17,9 @@ from coordinator.groups.consumer.member import (
     ConsumerMember,
 )
 from coordinator.groups.consumer.reconciliation import Goal, MemberFenced, reconciled
-from coordinator.groups.consumer.searching import search_if_due
+from coordinator.groups.consumer.searching import due_search
 from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer.timers import restart_session, time_revocation
-from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer_records import ClientKey, TargetEpochKey, TargetEpochRecord, TargetKey, TargetRecord
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import NONE, is_within
@@ -71,11 +70,15 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
     _check_regex(draft, former, request)
     is_new_name = request.instance_id is not None and request.instance_id not in group.instances
     target_epoch = group.target_epoch
-    _describe(draft, former, request)
-    if needs_target(draft, former, turn):
+    described = _described(former, request)
+    before = seen_before(draft, turn)
+    search = due_search(draft, former.topic_regex, described.topic_regex, turn)
+    _describe(draft, former, described)
+    is_changed = before.topics_changed or needs_target(group, former)
+    if is_changed:
         draft.bump()
     present = group.members[former.id]
-    compute_target(draft, present)
+    compute_target(draft, present, is_alike=None if is_changed else before.is_alike)
     try:
         # Kafka finds a static member's target by its instance id, which a member that was dynamic has only from now on.
         target = NONE if is_new_name and group.target_epoch == target_epoch else None
@@ -84,7 +87,9 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
         draft.undo()
         raise Refused(Error.FENCED_MEMBER_EPOCH) from fenced
     restart_session(group, member.id, settings.session_timeout_ms, turn)
-    search_if_due(draft, turn)
+    if search is not None:
+        group.is_searching = True
+        turn.search(search)
     tells = request.is_full or member.assigned != present.assigned
     answer = ConsumerHeartbeatAnswer(
         Error.NONE,
@@ -183,13 +188,13 @@ def _check_regex(draft: Draft, former: ConsumerMember, request: ConsumerHeartbea
         )
 
 
-def _describe(draft: Draft, former: ConsumerMember, request: ConsumerHeartbeat) -> None:
+def _describe(draft: Draft, former: ConsumerMember, described: ConsumerMember) -> None:
     """Record what the client says of itself, if it is new."""
-    described = _described(former, request)
     if (described is not former and described != former) or former.id not in draft.group.members:
         draft.put(ClientKey(draft.group.id, former.id), client_record(described))
     if described.topic_regex != former.topic_regex:
         draft.forget_unused_regexes()
+        draft.group.seen_hash = draft.topics_hash()
 
 
 def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMember:
@@ -221,29 +226,41 @@ def _described(former: ConsumerMember, request: ConsumerHeartbeat) -> ConsumerMe
     )
 
 
-def needs_target(draft: Draft, former: ConsumerMember, turn: Turn) -> bool:
-    """Whether the group is new, or what it subscribes to has changed: here, or in the cluster.
+class Before(NamedTuple):
+    """Of a group, as it was before a request: what its target follows from as long as the request needs no new one."""
 
-    A regular expression whose topics are not known yet changes nothing.
+    topics_changed: bool  #: those that it subscribes to have appeared, disappeared or grown
+    is_alike: bool  #: the members were taken for subscribed alike
+
+
+def seen_before(draft: Draft, turn: Turn) -> Before:
+    """Looks at the topics when it is time."""
+    group, view = draft.group, draft.topics.view()
+    if turn.now.ms < group.topics_due_ms and view is group.topics_view:
+        return Before(False, group.is_alike)
+    group.topics_due_ms, group.topics_view = turn.now.ms + draft.settings.topics_refresh_ms, view
+    seen_hash = group.metadata_hash if group.seen_hash is None else group.seen_hash
+    return Before(draft.topics_hash() != seen_hash, group.is_alike)
+
+
+def needs_target(group: ConsumerGroup, former: ConsumerMember) -> bool:
+    """Whether the group is new, or the member subscribes to something else than before.
+
+    A regular expression whose topics are not known yet changes nothing, nor does one that is given up: everybody keeps
+    what it has until a search, or another reason, makes a new target.
     """
-    group, topics = draft.group, draft.topics
     member = group.members[former.id]
-    has_other_regex = former.topic_regex != member.topic_regex
-    changed = group.epoch == 0 or former.topics != member.topics
-    changed = changed or (has_other_regex and member.topic_regex in group.regexes)
-    view = topics.view()
-    if changed or has_other_regex or turn.now.ms >= group.topics_due_ms or view is not group.topics_view:
-        group.topics_due_ms, group.topics_view = turn.now.ms + draft.settings.topics_refresh_ms, view
-        changed = changed or metadata_hash(group.subscribed(), topics) != group.metadata_hash
-    return changed
+    if group.epoch == 0 or former.topics != member.topics:
+        return True
+    return former.topic_regex != member.topic_regex and member.topic_regex in group.regexes
 
 
-def compute_target(draft: Draft, asking: ConsumerMember) -> None:
+def compute_target(draft: Draft, asking: ConsumerMember, *, is_alike: bool | None) -> None:
     """Share the partitions out if the group has got a new epoch."""
     group = draft.group
     if group.epoch > group.target_epoch:
         assignor = group.assignor(draft.settings.assignors, asking)
-        for member_id, target in changed_targets(group, assignor, draft.topics).items():
+        for member_id, target in changed_targets(group, assignor, draft.topics, is_alike=is_alike).items():
             draft.put(TargetKey(group.id, member_id), TargetRecord(target))
         draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
 

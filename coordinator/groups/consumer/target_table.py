@@ -16,11 +16,18 @@ import numpy as np
 from coordinator.groups.partitions import NONE
 from kernel.assignors.group_arrays import stable_order
 from kernel.assignors.hash_order import table_size
-from kernel.assignors.target.group import NOBODY, TopicGrid
-from kernel.assignors.tree_bins import TREEIFY_THRESHOLD, has_full_bucket, iteration_order, spread, spreads
+from kernel.assignors.target.group import NOBODY, TopicGrid, ids_in_hash_order, uuid_spread
+from kernel.assignors.tree_bins import (
+    SMALLEST_TABLE,
+    TREEIFY_THRESHOLD,
+    has_full_bucket,
+    iteration_order,
+    spread,
+    spreads,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -64,11 +71,20 @@ class TargetTable:
     """Of one group and one set of topics."""
 
     def __init__(
-        self, topics: tuple[Topic, ...], subscriptions: Mapping[str, Subscription], targets: Mapping[str, Partitions]
+        self,
+        names: Collection[str],
+        known: Mapping[str, Topic],
+        subscriptions: Mapping[str, Subscription],
+        targets: Mapping[str, Partitions],
     ) -> None:
-        """`subscriptions` and `targets` are by member id; the former has all members. `topics` have partitions."""
-        self.topics = topics
-        self.grid = grid = TopicGrid.of([(UUID(bytes=topic.id), topic.partitions) for topic in topics])
+        """`subscriptions` and `targets` are by member id; the former has all members.
+
+        `known` has those of the subscribed `names` whose topics exist and have partitions.
+        """
+        self.names, self.known = names, known
+        self.grid = grid = TopicGrid.of_names(
+            names, {name: (UUID(bytes=topic.id), topic.partitions) for name, topic in known.items()}
+        )
         self.outdated: set[str] = set()  #: members without a target, or with topics that the grid lacks
         self.owner = np.full(grid.partitions, NOBODY, np.int32)  #: slots by partition
         self.ids = list(subscriptions)  #: by slot
@@ -123,6 +139,15 @@ class TargetTable:
 
     def slot_of(self, member_id: str) -> int:
         return self._slots[member_id]
+
+    def start_of(self, topic: TopicId) -> int:
+        return int(self._places[topic][0])
+
+    def others(self, targets: Mapping[str, Partitions]) -> dict[int, int]:
+        """How many topics of a target the grid lacks, by place in `order`; where there are any."""
+        held = ((member_id, targets[member_id]) for member_id in self.outdated if targets.get(member_id))
+        counts = {member_id: len(target.keys() - self._places.keys()) for member_id, target in held}
+        return {int(self.rows[self.slot_of(member_id)]): count for member_id, count in counts.items() if count}
 
     def has_all(self, topics: Iterable[TopicId]) -> bool:
         return self._places.keys() >= frozenset(topics)
@@ -254,19 +279,62 @@ def new_targets(
     for row in sorted(changed):
         member_id = table.ids[table.order[row]]
         present = targets.get(member_id)
-        target = _moved(table, present or NONE, lost.get(row, {}), gained.get(row, {}))
+        taken = gained.get(row, {})
+        fresh = [topic for topic in taken if topic not in (present or NONE)]
+        if _share_a_bucket(fresh):
+            fresh = _as_given_up(table, before, taken, targets, fresh)
+        target = _moved(table, present or NONE, lost.get(row, {}), taken, fresh)
         if present != target:
             found[member_id] = target
     return found
 
 
-def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbers) -> Partitions:
-    target = {topic: numbers for topic, numbers in present.items() if table.has_all((topic,))}
+def _share_a_bucket(topics: list[TopicId]) -> bool:
+    """Whether two of them may be in one bucket of a map, however large it is."""
+    buckets = {uuid_spread(UUID(bytes=topic)) & SMALLEST_TABLE - 1 for topic in topics}
+    return len(buckets) < len(topics)
+
+
+def _as_given_up(
+    table: TargetTable,
+    before: NDArray[np.int32],
+    gained: Numbers,
+    targets: Mapping[str, Partitions],
+    fresh: list[TopicId],
+) -> list[TopicId]:
+    """Topics in the order in which `uniform` deals them: first what nobody had, then what members gave up, by row."""
+    places: dict[int, dict[TopicId, int]] = {}
+
+    def key(at: int) -> tuple[int, int]:
+        topic = fresh[at]
+        giver = int(before[table.start_of(topic) + np.array(gained[topic])].min())
+        if giver == NOBODY:
+            return giver, at
+        if giver not in places:
+            held = targets[table.ids[table.order[giver]]]
+            in_map = ids_in_hash_order([UUID(bytes=each) for each in held])
+            places[giver] = {each.bytes: place for place, each in enumerate(in_map)}
+        return giver, places[giver][topic]
+
+    return [fresh[at] for at in sorted(range(len(fresh)), key=key)]
+
+
+def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbers, fresh: list[TopicId]) -> Partitions:
+    """A target's topics are in the order of Kafka's map, as far as they share a bucket of it.
+
+    `fresh` are those that are new to the member, as they come: HashMap.computeIfAbsent puts each in front.
+    """
+    target: dict[TopicId, frozenset[int]] = dict.fromkeys(reversed(fresh), _EMPTY)
+    target |= {topic: numbers for topic, numbers in present.items() if table.has_all((topic,))}
     for topic, numbers in lost.items():
         target[topic] = target[topic].difference(numbers)
     for topic, numbers in gained.items():
         target[topic] = target.get(topic, _EMPTY).union(numbers)
-    return {topic: numbers for topic, numbers in target.items() if numbers}
+    target = {topic: numbers for topic, numbers in target.items() if numbers}
+    if table_size(entries := max(len(present), len(target))) == SMALLEST_TABLE:
+        return target
+    in_order = ids_in_hash_order([UUID(bytes=topic) for topic in target], entries)
+    return {topic.bytes: target[topic.bytes] for topic in in_order}  # as the record lists them
 
 
 def _by_row(

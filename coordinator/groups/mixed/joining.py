@@ -47,10 +47,11 @@ def join(draft: Draft, request: Join, turn: Turn) -> None:
         return
     holder = None if request.instance_id is None else group.members.get(group.instances.get(request.instance_id, ""))
     former = _member(draft, request, member_id, holder)
+    before = heartbeat.seen_before(draft, turn)
     try:
         subscription = decode_subscription(request.protocols[0].metadata)  # all protocols have the same
         _describe(draft, former, request, subscription)
-        member = _moved(draft, former, holder, _owned(subscription, draft.topics), turn)
+        member = _moved(draft, former, holder, _owned(subscription, draft.topics), turn, before)
     except MalformedMetadata:
         draft.undo()
         raise Refused(Error.UNKNOWN_SERVER_ERROR) from None
@@ -112,7 +113,12 @@ def _owned(subscription: MemberSubscription, topics: Topics) -> Partitions:
 
 
 def _moved(
-    draft: Draft, former: ConsumerMember, holder: ConsumerMember | None, owned: Partitions, turn: Turn
+    draft: Draft,
+    former: ConsumerMember,
+    holder: ConsumerMember | None,
+    owned: Partitions,
+    turn: Turn,
+    before: heartbeat.Before,
 ) -> ConsumerMember:
     """The member on its way to its target. Raises `MemberFenced`.
 
@@ -120,7 +126,7 @@ def _moved(
     in a new generation if the newcomer subscribes to something else.
     """
     group, conversions = draft.group, draft.conversions
-    is_changed = heartbeat.needs_target(draft, former, turn)
+    is_changed = before.topics_changed or heartbeat.needs_target(group, former)
     present = group.members[former.id]
     switches = holder is not None and holder.classic is None
     if switches and conversions is not None and conversions.may_downgrade(group, (), draft.settings, turn):
@@ -129,7 +135,7 @@ def _moved(
         return member
     if is_changed:
         draft.bump()
-    heartbeat.compute_target(draft, present)
+    heartbeat.compute_target(draft, present, is_alike=None if is_changed else before.is_alike)
     return heartbeat.reconcile(draft, group.members[former.id], owned, turn)
 
 

@@ -15,7 +15,7 @@ from coordinator.groups.classic.session_timers import restart_session
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.records import OffsetKey, OffsetRecord, PendingKey
-from coordinator.groups.requests import NO_GENERATION
+from coordinator.groups.requests import NO_GENERATION, NO_TIME
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 if TYPE_CHECKING:
@@ -52,8 +52,11 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> tuple[list[Chang
     ]
     key_of, wall_ms = _key_maker(request), turn.now.wall_ms
     changes: list[Change] = [
-        (key_of(topic, partition), OffsetRecord(offset, leader_epoch, metadata, wall_ms))
-        for (topic, partition, offset, leader_epoch, metadata), (_, _, error) in zip(
+        (
+            key_of(topic, partition),
+            OffsetRecord(offset, leader_epoch, metadata, wall_ms if committed_ms == NO_TIME else committed_ms),
+        )
+        for (topic, partition, offset, leader_epoch, metadata, committed_ms), (_, _, error) in zip(
             request.offsets, errors, strict=True
         )
         if error is Error.NONE
@@ -66,16 +69,15 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> tuple[list[Chang
 
 
 def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> PartitionError:
-    """`metadata_length_max` is in UTF-16 code units, as Kafka counts in spite of the setting's name."""
     error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
-    if error is Error.NONE and _length(o.metadata) > metadata_length_max:
+    if error is Error.NONE and exceeds(o.metadata, metadata_length_max):
         error = Error.OFFSET_METADATA_TOO_LARGE
     return PartitionError(o.topic, o.partition, error)
 
 
-def _length(text: str) -> int:
-    """As Java's String.length."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+def exceeds(metadata: str, length_max: int) -> bool:
+    """Whether it is longer than offset.metadata.max.bytes, which in spite of its name counts UTF-16 code units."""
+    return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > length_max
 
 
 def _key_maker(request: Commit) -> Callable[[str, int], Any]:

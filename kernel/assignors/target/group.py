@@ -11,16 +11,16 @@ A table that is filled as a copy of another has the size of one that grew: since
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernel.assignors.hash_order import table_size
+from kernel.assignors.hash_order import table_size, texts_in_hash_order
 from kernel.assignors.subscription import java_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from numpy.typing import NDArray
@@ -35,6 +35,12 @@ def uuid_spread(topic_id: UUID) -> int:
     both = topic_id.int >> 64 ^ topic_id.int & 0xFFFFFFFFFFFFFFFF
     hashed = (both >> 32 ^ both) & 0xFFFFFFFF
     return hashed ^ hashed >> 16
+
+
+def ids_in_hash_order(ids: Sequence[UUID], entries: int = 0) -> list[UUID]:
+    """As a table iterates that was filled in the given order, and once had so many entries."""
+    buckets = table_size(max(entries, len(ids)))
+    return sorted(ids, key=lambda topic_id: uuid_spread(topic_id) & (buckets - 1))
 
 
 def uuid_order(topic_id: UUID) -> tuple[int, int]:
@@ -54,12 +60,17 @@ class TopicGrid:
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]  #: [T + 1]; the last entry is the number of partitions
     spreads: NDArray[np.int64]  #: hashes of the ids
-    ranks: NDArray[np.int64]  #: in which order topics were put into a member's map, for those in one bucket
 
     @classmethod
-    def of(
-        cls, topics: Sequence[tuple[UUID, int]], names: int | None = None, ranks: Mapping[UUID, int] | None = None
-    ) -> TopicGrid:
+    def of_names(cls, names: Collection[str], known: Mapping[str, tuple[UUID, int]]) -> TopicGrid:
+        """Of a member's names, which Kafka keeps in a HashSet that it fills from a sorted record; only some are known.
+
+        The ids are put into a table in the order of that set, and as large as that set.
+        """
+        return cls.of([known[name] for name in texts_in_hash_order(sorted(names)) if name in known], len(names))
+
+    @classmethod
+    def of(cls, topics: Sequence[tuple[UUID, int]], names: int | None = None) -> TopicGrid:
         """Of (id, number of partitions) in the order of filling; `names` counts names of missing topics too."""
         buckets = table_size(len(topics) if names is None else names)
         ordered = sorted(topics, key=lambda topic: uuid_spread(topic[0]) & (buckets - 1))
@@ -67,9 +78,8 @@ class TopicGrid:
         starts = np.zeros(len(ordered) + 1, np.int64)
         np.cumsum(sizes, out=starts[1:])
         ids = tuple(topic_id for topic_id, _ in ordered)
-        places = range(len(ids)) if ranks is None else [ranks[topic_id] for topic_id in ids]
         spreads = [uuid_spread(topic_id) for topic_id in ids]
-        return cls(ids, sizes, starts, np.array(spreads, np.int64), np.array(places, np.int64))
+        return cls(ids, sizes, starts, np.array(spreads, np.int64))
 
     @property
     def partitions(self) -> int:
@@ -89,15 +99,18 @@ class TargetGroup:
     grid: TopicGrid
     subscribed: NDArray[np.bool_] | None  #: [M, T]; None if all members subscribe to the same topics
     owner: NDArray[np.int32]  #: rows by partition: the present target assignment
+    topics_of: Callable[[int], Iterable[UUID]]  #: those that a row has, in the order in which they came into its map
+    others: Mapping[int, int] = field(default_factory=dict)  #: how many of these the grid lacks, by row, if any
 
     @property
     def by_name(self) -> NDArray[np.int64]:
         """Rows by instance id, then those without one by member id: RangeAssignor's order."""
-        keys = [
-            (1, java_order(member)) if instance is None else (0, java_order(instance))
-            for member, instance in zip(self.members, self.instance_ids, strict=True)
-        ]
+        keys = list(map(name_key, self.members, self.instance_ids))
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+def name_key(member: str, instance: str | None) -> tuple[int, Any]:
+    return (1, java_order(member)) if instance is None else (0, java_order(instance))
 
 
 def loads_of(owner: NDArray[np.int32], members: int) -> NDArray[np.int64]:

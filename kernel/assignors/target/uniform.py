@@ -91,8 +91,7 @@ def _given_up(group: TargetGroup, runs: _Runs, loads: NDArray[np.int64], quota: 
     cell_runs = _lengths(cells, len(topic))
     held, row, topic = np.add.reduceat(runs.lengths, cells), runs.rows[cells], topic[cells]
     if len(group.grid.ids) > 1:
-        in_map = group.grid.spreads[topic] & _tables(np.bincount(row))[row] - 1
-        walk = np.lexsort((group.grid.ranks[topic], in_map, row))
+        walk = _in_maps(group, row, topic)
         cells, cell_runs, held, row, topic = cells[walk], cell_runs[walk], held[walk], row[walk], topic[walk]
         before = np.cumsum(held) - held
         before -= before[np.searchsorted(row, row)]
@@ -103,6 +102,25 @@ def _given_up(group: TargetGroup, runs: _Runs, loads: NDArray[np.int64], quota: 
     else:
         keeps = quota[row]
     return _last_of_tables(_ranges(runs.starts, runs.lengths), group.grid.starts[topic], held, keeps)
+
+
+def _in_maps(group: TargetGroup, row: NDArray[np.int32], topic: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order of cells in which the members' maps are iterated; cells come by row."""
+    sizes = np.bincount(row)
+    for each, others in group.others.items():
+        if each < len(sizes):
+            sizes[each] += others
+    in_map = group.grid.spreads[topic] & _tables(sizes)[row] - 1
+    walk = np.lexsort((in_map, row))
+    shares = (row[walk][1:] == row[walk][:-1]) & (in_map[walk][1:] == in_map[walk][:-1])
+    if not shares.any():
+        return walk
+    came = np.zeros(len(topic), np.int64)
+    for held in np.unique(row[walk][1:][shares]).tolist():
+        places = {topic_id: place for place, topic_id in enumerate(group.topics_of(held))}
+        cells = np.flatnonzero(row == held)
+        came[cells] = [places[group.grid.ids[at]] for at in topic[cells].tolist()]
+    return np.lexsort((came, in_map, row))
 
 
 def _few_given_up(runs: _Runs, quota: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,7 +21,9 @@ from kernel.broker.settings.effective_configs import (
     Source,
     Synonym,
     broker_synonyms,
+    described,
     held,
+    source_of,
     synonyms,
     type_of,
 )
@@ -138,14 +140,14 @@ class ConfigHandlers:
             default = _text(setting.default)
             topic_setting = DYNAMIC_BROKER_SETTINGS.get(name)
             found = broker_synonyms(name, layers, default)
-            value, source = found[0][1:] if found else (default, Source.DEFAULT)
+            value = found[0].value if found else default
             if topic_setting is not None:
-                value, source = held(topic_setting, found)
+                value, found = held(topic_setting, found), described(found)
             rows.append(
                 _row(
                     name,
                     value,
-                    source,
+                    source_of(found),
                     found,
                     type_=type_of(setting.default) if topic_setting is None else topic_setting.type,
                     doc=setting.doc,
@@ -269,9 +271,9 @@ def topic_rows(own: Mapping[str, str], layers: BrokerLayers) -> list[dict[str, A
     rows = []
     for name, setting in TOPIC_SETTINGS.items():
         found = synonyms(setting, own, layers)
-        value, source = held(setting, found)
+        shown = described(found)
         doc = f"{setting.doc} ({NOTES[setting.effect]})" if setting.effect in NOTES else setting.doc
-        rows.append(_row(name, value, source, found, type_=setting.type, doc=doc))
+        rows.append(_row(name, held(setting, found), source_of(shown), shown, type_=setting.type, doc=doc))
     return rows
 
 
@@ -286,11 +288,12 @@ def altered(before: Mapping[str, str], changes: Sequence[Any], kind: int) -> Con
             after.pop(name, None)
         elif change.config_operation in (APPEND, SUBTRACT):
             setting = TOPIC_SETTINGS.get(name) if kind == TOPIC else DYNAMIC_BROKER_SETTINGS.get(name)
-            verb = "APPEND to" if change.config_operation == APPEND else "SUBTRACT from"
+            verb = "append" if change.config_operation == APPEND else "subtract"
             if setting is None or setting.type is not ConfigType.LIST:
-                raise RefusedAlteration(
-                    ErrorCode.invalid_config, f"Can't {verb} key {name} because its type is not LIST."
-                )
+                message = f"Can't {verb.upper()} to key {name} because its type is not LIST."
+                if kind == BROKER:
+                    message = f"Config value {verb} is not allowed for config key: {name}"
+                raise RefusedAlteration(ErrorCode.invalid_config, message)
             words = [word for word in after.get(name, setting.default).split(",") if word]
             given = [word for word in value.split(",") if word]
             if change.config_operation == APPEND:

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kernel.errors import EnvironmentFault
+from kernel.ports import LOOPBACK, require_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,8 @@ class Listener:
 
     def __init__(self, host: str, port: int) -> None:
         """`host` is an address. Raises `EnvironmentFault` if the port is in use or not permitted."""
+        if host == LOOPBACK:
+            require_loopback()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         try:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernel.broker.server.budget import MemoryBudgets
     from kernel.broker.server.buffered_socket import BufferedSocket
     from kernel.broker.server.handlers import HandlerTable, Repeat, Response
+    from kernel.broker.server.unsupported import UnsupportedRequests
     from kernel.wire.codec import Reader
     from kernel.wire.versions import Api
 
@@ -31,6 +32,8 @@ class ConnectionResources:
     readers: dict[tuple[int, int], Reader]
     #: The fast paths of heartbeats, as far as the mounted handlers have them.
     repeats: dict[Api, Repeat]
+    #: Where requests that are not served are reported.
+    unsupported: UnsupportedRequests
     #: Keep a reference to a handler's task until it is done, and cancel it when the server stops.
     keep_task: Callable[[asyncio.Task[Response]], object]
     #: The connection is closed, and everything it had to send has been sent or dropped.

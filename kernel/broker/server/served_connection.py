@@ -185,6 +185,8 @@ class ServedConnection(RespondingConnection):
         try:
             self._serve(frame)
         except ProtocolError as error:
+            if isinstance(error, UnsupportedVersion):
+                self._resources.unsupported.warn(error, self._host, self._readiness.clock())
             self.close(str(error))
         if self._at_work and self._state is not WAITING:
             self._finish_request()
@@ -201,7 +203,7 @@ class ServedConnection(RespondingConnection):
         api, version, correlation_id, client_id, body = request
         handler = self._resources.handlers.get(api)
         if handler is None:
-            raise UnsupportedVersion(api, version, correlation_id)
+            raise UnsupportedVersion(api, version, correlation_id, client_id or "")
         context = RequestContext(self._id, client_id or "", self._host, api, version, correlation_id)
         response = handler(context, body)
         if type(response) is DeferredResponse:

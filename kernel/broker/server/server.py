@@ -30,6 +30,7 @@ from kernel.broker.server.budget import MemoryBudgets
 from kernel.broker.server.connection_resources import ConnectionResources
 from kernel.broker.server.handlers import ReadByHand, Repeatable, readers_of
 from kernel.broker.server.served_connection import ServedConnection
+from kernel.broker.server.unsupported import UnsupportedRequests
 from kernel.broker.settings.setting_table import REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX
 from kernel.errors import ConfigurationError
 from kernel.wire.frames import MAX_FRAME_BYTES
@@ -123,6 +124,7 @@ class BrokerServer:
             handlers=self._handlers,
             readers=self._readers,
             repeats=self._repeats,
+            unsupported=UnsupportedRequests(self._handlers),
             keep_task=self._keep_task,
             on_released=self.connections.discard,
         )

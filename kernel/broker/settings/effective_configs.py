@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: Broker settings for retention that are not in milliseconds: factor to milliseconds.
 _RETENTION = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _RETENTION_MS = "log.retention.ms"
+_RETENTION_HOURS = "168"  #: Kafka's default, which is that of log.retention.ms: it has none itself
 
 #: {dynamic broker setting: the topic setting whose default it is}
 DYNAMIC_BROKER_SETTINGS: Mapping[str, TopicSetting] = {
@@ -68,6 +69,7 @@ def broker_synonyms(name: str, layers: BrokerLayers, default: str | None) -> lis
     ]
     if name == _RETENTION_MS:
         found += [Synonym(other, layers.static[other], Source.STATIC) for other in _RETENTION if other in layers.static]
+        found.append(Synonym("log.retention.hours", _RETENTION_HOURS, Source.DEFAULT))
     elif default is not None:
         found.append(Synonym(name, default, Source.DEFAULT))
     return found
@@ -81,20 +83,34 @@ def synonyms(setting: TopicSetting, own: Mapping[str, str], layers: BrokerLayers
     return found
 
 
-def held(setting: TopicSetting, found: list[Synonym]) -> tuple[str, Source]:
-    """(value, source) of a topic's setting from its synonyms."""
+def held(setting: TopicSetting, found: list[Synonym]) -> str:
+    """The value of a topic's setting from its synonyms."""
     if not found:
-        return setting.default, Source.DEFAULT
+        return setting.default
     first = found[0]
     factor = _RETENTION.get(first.name)
     if factor is None:
-        return first.value, first.source
-    return str(-1 if int(first.value) < 0 else int(first.value) * factor), first.source
+        return first.value
+    return str(-1 if int(first.value) < 0 else int(first.value) * factor)
+
+
+def described(found: list[Synonym]) -> list[Synonym]:
+    """The synonyms that DescribeConfigs shows.
+
+    Kafka names minutes and hours only behind a log.retention.ms; without one their value counts as a default.
+    """
+    if any(synonym.name == _RETENTION_MS for synonym in found):
+        return found
+    return [synonym for synonym in found if synonym.name not in _RETENTION]
+
+
+def source_of(shown: list[Synonym]) -> Source:
+    return shown[0].source if shown else Source.DEFAULT
 
 
 def effective(own: Mapping[str, str], layers: BrokerLayers) -> dict[str, str]:
     """{name: effective value} of every setting of a topic; `own` are those set for the topic itself."""
-    return {name: held(setting, synonyms(setting, own, layers))[0] for name, setting in TOPIC_SETTINGS.items()}
+    return {name: held(setting, synonyms(setting, own, layers)) for name, setting in TOPIC_SETTINGS.items()}
 
 
 def type_of(value: object) -> ConfigType:

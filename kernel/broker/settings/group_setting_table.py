@@ -75,7 +75,8 @@ _CONSUMER_GROUPS = (
         "how long a member of a consumer group may be silent before it is removed",
         low=1,
         kafka={"3.5": 45_000},
-        advice="Three heartbeats or more. Members do not choose it: here the broker does, for all groups.",
+        advice="Three heartbeats or more. Members do not choose it: the broker does for all groups, unless a group has "
+        "a consumer.session.timeout.ms of its own.",
         see=(_HEARTBEATS, "group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
         source="KIP-848",
         shown_by=f"run crash --design consumer --set {_SESSIONS}=6000",
@@ -193,7 +194,7 @@ GROUP_SETTINGS = (
     _number(
         "group.initial.rebalance.delay.ms",
         3_000,
-        "how long an empty group waits for more members",
+        "how long an empty group of the classic protocol waits for more members",
         kafka={"0.11": 3_000},
         advice="About as long as it takes all members to start: one rebalance instead of one for each that comes "
         "later. It begins anew with each member, up to max.poll.interval.ms; a group of one pays it too. 0 in tests.",
@@ -225,7 +226,7 @@ GROUP_SETTINGS = (
     _number(
         "group.max.size",
         INT_MAX,
-        "the most members of a group",
+        "the most members of a group of the classic protocol",
         low=1,
         kafka={"2.2": INT_MAX},
         advice="A bound for applications that start consumers in a loop; who comes too late gets "

@@ -9,6 +9,7 @@ is set (`warnings_of`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
@@ -279,8 +280,7 @@ def _parsed_list(setting: TopicSetting, text: str) -> list[str]:
 def _check_throttled(setting: TopicSetting, words: list[str]) -> None:
     """ThrottledReplicaListValidator."""
     given = [word for word in words if word]
-    pairs = (word.split(":") for word in given)
-    if given and given != ["*"] and not all(len(pair) == 2 and all(n.isdecimal() for n in pair) for pair in pairs):
+    if given and given != ["*"] and not all(re.fullmatch("[0-9]+:[0-9]+", word) for word in given):
         raise _invalid(setting, f"[{', '.join(words)}]", f"{setting.name} {_THROTTLED}")
 
 

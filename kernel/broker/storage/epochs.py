@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kernel.broker.storage.errors import Fenced
+from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,10 +65,9 @@ class Epoch:
     @classmethod
     def parsed(cls, name: str) -> Epoch | None:
         """None if `name` is not a publication."""
-        leader_epoch, _, attempt = name.partition(".")
-        if not (leader_epoch.isdigit() and attempt.isdigit()):
-            return None
-        return cls(int(leader_epoch), int(attempt))
+        first, _, second = name.partition(".")
+        leader_epoch, attempt = decimal(first), decimal(second)
+        return None if leader_epoch is None or attempt is None else cls(leader_epoch, attempt)
 
 
 class PartitionEpochs:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from kernel.decimals import decimal
+from kernel.interpreter import module_command
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.containers.engine import libraries
 
@@ -66,10 +67,11 @@ def _remove(client: Any, meant: Callable[[str], bool]) -> list[str]:
 def _abandoned(label: str) -> bool:
     boot, _, process = label.partition("/")
     pid, _, started = process.partition("/")
-    if boot != boot_id() or not pid.isdigit():
+    number = decimal(pid)
+    if boot != boot_id() or number is None:
         return False  # from another machine or an earlier boot, so the owner is unknown
     try:
-        return f"{psutil.Process(int(pid)).create_time():.2f}" != started
+        return f"{psutil.Process(number).create_time():.2f}" != started
     except psutil.NoSuchProcess:
         return True
 
@@ -80,7 +82,7 @@ class Guard:
     def __init__(self) -> None:
         # No child of `kernel.processes`, which would end with this process. Ctrl-C does not reach another session.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", _GUARD, owner()],
+            module_command(_GUARD, owner()),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

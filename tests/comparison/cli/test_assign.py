@@ -67,7 +67,7 @@ def test_large_group_is_cut_short_and_json_has_all_of_it() -> None:
     output = run(*arguments)
     assert "and 60 more" in output
     assert "and 84 more" in output
-    found = json.loads(run(*arguments, "--json"))
+    found = json.loads(run(*arguments, "--format", "json"))
     owned = found["strategies"]["roundrobin"]["moments"][0]["owned"]
     assert len(owned) == 100
     assert owned["m1"]["t"] == list(range(1, 10_000, 100))
@@ -76,7 +76,16 @@ def test_large_group_is_cut_short_and_json_has_all_of_it() -> None:
 
 def test_json_has_rounds_moves_and_figures() -> None:
     output = run(
-        "-s", "cooperative-sticky", "--members", "C0@I,C1:t", "--topics", "t=3", "--then", "leave C1", "--json"
+        "-s",
+        "cooperative-sticky",
+        "--members",
+        "C0@I,C1:t",
+        "--topics",
+        "t=3",
+        "--then",
+        "leave C1",
+        "--format",
+        "json",
     )
     found = json.loads(output)
     assert found["members"][0] == {"member": "C0", "instance": "I", "streams": 1, "topics": ["t"]}
@@ -94,10 +103,10 @@ def test_file_gives_the_group_and_options_add_to_it(tmp_path: Path) -> None:
     path.write_text(
         'strategies = ["sticky"]\nthen = ["join C2"]\n[topics]\nt = 4\n[[members]]\nname = "C"\ncount = 2\n'
     )
-    found = json.loads(run(str(path), "--json", "--then", "leave C2"))
+    found = json.loads(run(str(path), "--format", "json", "--then", "leave C2"))
     assert list(found["strategies"]) == ["sticky"]
     assert found["steps"] == ["join C2", "leave C2"]
-    assert list(json.loads(run(str(path), "--json", "-s", "range"))["strategies"]) == ["range"]
+    assert list(json.loads(run(str(path), "--format", "json", "-s", "range"))["strategies"]) == ["range"]
     with pytest.raises(UserError, match="has members and topics"):
         run(str(path), "--topics", "t=1")
 

@@ -1,4 +1,4 @@
-"""`scenarios --show` says what is expected of each design, and fits a terminal."""
+"""`scenarios NAME` says what is expected of each design, and fits a terminal."""
 
 from __future__ import annotations
 

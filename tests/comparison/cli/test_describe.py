@@ -34,7 +34,7 @@ def test_all_tables_are_shown_at_the_end_unless_some_are_asked_for(cut: Path) ->
     assert lines[0] == "split-brain in eager, 10.000 s of 10.500 s, generation 2"
     headings = [line.split()[1] for line in lines if line.startswith("GROUP")]
     assert headings == ["COORDINATOR", "CONSUMER-ID", "TOPIC"]
-    (state,) = [line for line in described(cut / "eager", "--state", "--at", "4.65s") if line.startswith("g ")]
+    (state,) = [line for line in described(cut / "eager", "--group-state", "--at", "4.65s") if line.startswith("g ")]
     assert state.split() == ["g", "broker-1", "-", "PreparingRebalance", "0"]
 
 
@@ -45,8 +45,7 @@ def test_offsets_in_zookeeper_have_the_columns_of_its_era(cut: Path) -> None:
 
 
 def test_json_has_everything(cut: Path) -> None:
-    (line,) = described(cut / "eager", "--format", "json", "--at", "9")
-    found = json.loads(line)
+    found = json.loads("\n".join(described(cut / "eager", "--format", "json", "--at", "9")))
     assert found["at_s"] == 9
     assert [group["generation"] for group in found["groups"]] == [2]
 

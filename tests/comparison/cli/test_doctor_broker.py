@@ -56,13 +56,13 @@ def test_figures_are_shown_in_milliseconds() -> None:
     [(measured_loop.run, False, "not one of rebalance-lab's"), (asyncio.run, True, "inside another program")],
 )
 def test_broker_without_figures_is_named(run: Callable[[Coroutine[Any, Any, Any]], Any], ours: bool, said: str) -> None:
-    with pytest.raises(Unavailable, match=said):
+    with pytest.raises(EnvironmentFault, match=rf"{said}.*Give a broker started by"):
         run(_asked(ours=ours))
 
 
-def test_unreachable_broker_is_named_with_a_remedy() -> None:
+def test_unreachable_broker_is_named() -> None:
     (port,) = free_ports(1)
-    with pytest.raises(EnvironmentFault, match=r"no broker answers at .*Give a broker"):
+    with pytest.raises(Unavailable, match=rf"no broker answers at 127\.0\.0\.1:{port}"):
         loop_of(f"127.0.0.1:{port}", reset=False)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -9,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.interrupts import interrupts_wait
 from comparison.exits import Exit
+from comparison.interruptible import run
+from comparison.interrupts import LIMIT_VARIABLE, Interrupted, interrupts_wait, reacting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,3 +96,85 @@ def test_signals_wait_until_the_modules_are_loaded() -> None:
         load()
     assert loaded == ["modules"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+#: Ends as a command does, and waits where no signal handler is called: in a C function.
+STUCK = """
+import ctypes
+from comparison.interrupts import end_at_once, last_words, reacting
+
+end_at_once()
+libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+libc.pthread_mutex_lock(mutex)
+with last_words(lambda: print("kept", flush=True)), reacting(lambda: None):
+    print("stuck", flush=True)
+    libc.pthread_mutex_lock(mutex)  # no signal interrupts it
+"""
+#: Waits for a thread of its own when it has ended, as after `asyncio.to_thread`.
+JOINING = """
+import concurrent.futures, threading
+from comparison.interrupts import end_at_once, ending
+
+end_at_once()
+pool = concurrent.futures.ThreadPoolExecutor(1)
+pool.submit(threading.Event().wait)
+ending(7)
+print("stuck", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(("program", "code", "words"), [(STUCK, Exit.INTERRUPTED, "kept\n"), (JOINING, 7, "")])
+def test_command_that_is_stuck_is_ended_by_one_signal(
+    number: signal.Signals, program: str, code: int, words: str
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, LIMIT_VARIABLE: "0.2"}
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "stuck\n"
+        child.send_signal(number)
+        output, _ = child.communicate(timeout=60)
+    assert (child.returncode, output) == (code, words)
+
+
+def test_signal_cancels_what_a_command_runs_and_is_raised_after_its_cleanup() -> None:
+    cleaned = []
+
+    async def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.Event().wait()
+        finally:
+            signal.raise_signal(signal.SIGTERM)  # a shell and a parent may both send one
+            await asyncio.sleep(0.01)
+            cleaned.append("up")
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted):
+        run(work())
+    assert cleaned == ["up"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_command_that_ends_in_order_when_it_is_cancelled_has_its_own_result() -> None:
+    async def work() -> int:
+        try:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+        return 7
+
+    assert run(work()) == 7
+
+
+def test_reactions_are_those_of_the_innermost_block_and_handlers_are_put_back() -> None:
+    reacted: list[str] = []
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with reacting(lambda: reacted.append("outer")):
+        with reacting(lambda: reacted.append("inner")):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+    assert reacted == ["inner", "outer"]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

@@ -35,7 +35,7 @@ FILES = {
 REMEDY = re.compile(r"[.?] [A-Z`].*[.?]$|: must (be|not) |exclude[s]? |cannot be combined|\?$")
 
 #: What a command says before it fails.
-NOTE = re.compile(r"warning: |seed \d+$|\d+ runs, about ")
+NOTE = re.compile(r"warning: |\d+ runs with seed \d+, about ")
 
 #: Commands with a name that does not exist, and the one that is meant.
 MEANT = [
@@ -46,7 +46,7 @@ MEANT = [
     (["topic", "create", "x", "--partition", "3"], "--partitions"),
     (["run", "crsh"], "crash"),
     (["compare", "hred"], "herd"),
-    (["scenarios", "--show", "split-brian"], "split-brain"),
+    (["scenarios", "split-brian"], "split-brain"),
     (["sweep", "--grid", "scenario=jion"], "join"),
     (["sweep", "--grid", "scenario=join", "--grid", "membrs=3"], "members"),
     (["sweep", "--grid", "scenario=join", "--metric", "converge"], "converge_ms"),
@@ -283,6 +283,15 @@ def test_names_are_compared_without_their_case() -> None:
     assert closest("debgu", ["INFO", "DEBUG"]) == "DEBUG"
     assert did_you_mean("zebra", ["herd"]) == ""
     assert unknown("thing", "zebra", ["herd"]) == "unknown thing 'zebra'. Use one of herd"
+    assert unknown("thing", "zebra", []) == "unknown thing 'zebra'. There is none"
+
+
+def test_many_names_are_not_listed() -> None:
+    few, many = ([f"{name}-{n:02}" for n in range(size)] for name, size in (("few", 12), ("many", 45)))
+    assert unknown("thing", "few-00x", few).endswith(f"Did you mean 'few-00'? Use one of {', '.join(few)}")
+    assert unknown("thing", "many-00x", many) == "unknown thing 'many-00x'. Did you mean 'many-00'?"
+    assert unknown("thing", "zebra", many) == f"unknown thing 'zebra'. Use one of {', '.join(many[:12])} and 33 more"
+    assert unknown("thing", "many-00x", many, hint="See x").endswith("'many-00'? See x")
 
 
 def test_a_complaint_of_several_lines_becomes_one_sentence() -> None:

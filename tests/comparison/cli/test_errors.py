@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.experiments import with_seed
+from comparison.cli.experiments import after_interrupt, with_seed
 from comparison.cli.main import main
 from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
@@ -42,6 +42,9 @@ COMMANDS = (
     ["doctor"],
     ["assign"],
 )
+
+
+CONSUMED = ("consume", "--group", "g", "--topic", "t", "--design")
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +89,7 @@ def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str
     [
         (["fly"], "no such command 'fly'"),
         (["run"], "missing argument 'SCENARIO...'"),
-        (["run", "crush"], "unknown scenario 'crush'. Did you mean 'crash'? Use one of herd, "),
+        (["run", "crush"], "unknown scenario 'crush'. Did you mean 'crash'? `rebalance-lab scenarios` lists all"),
         (["run", "crash", "--design", "raft"], "unknown design 'raft'"),
         (["run", "protocol-migration", "--design", "eager"], "protocol-migration is not applicable to eager: "),
         (["compare", "--smoke", "--all"], "--smoke, --all and scenarios exclude each other"),
@@ -103,8 +106,8 @@ def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str
         (["run", "crash", "--seed", "-1"], "-1 is not in the range"),
         (["run", "crash", "--zookeeper", "somewhere"], "somewhere"),
         (["compare", "--zookeeper", "127.0.0.1:99999"], "99999 is not a port"),
-        (["scenarios", "--show", "crush"], "unknown scenario 'crush'"),
-        (["scenarios", "--as-file"], "--as-file needs --show NAME, and excludes --json"),
+        (["scenarios", "crush"], "unknown scenario 'crush'"),
+        (["scenarios", "--as-file"], "--as-file needs the name of a scenario, and excludes --format json"),
         (["run", "nowhere.toml"], "no such file or folder 'nowhere.toml'. Give a file with a scenario"),
         (["compare", "crash", "--smoke"], "--smoke, --all and scenarios exclude each other"),
         (["analyze", "nowhere"], "no such file or folder 'nowhere'. Give a folder that `run` or `compare` created"),
@@ -237,17 +240,19 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
 ) -> None:
     assert code_of("compare", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
     output = capsys.readouterr()
-    assert output.out.splitlines()[0].startswith("herd · zookeeper: about 25 s")
-    assert len(output.out.splitlines()) == 16
-    assert output.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: skipped: same run as split-brain"
-    assert output.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
+    what, where, zookeeper, runs, first, *_, skipped, last = output.out.splitlines()
+    assert (what, where) == ("would make 15 runs with seed 5, in about 5 minutes", "results: runs/<time>-compare")
+    assert (zookeeper, runs, first) == ("ZooKeeper: embedded", "runs:", "  herd · zookeeper: about 25 s")
+    assert (skipped, last) == ("left out:", "  split-brain-ensemble · zookeeper: same run as split-brain")
+    assert output.out.count(": about ") == 15
+    assert output.err == ""
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_comparison_shows_its_number_of_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("compare", "--smoke", "--repeat", "3", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
     output = capsys.readouterr()
-    assert "12 runs (3 repeats of 4), about" in output.err
+    assert "would make 12 runs (3 repeats of 4) with seed 5, in about" in output.out
     assert "crash · eager · seed 7: about" in output.out
 
 
@@ -269,22 +274,21 @@ def test_a_comparison_of_everything_shows_its_duration_and_skipped_combinations(
     assert code_of("compare", "--all", "--dry-run") == Exit.AS_EXPECTED
     output = capsys.readouterr()
     assert "protocol-migration · cooperative: about" in output.out
-    assert "protocol-migration · eager: skipped: the migration begins there" in output.out
-    assert "runs, about " in output.err
+    assert "protocol-migration · eager: the migration begins there" in output.out
 
 
 def test_a_comparison_takes_any_designs(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("compare", "--smoke", "--design", "static,cooperative", "--dry-run") == Exit.AS_EXPECTED
-    titles = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    titles = [line.strip().split(":")[0] for line in capsys.readouterr().out.splitlines()[4:]]
     assert titles == ["herd · static", "herd · cooperative", "crash · static", "crash · cooperative"]
 
 
 def test_the_catalogue_is_shown_as_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("scenarios") == Exit.AS_EXPECTED
     assert "split-brain" in capsys.readouterr().out
-    assert code_of("scenarios", "--show", "pause") == Exit.AS_EXPECTED
+    assert code_of("scenarios", "pause") == Exit.AS_EXPECTED
     assert "What to look for:" in capsys.readouterr().out
-    assert code_of("scenarios", "--json") == Exit.AS_EXPECTED
+    assert code_of("scenarios", "--format", "json") == Exit.AS_EXPECTED
     assert '"same_run_as"' in capsys.readouterr().out
 
 
@@ -311,6 +315,47 @@ def test_a_setting_for_one_of_two_designs_causes_a_warning_that_names_the_option
 def test_an_unused_number_of_members_causes_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "herd", "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
     assert "warning: --members 6 is ignored by herd," in capsys.readouterr().err
+
+
+def test_an_interrupt_advises_to_analyse_only_what_there_is(tmp_path: Path) -> None:
+    assert after_interrupt(tmp_path) == "interrupted before the first run"
+    (tmp_path / "run.json").write_text("{}")
+    assert after_interrupt(tmp_path) == f"interrupted; to analyse the traces: rebalance-lab analyze {tmp_path}"
+
+
+def test_an_option_that_every_scenario_ignores_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("run", "herd", "--members", "6", "--dry-run") == Exit.USAGE
+    assert "--members 6 is ignored by herd, which sets its own group sizes. Leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["broker", "--port", "9093", "stop"], "--port would have no effect with `stop`"),
+        (["produce", "--topic", "t", "--stdin", "--rate", "3"], "--rate would have no effect with --stdin"),
+        (["watch", "--group", "g", "--once", "--interval", "3"], "--interval would have no effect with --once"),
+        (["watch", "--group", "g", "--format", "json", "--members"], "--members would have no effect with --format"),
+        (["describe", "x", "--format", "json", "--offsets"], "--offsets would have no effect with --format json"),
+        (["sweep", "x", "--analyse-only", "--rerun-failed"], "--rerun-failed would have no effect with --analyse-only"),
+        (["diagram", "x", "--list", "-o", "y"], "--output would have no effect with --list"),
+        (["diagram", "x", "--format", "json"], "--format json is for --list"),
+        (
+            ["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--bootstrap-server", "h:1"],
+            "Leave out",
+        ),
+        (
+            ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--zookeeper", "h:1"],
+            "Leave out --zookeeper",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(*arguments) == Exit.USAGE
+    output = capsys.readouterr()
+    assert complaint in output.err
+    assert output.out == ""
 
 
 def test_an_internal_error_is_one_line_with_its_traceback_in_a_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,10 +13,13 @@ import pytest
 from comparison.cli.fuzz import going_on
 from comparison.cli.main import main
 from comparison.exits import Exit
+from comparison.fuzzing.drawing import draw
 from comparison.fuzzing.fuzzer import Wanted
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
-from kernel.designs import COORDINATED
+from comparison.run_folder import new_bundle
+from comparison.scenarios.plan.scenario_text import as_file
+from kernel.designs import COORDINATED, DESIGN_NAMES
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +38,16 @@ def code_of(*arguments: str) -> int:
 def test_dry_run_prints_the_same_schedules_again_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ("--seed", "7", "--first", "3", "--schedules", "2", "--dry-run")
+    given = ("--seed", "7", "--first", "3", "--schedules", "8", "--dry-run")
     assert code_of(*given) == Exit.AS_EXPECTED
     first = capsys.readouterr()
-    assert first.err == "seed 7\n"
-    titles = [line.partition(":")[0] for line in first.out.splitlines()]
-    assert titles == [f"{number} {design}" for number in (3, 4) for design in COORDINATED]
-    assert all(": form · " in line for line in first.out.splitlines())
+    assert first.err == ""
+    what, where, _, *lines = first.out.splitlines()
+    assert what == "would run schedules of seed 7 for 5 minutes, at most 8"
+    assert where == "results: runs/<time>-fuzz"
+    titles = [line.strip().partition(":")[0] for line in lines]
+    assert titles == [f"{number} {design}" for number in (3, 4) for design in COORDINATED][:8]
+    assert all(": form · " in line for line in lines)
     code_of(*given)
     assert capsys.readouterr().out == first.out
     assert not list(tmp_path.iterdir())
@@ -92,7 +99,37 @@ def test_command_to_go_on_repeats_nothing_and_leaves_nothing_out(
 
 
 def test_command_to_go_on_is_accepted_and_draws_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ("--design", "server,eager,static", "--seed", "7", "--first", "4:eager", "--schedules", "2", "--dry-run")
-    assert code_of(*given) == Exit.AS_EXPECTED
-    titles = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    given = ("--design", "server,eager,static", "--seed", "7", "--first", "4:eager", "--schedules", "5", "--dry-run")
+    assert code_of(*given, "--format", "json") == Exit.AS_EXPECTED
+    schedules = json.loads(capsys.readouterr().out)["schedules"]
+    titles = [f"{each['number']} {each['design']}" for each in schedules]
     assert titles == ["4 eager", "4 static", "5 server", "5 eager", "5 static"]
+
+
+@pytest.mark.parametrize("design", DESIGN_NAMES)
+def test_command_to_repeat_a_counterexample_is_accepted_without_a_warning(
+    design: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(1, 4):
+        schedule = draw(7, number, design)
+        path = tmp_path / f"counterexample-{number}-{design}.toml"
+        path.write_text(as_file(schedule.scenario(path.stem)))
+        with pytest.raises(SystemExit) as ended:
+            main(["run", str(path), "--design", design, "--seed", str(schedule.run_seed), "--dry-run"])
+        output = capsys.readouterr()
+        assert (ended.value.code, output.err) == (Exit.AS_EXPECTED, "")
+        assert f"  {path.stem} · {design}: about " in output.out
+
+
+def test_what_a_command_without_runs_left_is_not_said_to_be_analysable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fuzzer that finds nothing keeps no run, and `runs/latest` is its folder."""
+    new_bundle(tmp_path / "runs", "fuzz")
+    for command in ("analyze", "report", "describe", "diagram", "trace"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "runs/latest"])
+        assert ended.value.code == Exit.USAGE
+        told = capsys.readouterr().err
+        assert "rebalance-lab analyze" not in told
+        assert "Give the folder of a run" in told or "Give a folder that `run` or `compare` created" in told

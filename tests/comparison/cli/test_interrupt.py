@@ -14,17 +14,16 @@ SHOW, HIDE = b"\x1b[?25h", b"\x1b[?25l"
 #: A run that never ends, with the command's own signals and its live line, interrupted twice.
 PROGRAM = """
 import asyncio, os, signal
-from comparison.scenarios.run.experiments import interrupt_on_signals
+from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.progress import RunProgress
 
 async def runs(progress):
-    interrupted = asyncio.Event()
-    interrupt_on_signals(interrupted, progress)
-    progress.started("a run")
-    os.kill(os.getpid(), signal.SIGINT)
-    await interrupted.wait()
-    os.kill(os.getpid(), signal.SIGINT)
-    await asyncio.Event().wait()
+    with interrupted_by_signals(progress) as interrupted:
+        progress.started("a run")
+        os.kill(os.getpid(), signal.SIGINT)
+        await interrupted.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
 
 with RunProgress(1) as progress:
     asyncio.run(runs(progress))

@@ -25,7 +25,7 @@ ANALYZE = ("-m", "comparison.cli.main", "analyze", "run", "--format", "json")
 #: The command, which interrupts itself as it puts the tables in place: before what is named is renamed, or after it.
 PUBLISHING = """
 import os, pathlib, signal, sys
-from comparison.cli.main import main
+from comparison.cli.entry import main
 
 name, when = sys.argv.pop(1), sys.argv.pop(1)
 rename = pathlib.Path.rename
@@ -46,7 +46,7 @@ main()
 HELD = """
 import threading
 from comparison.pipeline import written
-from comparison.cli.main import main
+from comparison.cli.entry import main
 written.publish = lambda folder: threading.Event().wait(300)
 main()
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: The command, held just before it puts its tables in place, so that a late signal comes before its end, too.
 HELD = """
 import threading
-from comparison.cli.main import main
+from comparison.cli.entry import main
 from comparison.pipeline import written
 
 written.publish = lambda folder: threading.Event().wait(600)

@@ -25,10 +25,10 @@ HEAVY = frozenset({"asyncio", "kio", "aiokafka", "kazoo", "pyspark", "pandas", "
     [
         ("--help", HEAVY | {"numpy", "msgspec", "rich"}),
         ("scenarios", HEAVY | {"numpy"}),
-        ("scenarios --show crash", HEAVY | {"numpy", "rich"}),
-        ("scenarios --show crash --as-file", HEAVY | {"numpy", "rich"}),
+        ("scenarios crash", HEAVY | {"numpy", "rich"}),
+        ("scenarios crash --as-file", HEAVY | {"numpy", "rich"}),
         ("scenarios --steps", HEAVY | {"numpy", "rich"}),
-        ("scenarios --json", HEAVY | {"numpy", "rich"}),
+        ("scenarios --format json", HEAVY | {"numpy", "rich"}),
         # The coordinator's tables of settings are its own; strategies need NumPy.
         ("settings session.timeout.ms", HEAVY - {"coordinator"}),
     ],

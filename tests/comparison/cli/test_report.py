@@ -69,6 +69,9 @@ def test_runs_of_several_results_are_on_one_page(folder: Path, tmp_path: Path) -
 def test_what_was_not_analysed_is_refused_with_the_remedy(tmp_path: Path, broken: bytes | None, complaint: str) -> None:
     if broken is not None:
         (tmp_path / "result.json").write_bytes(broken)
+    with pytest.raises(UserError, match=f"{complaint}.*Give a folder that `run` or `compare` created"):
+        reported(tmp_path, "-o", tmp_path / "x.html")
+    (tmp_path / "run.json").write_text("{}")
     with pytest.raises(UserError, match=f"{complaint}.*rebalance-lab analyze"):
         reported(tmp_path, "-o", tmp_path / "x.html")
 

@@ -6,23 +6,25 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from comparison.cli.catalogue_text import catalogue
-from comparison.cli.report_file import write_report
+from comparison.cli.report_file import REPORT, left_out, write_report
+from comparison.exits import Exit
 from comparison.pipeline.analysis import analyze
 from comparison.run_folder import write_json
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from tests.support.inline_spark import InlineSpark
-from tests.support.seen_runs import analysed_inline, write_cut
+from tests.support.seen_runs import analysed_inline, reported_inline, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from pyspark.sql import SparkSession
 
 
 def test_report_has_lanes_conditions_and_what_to_look_for(tmp_path: Path) -> None:
     write_cut(tmp_path)
     write_json(tmp_path / "command.json", {"command": ["rebalance-lab", "run", "split-brain"], "left_out": []})
-    text = write_report(analysed_inline(tmp_path), tmp_path).read_text(encoding="utf-8")
+    text = reported_inline(tmp_path).read_text(encoding="utf-8")
     assert "rebalance-lab run split-brain" in text
     assert "two deliver: m1 + m2" in text
     assert "Two consumers own my partition" in text
@@ -36,7 +38,8 @@ def test_report_of_runs_of_several_commands_has_each_of_them(tmp_path: Path) -> 
             tmp_path / "runs" / name / "command.json", {"command": ["rebalance-lab", "run", name], "left_out": []}
         )
     result = analyze(cast("SparkSession", InlineSpark(1)), [tmp_path / "runs"], output=tmp_path / "all")
-    text = write_report(result, tmp_path / "all").read_text(encoding="utf-8")
+    assert write_report(result, tmp_path / "all") == []
+    text = (tmp_path / "all" / REPORT).read_text(encoding="utf-8")
     assert "rebalance-lab run one\nrebalance-lab run two\n" in text
 
 
@@ -44,7 +47,7 @@ def test_report_needs_no_record_of_the_command(tmp_path: Path) -> None:
     write_cut(tmp_path)
     (tmp_path / "command.json").write_bytes(b"[]")
     (tmp_path / "run.json").write_bytes(b"{")
-    text = write_report(analysed_inline(tmp_path), tmp_path).read_text(encoding="utf-8")
+    text = reported_inline(tmp_path).read_text(encoding="utf-8")
     assert not re.search(r"^rebalance-lab run", text, re.MULTILINE)
 
 
@@ -53,3 +56,27 @@ def test_every_scenario_is_described_in_words() -> None:
     assert list(described) == [*CATALOGUE, "playground"]
     assert all(each["symptom"] and each["look_for"] and each["steps"] for each in described.values())
     assert not any("(" in step.split()[0] for each in described.values() for step in each["steps"])
+
+
+def test_run_that_cannot_be_shown_costs_no_other_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_cut(tmp_path)
+    result = analysed_inline(tmp_path)
+    bad, good = result["runs"]
+    bad["changes"][0]["from_ms"] = "soon"
+    unshown = write_report(result, tmp_path)
+    assert [each.path for each in unshown] == [bad["path"]]
+    assert re.search(r"TypeError: .* \(\w+\.py, line \d+\)$", unshown[0].why)
+    text = (tmp_path / REPORT).read_text(encoding="utf-8")
+    assert f"split-brain-{good['design']}-lanes" in text
+    assert f"split-brain-{bad['design']}-lanes" not in text
+    assert left_out(unshown) == Exit.INTERNAL
+    assert f"{bad['path']} is missing in the report: TypeError" in capsys.readouterr().err
+
+
+def test_report_without_any_run_that_could_be_shown_says_so_of_each(tmp_path: Path) -> None:
+    write_cut(tmp_path)
+    result = analysed_inline(tmp_path)
+    for run in result["runs"]:
+        run["changes"][0]["from_ms"] = "soon"
+    assert [each.path for each in write_report(result, tmp_path)] == [run["path"] for run in result["runs"]]
+    assert (tmp_path / REPORT).is_file()

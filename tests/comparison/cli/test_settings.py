@@ -68,13 +68,13 @@ def test_a_part_of_a_name_lists_the_settings_that_have_it() -> None:
 
 
 def test_design_leaves_out_what_does_not_matter_to_it() -> None:
-    names = {each["name"] for each in json.loads(printed("--design", "zookeeper", "--json"))}
+    names = {each["name"] for each in json.loads(printed("--design", "zookeeper", "--format", "json"))}
     assert {"rebalance.backoff.ms", "message.max.bytes"} <= names
     assert not names & {"session.timeout.ms", "group.initial.rebalance.delay.ms", "command.wait.ms"}
 
 
 def test_json_has_everything_of_every_setting() -> None:
-    data = json.loads(printed("--json"))
+    data = json.loads(printed("--format", "json"))
     assert len(data) == len(rows())
     (session,) = (each for each in data if each["name"] == "session.timeout.ms")
     assert session["kafka"] == {"0.9": "30000", "0.10.1": "10000", "3.0": "45000"}

@@ -52,7 +52,7 @@ def analyzed(folder: Path, *options: str) -> tuple[int, str]:
 def test_master_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{port}")
-    assert code == Exit.USAGE
+    assert code == Exit.INTERNAL
     assert f"no Spark master at spark://127.0.0.1:{port} (127.0.0.1:{port}: Connection refused). Start it" in line
 
 

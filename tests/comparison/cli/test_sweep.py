@@ -39,14 +39,18 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path, capsys: pyte
     assert code_of(*given) == Exit.AS_EXPECTED
     said = capsys.readouterr()
     assert said.out.splitlines() == [
-        "split-brain/eager/members-4/seed-1: about 25 s",
-        "join/eager/members-4/seed-1: about 10 s",
-        "join/eager/members-16/seed-1: about 10 s",
-        "split-brain · eager · members 16: left out: split-brain in eager: the member to be cut off must own a "
+        "would make 3 runs of 3 combinations with seed 1, in about 75 s",
+        "results: runs/sweep-split-brain-join-59a5a498",
+        "ZooKeeper: embedded",
+        "runs:",
+        "  split-brain/eager/members-4/seed-1: about 25 s",
+        "  join/eager/members-4/seed-1: about 10 s",
+        "  join/eager/members-16/seed-1: about 10 s",
+        "left out:",
+        "  split-brain · eager · members 16: split-brain in eager: the member to be cut off must own a "
         "partition, but 16 members share 12 partitions. Use --partitions 16 or more, or fewer members",
     ]
-    assert "left out: split-brain · eager · members 16" in said.err
-    assert "3 runs of 3 combinations with seed 1, about 75 s, in runs/sweep-split-brain-join-" in said.err
+    assert said.err == ""
     assert list(tmp_path.iterdir()) == []
 
 
@@ -56,8 +60,8 @@ def test_file_names_the_folder_and_the_command_line_replaces_its_axes(
     (tmp_path / "retries.toml").write_text(GRID)
     assert code_of("retries.toml", "--grid", "rebalance.max.retries=2..8*2", "--seeds", "2", "--dry-run") == 0
     said = capsys.readouterr()
-    assert "6 runs of 3 combinations with seeds 1 to 2" in said.err
-    assert "in runs/sweep-retries" in said.err
+    assert "6 runs of 3 combinations with seeds 1 to 2" in said.out
+    assert "results: runs/sweep-retries" in said.out
     assert "join/zookeeper/rebalance.max.retries-8/seed-2" in said.out
 
 
@@ -72,7 +76,7 @@ def test_warnings_of_settings_are_given_once(tmp_path: Path, capsys: pytest.Capt
 def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) -> None:
     def folder(*arguments: str) -> str:
         assert code_of("--grid", "scenario=join", *arguments, "--dry-run") == 0
-        return capsys.readouterr().err.splitlines()[-1].rpartition(" in ")[2]
+        return capsys.readouterr().out.splitlines()[1]
 
     assert folder("--seeds", "2") == folder("--seeds", "2")
     assert folder("--seeds", "2") != folder("--seeds", "3")

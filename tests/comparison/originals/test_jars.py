@@ -132,7 +132,7 @@ def test_the_offline_setting_prevents_fetching(monkeypatch, tmp_path):
 
 def test_message_names_the_extra_that_is_not_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(OriginalsUnavailable, match=re.escape("pip install 'rebalance-lab[originals]'")):
+    with pytest.raises(OriginalsUnavailable, match=re.escape("Run 'pip install jgo==3.2.*'")):
         jars.class_path("1.1.1", cache=tmp_path)
 
 

@@ -116,6 +116,12 @@ def add_changes(trace: Path) -> None:
         file.writelines(lines)
 
 
+def notify_of(event: str) -> Callable[[Path], None]:
+    """Insert a watch event of this kind."""
+    fields = {"seq": 9, "ns": 9, "process": "m1", "member": None, "stream": None, "cause": "", "kind": "zk_notified"}
+    return lambda trace: insert(trace / "m1.jsonl", 3, json.dumps({**fields, "path": "/a", "event": event}).encode())
+
+
 def want_a_topic(trace: Path) -> None:
     event = {"seq": 9, "ns": 9, "process": "runner", "member": None, "stream": None, "cause": ""}
     line = json.dumps(event | {"kind": "topic_wanted", "topic": "t", "wanted": 10**12})
@@ -158,6 +164,18 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a topic of 10^12 partitions": (
         want_a_topic,
         "bad/trace/runner.jsonl:3: flawed event (wanted is not 0 to 100000)",
+    ),
+    "odd watch event": (
+        notify_of("CHILD"),
+        "bad/trace/m1.jsonl:3: flawed event (event is not created, deleted, changed, children or none)",
+    ),
+    "odd outcome": (
+        field("runner.jsonl", 8, '"outcome":"complete"', '"outcome":"fine"'),
+        "bad/trace/runner.jsonl:8: flawed event (outcome is not complete, interrupted or failed)",
+    ),
+    "odd role": (
+        header_field('"role":"member"', '"role":"MEMBER"'),
+        "bad/trace/m1.jsonl:1: no header (role is not member, broker, ",
     ),
     "folder": (
         lambda trace: (trace / "m3.jsonl").mkdir(),
@@ -218,7 +236,7 @@ def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damag
     shown = damage_of(result, tmp_path / "tables")
     assert any(message in text for text in shown), shown
     assert all(str(tmp_path / "bad") in text for text in shown)
-    write_report(result, tmp_path)
+    assert write_report(result, tmp_path) == []
     for path in (tmp_path / "tables").glob("quarantine/*.parquet"):
         assert pq.read_schema(path).equals(QUARANTINE_SCHEMA)
 
@@ -230,7 +248,7 @@ def test_bad_run_alone_has_a_report(tmp_path: Path, damage: str) -> None:
         result = analysed(tmp_path)
         assert result["verdict"] == "unknown"
         assert DAMAGES[damage][1].removeprefix("bad") in "".join(damage_of(result, tmp_path / "tables"))
-        write_report(result, tmp_path)
+        assert write_report(result, tmp_path) == []
 
 
 def test_quarantine_has_the_line_and_its_beginning(tmp_path: Path) -> None:

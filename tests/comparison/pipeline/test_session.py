@@ -107,7 +107,7 @@ from comparison.pipeline.session import starting_session
 class Object:
     pass
 
-with starting_session("local[1]") as starting, starting.ended_by(signal.SIGINT):
+with starting_session("local[1]") as starting, starting.ended_by_signals():
     spark = starting.session()
     freed = Object()
     callback = weakref.ref(freed, lambda _: os.kill(os.getpid(), signal.SIGINT))

@@ -145,7 +145,8 @@ def test_the_list_shows_requests_and_generations():
 
 
 def trace_of(process: str, *events: dict[str, object]) -> Trace:
-    header = {"run": "r", "boot_id": "b", "design": "static", "scenario": "", "seed": 0}
+    clock = {"boot_id": "b", "monotonic_ns": 0, "wall_ns": 0}
+    header = {"run": "r", "role": "member", "design": "static", "scenario": "", "seed": 0, **clock}
     common = {"process": process, "member": None, "stream": None, "cause": ""}
     numbered = [{**common, "seq": number, **event} for number, event in enumerate(events)]
     return Trace(path=Path(process), header=header, events=tuple(numbered))

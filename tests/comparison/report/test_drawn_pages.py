@@ -50,7 +50,7 @@ def test_the_timeline_is_what_its_module_draws():
 def test_commands_on_a_page_name_scenarios_that_exist(page):
     """Folders and files have a slash or a dot, what is still being typed a <; names in capitals are placeholders."""
     text = " ".join(page.read_text(encoding="utf-8").split())
-    named = re.findall(r"rebalance-lab (?:run|scenarios --show) ([a-z][a-z-]+)(?![\w./<])", text)
+    named = re.findall(r"rebalance-lab (?:run|scenarios) ([a-z][a-z-]+)(?![\w./<])", text)
     assert set(named) <= set(CATALOGUE)
 
 

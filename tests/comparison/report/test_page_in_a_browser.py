@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.cli.report_file import write_report
 from comparison.report.page import page as page_of
 from comparison.run_folder import write_json
 from tests.support.browser import DESKTOP, PHONE, running_browser, visit
 from tests.support.results import herd
-from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
+from tests.support.seen_runs import reported_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("seen")
     write_cut(folder)
     write_json(folder / "command.json", {"command": ["rebalance-lab", "run", "split-brain", "--seed", "1"]})
-    return write_report(analysed_inline(folder), folder)
+    return reported_inline(folder)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def herded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     write_hostile(folder)
-    return write_report(analysed_inline(folder), folder)
+    return reported_inline(folder)
 
 
 def window_of(page: Any) -> tuple[float, float]:

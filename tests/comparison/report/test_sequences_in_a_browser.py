@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.cli.report_file import write_report
 from tests.support.browser import running_browser, visit
-from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
+from tests.support.seen_runs import reported_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +25,7 @@ def browser() -> Iterator[Any]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("told")
     write_cut(folder)
-    return write_report(analysed_inline(folder), folder)
+    return reported_inline(folder)
 
 
 def opened(page: Any) -> list[str]:
@@ -158,7 +157,7 @@ def test_axe_finds_nothing_in_pinned_details(browser: Any, report: Path) -> None
 
 def test_messages_and_raw_events_of_a_hostile_trace_stay_text(browser: Any, tmp_path: Path) -> None:
     write_hostile(tmp_path)
-    with visit(browser, write_report(analysed_inline(tmp_path), tmp_path)) as seen:
+    with visit(browser, reported_inline(tmp_path)) as seen:
         page = seen.page
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         assert page.locator(".seq text", has_text="</script>").count() > 0

@@ -132,3 +132,15 @@ def test_every_design_fit_on_the_screen(width: int) -> None:
 def test_report_needs_no_spark() -> None:
     code = "import sys; import comparison.report.terminal; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_first_line_of_a_failed_run_says_why_and_nothing_else_repeats_it() -> None:
+    failures = ["m1: no broker answers", "m2: no broker answers", "m1: no broker answers"]
+    failed = run("join", "eager", outcome="failed", error="m1 is frozen", lost=None, failures=failures)
+    lines = rendered(as_mapping(compose([judge(failed), judge(run("join", "zookeeper"))]))).splitlines()
+    assert lines[0].startswith("join  ? unknown ")
+    assert lines[1] == "eager: the run failed: m1 is frozen"
+    assert "\n".join(lines).count("m1 is frozen") == 1
+    assert [line.strip() for line in lines if "no broker" in line] == [
+        "an error reached the application: m1, m2: no broker answers"
+    ]

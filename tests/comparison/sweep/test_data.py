@@ -178,7 +178,8 @@ def test_settings_become_numbers_where_they_are(value: Any, number: Any) -> None
     [
         ("converge", "Did you mean 'converge_ms'"),
         ("join.notification", "Did you mean 'join.notifications'"),
-        ("join.lost", "Use one of join.converge_ms, join.takeover_ms"),
+        ("join.lost", "Did you mean 'join.rounds'"),
+        ("x", "Use one of converge_ms"),
         (".moved", "unknown metric '.moved'"),
     ],
 )

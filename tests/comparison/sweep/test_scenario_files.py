@@ -9,7 +9,7 @@ import pytest
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.sweep.grid_file import read_grid, scenario_or_grid
 from comparison.sweep.plan import planned_sweep
-from comparison.sweep.run import kept_as, read_plan, read_scenarios, sweep_folder
+from comparison.sweep.run import kept_as, load_kept_files, read_plan, sweep_folder
 from comparison.sweep.state import RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from tests.support.complaints import place_first
@@ -51,7 +51,7 @@ def test_a_sweep_keeps_its_scenarios_and_knows_them_again(tmp_path: Path) -> Non
         pass
     (tmp_path / "mine.toml").unlink()
     other = read_plan(tmp_path / "s")
-    read_scenarios(tmp_path / "s", other)
+    load_kept_files(tmp_path / "s", other)
     assert scenario_named("kept").defaults.members == 3
     assert other == plan
 
@@ -68,5 +68,7 @@ def test_a_scenario_that_has_been_changed_is_another_sweep(tmp_path: Path) -> No
     ):
         pass
     (tmp_path / "s" / kept_as("changed")).write_text(text_of("changed") + "# another\n")
-    with pytest.raises(EnvironmentFault, match=r"has been changed. Choose another folder"):
-        read_scenarios(tmp_path / "s", read_plan(tmp_path / "s"))
+    with pytest.raises(
+        EnvironmentFault, match=r"changed\.scenario\.toml has been changed since .* Restore it, or begin another sweep"
+    ):
+        load_kept_files(tmp_path / "s", read_plan(tmp_path / "s"))

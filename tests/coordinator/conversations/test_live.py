@@ -1,4 +1,5 @@
-"""The recorded conversations of a real Kafka 4.1.1, played over TCP to one of our brokers on a real ZooKeeper.
+"""The recorded conversations of a real Kafka 4.1.1, and those of the ZooKeeper era of a 3.9.1, played over TCP to one
+of our brokers on a real ZooKeeper.
 
 Many are played at a time. Their timers are real, so one that differs is played up to twice more, alone, before it
 counts.
@@ -41,14 +42,16 @@ RECORDINGS = {
     "consumer_further": 66,
     "consumer_admin": 25,
     "consumer_topics": 12,
+    "consumer_patterns": 61,
     "consumer_mixed": 80,
     "consumer_mixed_disabled": 5,
     "consumer_mixed_small": 3,
+    "era": 24,
 }
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recorded_conversations_are_answered_as_4_1_1_answered_them_over_tcp(
+def test_recorded_conversations_are_answered_as_kafka_answered_them_over_tcp(
     name: str, chroot: str, tmp_path: Path
 ) -> None:
     recorded = recording(name)

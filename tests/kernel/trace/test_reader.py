@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, Role
-from kernel.trace.reader import Reason, in_order, read_header, read_trace
+from kernel.trace.reader import Reason, read_header, read_trace
+from kernel.trace.run_clock import events_in_order
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.drawn_events import ANY_EVENT
 from tests.support.manual_clock import ManualClock
@@ -168,7 +169,7 @@ def test_several_processes_are_merged_by_time(tmp_path: Path) -> None:
         writers[name].emit("member_failed", error="")
     for writer in writers.values():
         writer.close()
-    assert [event["process"] for event in in_order(read_traces(tmp_path))] == ["b", "a", "b"]
+    assert [event["process"] for event in events_in_order(read_traces(tmp_path))] == ["b", "a", "b"]
 
 
 @st.composite

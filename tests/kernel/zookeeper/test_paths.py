@@ -40,6 +40,26 @@ def test_chroot_is_separated_from_the_servers(connect_string, parts):
     assert split_chroot(connect_string) == parts
 
 
+def test_paths_are_valid_if_zookeeper_takes_them(chroot):
+    names = ["a", "a b", "a/b", "...", "ü", "\ud7ff", "\uf900", "\uffef"]
+    names += ["", ".", "..", "a/", "/a", "a//b", "a/../b", "a\0b", "a\x01", "a\n", "a\x1f", "\x7f", "\x9f"]
+    names += ["\ue000", "\uf8ff", "\ufff0", "\uffff", "\U0001f600"]
+
+    async def taken(session, name):
+        try:
+            await session.create(f"/n/{name}", makepath=True)
+        except (errors.OperationRefused, errors.NodeExists, errors.NoNode):
+            return False
+        return True
+
+    async def conversation():
+        async with opened(chroot) as session:
+            await session.ensure_path("/n")
+            return {name: await taken(session, name) for name in names}
+
+    assert {name: paths.is_valid(f"/n/{name}") for name in names} == asyncio.run(conversation())
+
+
 def test_a_missing_chroot_is_created_once_and_an_existing_one_costs_a_read(zookeeper, chroot):
     tracer = ListTracer()
     below = f"{chroot}/some/where"

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, BrokerAddress
+from kernel.zookeeper.offset_text import offset_text
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import (
     NO_LISTENER,
     STATIC,
     UnreadableZnode,
-    offset_payload,
     parse_broker,
     parse_offset,
     parse_partitions,
@@ -242,8 +242,8 @@ def test_an_unreadable_broker_is_refused(data: bytes) -> None:
 
 @given(st.integers(0, 2**63 - 1))
 def test_an_offset_is_decimal_text(offset: int) -> None:
-    assert offset_payload(offset) == str(offset).encode()
-    assert parse_offset("/p", offset_payload(offset)) == offset
+    assert offset_text(offset) == str(offset).encode()
+    assert parse_offset("/p", offset_text(offset)) == offset
 
 
 def test_missing_offset_is_none_and_a_malformed_one_is_refused() -> None:

@@ -58,7 +58,7 @@ def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[
         ("settings session.", ["session.timeout.ms"]),
         ("run mi", ["mixed-subscriptions", "mine.toml"]),
         ("compare --smoke hr", []),
-        ("scenarios --show quorum", ["quorum-loss"]),
+        ("scenarios quorum", ["quorum-loss"]),
         ("run crash --design co", ["cooperative", "consumer"]),
         ("run crash --design coo", ["cooperative"]),
         ("run crash --design eager,st", ["eager,static"]),

@@ -23,7 +23,8 @@ from kernel.trace import reader
 from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, KINDS
 from kernel.trace.reader import Reason, end_of, event_of
-from tests.support.drawn_events import ANY_EVENT, events_of_kind, line_of
+from kernel.trace.words import WORDS
+from tests.support.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,22 @@ def test_every_kind_is_decoded_as_it_was_written(kind: str) -> None:
         assert in_order(found) == {kind: [with_every_field(event) for event in events]}
         assert found.unusable == []
         assert found.places.tolist() == [[event["seq"], event["ns"]] for event in events]
+
+    check()
+
+
+@pytest.mark.parametrize(("kind", "field"), sorted(WORDS))
+def test_unknown_word_is_unusable_for_the_pipeline_and_the_reader_alike(kind: str, field: str) -> None:
+    near = st.sampled_from([case(word) for word in WORDS[kind, field] for case in (str.upper, str.title)])
+
+    @given(events_of_kind(kind), st.one_of(near, TEXTS).filter(lambda word: word not in WORDS[kind, field]))
+    @settings(max_examples=20)
+    def check(event: dict[str, Any], word: str) -> None:
+        good = line_of(event)
+        chunk = good + line_of({**event, field: word})
+        assert_like_the_reader(chunk)
+        assert decoded(chunk).reasons == {Reason.FLAWED: 1}
+        assert [each for each in problems({**event, field: word}) if not each.startswith(f"{field} is not ")] == []
 
     check()
 

@@ -1,4 +1,4 @@
-"""Every check says what it needs to find, and is never as expected without it."""
+"""Every check says what it means and what it needs to find, and is never as expected without it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,29 @@ from comparison.metrics import METRICS
 from comparison.pipeline.figures.checks import EXPECTED
 from comparison.pipeline.figures.evidence import EVIDENCE
 from comparison.pipeline.figures.verdicts import CHECKS
+from comparison.scenarios.plan.wording import summary_of
+from docs.generators.checks_page import PAGE, page
 from tests.support.results import run
 
 
 def test_every_check_says_what_it_needs() -> None:
     assert EVIDENCE.keys() == {check.decide for check in CHECKS}
     assert all(text and text[0].islower() and not text.endswith(".") for text in EVIDENCE.values())
+
+
+def test_every_check_and_condition_has_a_sentence_of_its_own() -> None:
+    sentences = {check.decide: summary_of(check.decide) for check in CHECKS}
+    assert len(set(sentences.values())) == len(sentences)
+    conditions = {check.given: summary_of(check.given) for check in CHECKS}
+    for text in (*sentences.values(), *conditions.values()):
+        assert text.endswith("."), text
+        assert text[0].isupper() or text.startswith("`"), text
+
+
+def test_page_of_the_checks_is_current_and_has_them_all() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make names"
+    rows = [row.split("<br>")[0].removeprefix("| ") for row in page().splitlines() if row.startswith("| ")]
+    assert set(rows) >= {check.name for check in CHECKS}
 
 
 def test_no_check_passes_in_a_run_that_shows_nothing() -> None:

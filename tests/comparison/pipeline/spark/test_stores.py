@@ -10,7 +10,7 @@ import pytest
 
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.spark.stores import StoreFault, copied
-from kernel.errors import UserError
+from kernel.errors import Unavailable, UserError
 from kernel.ports import free_ports
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.traces import write_run
@@ -94,7 +94,7 @@ def test_store_without_a_connector_is_refused_with_the_remedy(
 def test_store_that_does_not_answer_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     uri = f"hdfs://127.0.0.1:{port}/runs"
-    with pytest.raises(StoreFault, match="Connection refused"):
+    with pytest.raises(Unavailable, match="Connection refused"):
         copied(spark, [uri], tmp_path)
 
 

@@ -15,7 +15,8 @@ from comparison.report.view import events as reading
 from comparison.report.view.conversations import conversations_of
 from comparison.report.view.events import KINDS_READ, read_events
 from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH
-from kernel.trace.reader import in_order, read_trace
+from kernel.trace.reader import read_trace
+from kernel.trace.run_clock import events_in_order
 from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def _is_fetch(event: dict[str, Any]) -> bool:
 
 
 def _of(name: str) -> tuple[Conversation, ...]:
-    events = tuple(event for event in in_order(_traces(name)) if event["kind"] in KINDS_READ and not _is_fetch(event))
+    events = tuple(
+        event for event in events_in_order(_traces(name)) if event["kind"] in KINDS_READ and not _is_fetch(event)
+    )
     return conversations_of(events, DESIGNS[name])
 
 
@@ -97,7 +100,7 @@ def test_long_conversation_says_how_much_it_leaves_out(monkeypatch: pytest.Monke
 def test_of_many_rebalances_the_first_after_the_change_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TOLD_MAX", 1)
     name = "crash"
-    events = tuple(event for event in in_order(_traces(name)) if event["kind"] in KINDS_READ)
+    events = tuple(event for event in events_in_order(_traces(name)) if event["kind"] in KINDS_READ)
     first, second, *_ = _of(name)
     for zero_ms, wanted in ((0.0, first), (first.until_ms, second)):
         told = [each.number for each in conversations_of(events, "zookeeper", zero_ms) if each.messages]
@@ -111,7 +114,7 @@ def test_events_are_read_as_they_were_traced(tmp_path: Path) -> None:
     found = {run_id.rpartition("/")[2]: each for run_id, each in read_events(tmp_path).items()}
     for design in ("zookeeper", "eager"):
         traces = [read_trace(path) for path in sorted((tmp_path / "split-brain" / design / "trace").glob("*.jsonl"))]
-        wanted = [event for event in in_order(traces) if event["kind"] in KINDS_READ]
+        wanted = [event for event in events_in_order(traces) if event["kind"] in KINDS_READ]
         assert [(e["ns"], e["kind"]) for e in found[design].events] == [(e["ns"], e["kind"]) for e in wanted]
         assert all(event.items() <= read.items() for event, read in zip(wanted, found[design].events, strict=True))
         assert found[design].left_out == 0

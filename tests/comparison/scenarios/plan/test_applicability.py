@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.scenarios.plan.admitted import ScenarioFile, admit
-from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding, without_effect
+from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding, require_effect
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
@@ -207,12 +207,25 @@ def test_a_setting_that_overrides_the_session_timeout_of_some_designs_is_a_warni
     assert overriding(("eager",), 6000, given) == []
 
 
-def test_a_consumer_by_hand_is_told_what_its_design_makes_nothing_of() -> None:
-    (found,) = without_effect("zookeeper", {STRATEGY: "nonesuch", "zookeeper.session.timeout.ms": "5000"})
-    assert found == f"{STRATEGY}=nonesuch has no effect: zookeeper supports only range and roundrobin"
-    assert without_effect("eager", {DELAY: "100"}) == [f"{DELAY}=100 has no effect: eager does not use it"]
-    assert without_effect("cooperative", {STRATEGY: "range,cooperative-sticky"}) == []
-    assert without_effect("eager", {"auto.offset.reset": "latest", "enable.auto.commit": "false"}) == []
+@pytest.mark.parametrize(
+    ("design", "settings", "complaint"),
+    [
+        ("zookeeper", {STRATEGY: "nonesuch"}, f"{STRATEGY}=nonesuch would .*: zookeeper supports only range and round"),
+        ("eager", {DELAY: "100"}, f"{DELAY}=100 would have no effect: eager does not use it. Leave it out"),
+        ("server", {STRATEGY: "range"}, "server assigns on the brokers, by group.server.assignment.strategy"),
+    ],
+)
+def test_a_consumer_by_hand_refuses_what_its_design_does_not_use(
+    design: str, settings: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        require_effect(design, settings)
+
+
+def test_a_consumer_by_hand_takes_what_its_design_uses() -> None:
+    require_effect("cooperative", {STRATEGY: "range,cooperative-sticky"})
+    require_effect("eager", {"auto.offset.reset": "latest", "enable.auto.commit": "false"})
+    require_effect("eager", {STRATEGY: "delayed", DELAY: "100"})
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_every_fault_says_what_it_does_and_its_defaults_are_within_bounds(name: 
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (("nonesuch", "owner", {}), "unknown fault 'nonesuch'. Use one of kill, freeze"),
+        (("nonesuch", "owner", {}), "unknown fault 'nonesuch'. `rebalance-lab scenarios --steps` lists all"),
         (("kill", "owner->data", {}), "kill cannot be injected into 'owner->data'. Use a member: owner"),
         (("delay", "owner->data", {"by_ms": 0}), "delay: by_ms=0: must be a whole number from 1 to 60000"),
         (("delay", "owner->data", {"ways": "up"}), "delay: ways='up': must be one of both, out, in"),

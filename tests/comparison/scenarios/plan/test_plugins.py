@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import py_compile
+from importlib.util import cache_from_source
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,3 +62,31 @@ def test_an_installed_plugin_that_fails_is_a_warning(
         load_installed()
     assert "the installed plugin broken is left out: " in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_the_text_of_a_plugin_is_run_and_not_what_python_has_cached_of_it(tmp_path: Path) -> None:
+    """A digest is of the text, and whoever gives a folder away can put anything beside it."""
+    source, other = tmp_path / "cached.py", tmp_path / "other.py"
+    source.write_text("# what is read\n")
+    other.write_text("raise SystemExit('what is cached')\n")
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(other), cache_from_source(str(source)), str(source), invalidation_mode=unchecked)
+    before = sorted(tmp_path.rglob("*"))
+    assert load("cached.py", tmp_path).text == "# what is read\n"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_folder_of_a_run_has_its_plugins_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("# kept\n")
+    assert load("below/beside.py", tmp_path).path == tmp_path / "beside.py"
+
+
+def test_two_plugins_of_one_name_are_refused_since_a_run_could_keep_only_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same.py").write_text(f"# {name}\n")
+    load("a/same.py", tmp_path)
+    before = loaded()
+    with pytest.raises(ConfigurationError, match=r"a/same\.py and .*b/same\.py have the same name.* Rename one"):
+        load("b/same.py", tmp_path)
+    assert loaded() == before

@@ -187,15 +187,15 @@ step = "hold"
 """
     starts = [
         "my.toml: name is missing",
-        "my.toml, line 1, column 1: unknown key 'nme'. Did you mean 'name'? Use one of name, ",
+        "my.toml, line 1, column 1: unknown key 'nme'. Did you mean 'name'?",
         "my.toml, line 2, column 1: zookeeper_servers must be 1 or 3",
         "my.toml, line 4, column 1: members is 900: must be between 1 and 200",
         "my.toml, line 5, column 1: rate must be a whole number, is 'fast'",
         "my.toml, line 7, column 1: session.timeout.ms='soon': must be a whole number",
         "my.toml, line 8, column 1: unknown setting 'sesion.timeout.ms'. Did you mean 'session.timeout.ms'?",
-        "my.toml, line 10, column 1: unknown scenario 'crsh'. Did you mean 'crash'? Use one of herd, ",
-        "my.toml, line 11, column 29: unknown check 'no stale wrte'. Did you mean 'no stale write'? Use one of ",
-        "my.toml, line 13, column 1: unknown step 'from'. Did you mean 'form'? Use one of form, ",
+        "my.toml, line 10, column 1: unknown scenario 'crsh'. Did you mean 'crash'? `rebalance-lab scenarios`",
+        "my.toml, line 11, column 29: unknown check 'no stale wrte'. Did you mean 'no stale write'? ",
+        "my.toml, line 13, column 1: unknown step 'from'. Did you mean 'form'? `rebalance-lab scenarios --steps`",
         "my.toml, line 16, column 1: kill-owner has no parameters. Leave 'name' out",
         "my.toml, line 17, column 1: hold: ms is missing",
     ]
@@ -237,7 +237,10 @@ step = "hold"
         ('step = "resubscribe"\nplace = 1\ntopics = ["a"]', "line 7, column 11: topics must be a whole number, is 'a'"),
         ('step = "kill-at-point"\npoint = "decde"\ntarget = "member"', "unknown point 'decde'. Did you mean 'decide'?"),
         ('step = "kill-at-point"\npoint = "decide"\ntarget = "m1"', "unknown target 'm1'. Use one of member, broker"),
-        ("ms = 3", "line 4, column 1: a step without its name. Add step = NAME, one of form, "),
+        (
+            "ms = 3",
+            "line 4, column 1: a step without its name. Add step = NAME; `rebalance-lab ",
+        ),
         ('step = "played"', "unknown step 'played'"),
     ],
 )

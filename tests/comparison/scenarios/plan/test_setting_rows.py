@@ -15,7 +15,7 @@ from comparison.cli.main import cli
 from comparison.cli.setting_text import default_of, in_full, sentence
 from comparison.consumers import CONSUMERS
 from comparison.member_settings import MEMBER_SETTINGS
-from comparison.scenarios.plan.applicability import check_applicability, without_effect
+from comparison.scenarios.plan.applicability import check_applicability, require_effect
 from comparison.scenarios.plan.catalogue import CATALOGUE, designs_named, scenario_named
 from comparison.scenarios.plan.configuration import check, for_part
 from comparison.scenarios.plan.doubts import doubts
@@ -135,7 +135,7 @@ def test_the_command_of_a_row_is_one_that_takes_the_setting(row: Row) -> None:
         design = given["design"]
         assert design in row.designs
         assert for_part(MEMBER_SETTINGS[design], settings) == (settings, [])
-        assert without_effect(design, settings) == []
+        require_effect(design, settings)
         assert name in settings or name in by_option
     else:
         taken_by_run(row, given, settings)

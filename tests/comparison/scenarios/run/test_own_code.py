@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,9 +34,22 @@ def test_what_own_code_raises_ends_the_run_and_is_kept(tmp_path: Path, raised: E
         with own_code("hiccups", changes_in(tmp_path)):
             raise raised
 
-    with pytest.raises(OwnCodeFailed, match=rf"hiccups failed: {type(raised).__name__}: boom \(traceback in own-code"):
+    with pytest.raises(OwnCodeFailed) as failed:
         asyncio.run(run())
+    line = run.__code__.co_firstlineno + 2
+    assert str(failed.value) == (
+        f"hiccups failed: {type(raised).__name__}: boom ({os.path.relpath(__file__)}:{line}, traceback in own-code.txt)"
+    )
     assert "in run\n    raise raised" in (tmp_path / TRACEBACK).read_text()
+
+
+def test_place_is_the_last_line_of_the_users_own_code(tmp_path: Path) -> None:
+    async def run() -> None:
+        with own_code("hiccups", changes_in(tmp_path)):
+            json.loads("no JSON")
+
+    with pytest.raises(OwnCodeFailed, match=rf"test_own_code\.py:{run.__code__.co_firstlineno + 2}, traceback"):
+        asyncio.run(run())
 
 
 def test_a_wait_that_times_out_is_reported_as_ours_are(tmp_path: Path) -> None:
@@ -76,7 +91,9 @@ def test_loop_is_kept_by_code_that_sleeps_or_computes() -> None:
     assert computing.has_stopped(module.BLOCKED_S + 1, module.BLOCKED_S)
 
 
-def test_a_fault_that_fails_while_a_run_is_broken_off_keeps_nothing_from_being_undone(tmp_path: Path) -> None:
+def test_a_fault_that_fails_while_a_run_is_broken_off_keeps_nothing_from_being_undone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     class Broken(Performer):
         async def setup(self) -> None:
             self.target = "m2"
@@ -96,4 +113,8 @@ def test_a_fault_that_fails_while_a_run_is_broken_off_keeps_nothing_from_being_u
         fault.abandon()
         return [fault.target]
 
-    assert asyncio.run(run()) == ["m2"]
+    with caplog.at_level("WARNING"):
+        assert asyncio.run(run()) == ["m2"]
+    assert not caplog.messages, "the run's outcome says it once"
+    kept = (tmp_path / TRACEBACK).read_text()
+    assert 0 < kept.index("KeyError: 'parameter'") < kept.index("KeyError: 'nothing to undo'")

@@ -14,9 +14,10 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.testbed import group_members
-from comparison.scenarios.testbed.group_members import GroupMembers
+from comparison.scenarios.testbed.group_members import GroupMembers, NobodyThere
 from kernel.trace.listed_file import listed_traces
 from kernel.values import TopicPartition
+from kernel.waiting import WaitTimeout
 from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Child:
         self.lines: list[dict[str, Any]] = []
         self.returncode: int | None = None
         self.pid = 4711
+        self.frozen = False
 
     def send(self, line: dict[str, Any]) -> None:
         self.lines.append(line)
@@ -118,6 +120,25 @@ def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_
     assert sessions == ["10000", "7000", "7000"], "settings of a place stay with it"
     ended = [(event["target"], event["how"]) for event in group.tracer.of("process_ended")]
     assert ended == [("m1", "leave"), ("m1.2", "leave"), ("m1.3", "leave")]
+
+
+@pytest.mark.parametrize("group", [("rolling-restart", "eager", 2)], indirect=True)
+def test_a_frozen_process_is_not_asked_to_leave(group: Group) -> None:
+    async def scenario() -> None:
+        members = group.members
+        await members.warm_up()
+        members.join(2)
+        group.children["m1"].frozen = True
+        said = list(group.children["m1"].lines)
+        with pytest.raises(NobodyThere, match="m1 is frozen, so it cannot leave"):
+            await members.go("m1", 1)
+        assert group.children["m1"].lines == said
+        assert (members.present, members.is_gone("m1")) == (2, False)
+        with pytest.raises(WaitTimeout, match=r"waiting for the group to settle \(m1 is frozen; 0 owners"):
+            await members.until_settled(0.01)
+
+    asyncio.run(scenario())
+    assert not group.tracer.of("process_ended")
 
 
 @pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)

@@ -30,7 +30,8 @@ from coordinator.groups.requests import (
     OffsetToCommit,
     Sync,
 )
-from tests.support.consumer_groups import SETTINGS, World, found_topics, owned_by_name, regex_problem
+from coordinator.service.topic_regex import problem
+from tests.support.consumer_groups import SETTINGS, World, found_topics, owned_by_name
 from tests.support.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
 from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
 
@@ -146,7 +147,7 @@ class Coordinator:
             rebalance_timeout_ms=self.one_of(0, 1_000, 60_000) if joins else self.one_of(-1, -1, 500),
             topics=self.one_of((), ("foo",), ("foo", "bar"), ("none",)) if joins else self.one_of(None, None, ("bar",)),
             topic_regex=regex,
-            regex_problem=regex_problem(regex or ""),
+            regex_problem=problem(regex or ""),
             assignor=self.one_of(None, None, None, "range", "uniform", "?"),
             owned=owned,
         )
@@ -247,7 +248,7 @@ def live(seed: int, requests: int) -> None:
             case 1:
                 at.world.sizes["foo"] = at.random.randrange(1, 8)
                 at.world.names_version += 1
-                at.machine.consumer.topics_changed(frozenset({"foo"}))
+                at.world.view = object()
             case 2:
                 at.check_log()
 

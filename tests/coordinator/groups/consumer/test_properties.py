@@ -102,7 +102,7 @@ class Life:
             topic = draw.draw(st.sampled_from(TOPICS))
             self.world.names_version += topic not in self.world.sizes
             self.world.sizes[topic] = self.world.sizes.get(topic, 0) + 1
-            self.world.groups.topics_changed(frozenset({topic}))
+            self.world.view = object()
         elif what == "wait":
             self.world.advance(draw.draw(st.sampled_from((100, 900, 2_500))))
         elif what == "search":
@@ -165,7 +165,11 @@ class Life:
     def settle(self) -> None:
         """Everybody who is left behaves, until searches are due again and for some heartbeats more."""
         self.world.advance(PATIENT.session_timeout_ms)
-        for _ in range(2 + BETWEEN_SEARCHES_MS // 1_000 + 12):
+        rounds = 2 + BETWEEN_SEARCHES_MS // 1_000 + 12
+        for number in range(2 * rounds):
+            if number == rounds:  # until an epoch of its own, one who joins after a search is taken for like the others
+                self.world.sizes = {topic: size + 1 for topic, size in self.world.sizes.items()}
+                self.world.view = object()
             for client in self.clients.values():
                 client.beat()
                 client.reconcile()

@@ -16,14 +16,14 @@ from coordinator.groups.consumer.target_table import EMPTY_SLOTS_MAX, TargetTabl
 from coordinator.groups.consumer.topics import Topic
 from coordinator.groups.partitions import Partitions, partitions
 from kernel.assignors.hash_order import texts_in_hash_order
-from kernel.assignors.target.group import NOBODY, TopicGrid
+from kernel.assignors.target.group import NOBODY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOPICS = [(UUID(int=number << 70 | number), 3 * number) for number in (1, 2, 3)]
-GRID = TopicGrid.of(TOPICS)
-KNOWN = tuple(Topic(topic_id.bytes, size) for topic_id, size in TOPICS)
+KNOWN = {f"t{number}": Topic(topic_id.bytes, size) for number, (topic_id, size) in enumerate(TOPICS)}
+GRID = TargetTable(KNOWN, KNOWN, {}, {}).grid
 #: "Aa" and "BB" have equal hashes, so that they share a bucket.
 NAMES = ("a", "Aa", "BB", "AaAa", "BBBB", "BBAa", "AaBB", "x" * 600)
 SUBSCRIPTIONS = [Subscription(frozenset(), regex) for regex in ("", "t.*")]
@@ -47,7 +47,7 @@ def looks(table: TargetTable) -> object:
 def test_table_follows_members_and_targets_as_if_it_were_new(one_by_one: int, data: st.DataObject) -> None:
     members: dict[str, Subscription] = {}
     targets: dict[str, Partitions] = {}
-    table = TargetTable(KNOWN, members, targets)
+    table = TargetTable(KNOWN, KNOWN, members, targets)
     unknown = bytes(16)
     for _ in range(data.draw(st.integers(1, 25))):
         name = data.draw(st.sampled_from(NAMES))
@@ -75,13 +75,13 @@ def test_table_follows_members_and_targets_as_if_it_were_new(one_by_one: int, da
                 table.place(name, targets.pop(name, None), target)
             if target is not None:
                 targets[name] = target
-        assert looks(table) == looks(TargetTable(KNOWN, members, targets))
+        assert looks(table) == looks(TargetTable(KNOWN, KNOWN, members, targets))
         assert table.members == texts_in_hash_order(members)
 
 
 def test_order_follows_hundreds_of_members() -> None:
     names: dict[str, Subscription] = {}
-    table = TargetTable(KNOWN, names, {})
+    table = TargetTable(KNOWN, KNOWN, names, {})
     for number in range(500):
         name = (
             f"{number * number:x}" if number % 90 else f"{'AaAaAa'[:6]}{number:b}".replace("0", "Aa").replace("1", "BB")
@@ -96,14 +96,14 @@ def test_order_follows_hundreds_of_members() -> None:
 
 def test_table_says_when_it_keeps_more_of_the_past_than_of_the_present() -> None:
     for changes in ("members", "subscriptions"):
-        table = TargetTable(KNOWN, {"a": SUBSCRIPTIONS[0]}, {})
+        table = TargetTable(KNOWN, KNOWN, {"a": SUBSCRIPTIONS[0]}, {})
         for number in range(2 * EMPTY_SLOTS_MAX):
             name = f"m{number}" if changes == "members" else "a"
             table.subscribe(name, Subscription(frozenset({f"t{number}"}), ""), None)
             if changes == "members":
                 table.forget(name, None)
         assert table.is_sparse
-        assert not TargetTable(KNOWN, {"a": SUBSCRIPTIONS[0]}, {}).is_sparse
+        assert not TargetTable(KNOWN, KNOWN, {"a": SUBSCRIPTIONS[0]}, {}).is_sparse
 
 
 def owner_of(data: st.DataObject, members: int) -> NDArray[np.int32]:
@@ -131,7 +131,7 @@ def test_new_targets_are_what_the_array_says(few: int, data: st.DataObject) -> N
     for name in data.draw(st.lists(st.sampled_from(order), unique=True)):
         del present[name]
     after = owner_of(data, count)
-    table = TargetTable(KNOWN, dict.fromkeys(NAMES[:count], SUBSCRIPTIONS[0]), present)
+    table = TargetTable(KNOWN, KNOWN, dict.fromkeys(NAMES[:count], SUBSCRIPTIONS[0]), present)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_table, "FEW", few)
         found = new_targets(table, table.rows[table.owner], after, present)

@@ -19,7 +19,8 @@ def test_few_partitions_are_given_up_as_many_are(members: int, data: st.DataObje
     owner = data.draw(st.lists(st.integers(NOBODY, members - 1), min_size=size, max_size=size))
     names = tuple(f"m{number}" for number in range(members))
     present = np.array(owner, np.int32)
-    group = TargetGroup(names, (None,) * members, TopicGrid.of([(UUID(int=1), size)]), None, present)
+    grid = TopicGrid.of([(UUID(int=1), size)])
+    group = TargetGroup(names, (None,) * members, grid, None, present, lambda _: grid.ids)
     found = []
     for few in (0, 1_000):
         with pytest.MonkeyPatch.context() as patch:

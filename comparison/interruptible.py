@@ -1,0 +1,60 @@
+"""The event loop of a command, and what signals do to it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from comparison.interrupts import Interrupted, reacting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+    """`asyncio.run` for a command: a signal cancels `main`, and `Interrupted` is raised when that has ended.
+
+    A `main` that ends in order when it is cancelled returns its result.
+    """
+    interrupted = False
+
+    async def supervised() -> T | None:
+        nonlocal interrupted
+        task = asyncio.current_task()
+        assert task is not None
+
+        def cancel() -> None:
+            if not task.cancelling():  # a second one would cancel the cleanup
+                task.cancel()
+
+        with calling_on_signals(cancel):
+            try:
+                return await main
+            except asyncio.CancelledError:
+                interrupted = True
+                return None
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        result = runner.run(supervised())
+    if interrupted:
+        raise Interrupted
+    return result  # type: ignore[return-value]  # None only after an interrupt
+
+
+@contextmanager
+def calling_on_signals(callback: Callable[[], object]) -> Iterator[None]:
+    """Signals inside the block call this in the running event loop."""
+    running = asyncio.get_running_loop()
+    with reacting(lambda: running.call_soon_threadsafe(callback)):
+        yield
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[asyncio.Event]:
+    """An event that signals inside the block set: for a command that Ctrl-C ends in order."""
+    stopping = asyncio.Event()
+    with calling_on_signals(stopping.set):
+        yield stopping

@@ -1,0 +1,303 @@
+"""Ctrl-C and SIGTERM against servers that do not do what they should: each command ends within three seconds, with 130.
+
+A command that gives up by itself before the signal has its own exit code, and one line that says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+import psutil
+import pytest
+
+from comparison.cli.main import cli
+from comparison.cli.state import STATE_VARIABLE, ServerState, process_start
+from comparison.exits import Exit
+from comparison.interrupts import LIMIT_VARIABLE
+from kernel.waiting import WaitTimeout, wait_until
+from tests.support import bad_servers
+from tests.support.bad_servers import BadServer
+from tests.support.ended import all_ended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    Leaf = tuple[str, ...]
+
+PROMISED_S, PATIENCE_S = 3.0, 240
+AT_ONCE = 6
+OWN_TASK = Path("/proc/thread-self")
+#: The servers, and those of them that only a ZooKeeper can be.
+SERVERS: dict[str, Callable[[], AbstractContextManager[BadServer]]] = {
+    "silent": lambda: BadServer(bad_servers.silent),
+    "full": bad_servers.full,
+    "slow": lambda: BadServer(bad_servers.slow),
+    "closing": lambda: BadServer(bad_servers.closing),
+    "garbage": lambda: BadServer(bad_servers.garbage),
+    "huge": lambda: BadServer(bad_servers.huge),
+    "endless": lambda: BadServer(bad_servers.endless),
+}
+ZOOKEEPERS = {**SERVERS, "unread": lambda: BadServer(bad_servers.unread)}
+
+#: Of each command that asks ZooKeeper, its arguments.
+TO_ZOOKEEPER: dict[Leaf, Sequence[str]] = {
+    ("run",): ["run join --design eager --zookeeper {}"],
+    ("compare",): ["compare --smoke --zookeeper {}"],
+    ("sweep",): ["sweep --grid scenario=join --grid design=eager --zookeeper {}"],
+    ("zookeeper", "status"): ["zookeeper status"],
+    ("zookeeper", "znodes"): ["zookeeper znodes / --zookeeper {}"],
+    ("broker",): ["broker --port 0 --zookeeper {}", "broker --port 0 --zookeeper {} --detach"],
+    ("consume",): ["consume --design zookeeper --group g --topic t --zookeeper {}"],
+    ("watch",): ["watch --group g --zookeeper {}", "watch --group g --once --zookeeper {}"],
+}
+#: The same of those that ask a broker.
+TO_BROKER: dict[Leaf, Sequence[str]] = {
+    ("broker", "coordinator"): ["broker coordinator g --bootstrap-server {}"],
+    ("topic", "create"): ["topic create t --bootstrap-server {}"],
+    ("topic", "delete"): ["topic delete t --bootstrap-server {}"],
+    ("topic", "describe"): ["topic describe t --bootstrap-server {}"],
+    ("topic", "list"): ["topic list --bootstrap-server {}"],
+    ("consume",): [
+        f"consume --design {design} --group g --topic t --bootstrap-server {{}}" for design in ("eager", "consumer")
+    ],
+    ("produce",): ["produce --topic t --bootstrap-server {}"],
+    ("watch",): ["watch --group g --bootstrap-server {}"],
+    ("doctor",): ["doctor --broker {}"],
+    ("analyze",): ["analyze analysed --master spark://{}", "analyze hdfs://{}/runs --output copied"],
+}
+#: Of those that start processes. They are interrupted when the first has begun.
+WITH_CHILDREN: dict[Leaf, Sequence[str]] = {
+    ("run",): ["run join --design zookeeper"],
+    ("compare",): ["compare --smoke"],
+    ("sweep",): ["sweep --grid scenario=join --grid design=eager"],
+    ("fuzz",): ["fuzz --schedules 1"],
+    ("playground",): ["playground"],
+    ("analyze",): ["analyze analysed"],
+    ("zookeeper", "start"): ["zookeeper start --port 0", "zookeeper start --port 0 --detach"],
+}
+#: Those that wait for a process that does not end.
+TO_STUBBORN: dict[Leaf, Sequence[str]] = {
+    ("zookeeper", "stop"): ["zookeeper stop"],
+    ("broker", "stop"): ["broker stop"],
+}
+#: Those that only read files, and wait for nobody.
+LOCAL: set[Leaf] = {
+    *((name,) for name in ("scenarios", "settings", "report", "diagram", "trace", "describe", "assign", "completion")),
+    ("broker", "status"),
+}
+SIGNALS = ((signal.SIGINT, os.killpg), (signal.SIGINT, os.kill), (signal.SIGTERM, os.kill))
+
+
+def leaves(command: click.Command, path: Leaf = ()) -> Iterator[Leaf]:
+    """All commands that do something."""
+    if not isinstance(command, click.Group):
+        yield path
+        return
+    if command.invoke_without_command:
+        yield path
+    for name in command.list_commands(click.Context(command)):
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        yield from leaves(found, (*path, name))
+
+
+def test_every_command_has_its_row() -> None:
+    rows = {*TO_ZOOKEEPER, *TO_BROKER, *WITH_CHILDREN, *TO_STUBBORN, *LOCAL}
+    assert rows == set(leaves(cli))
+
+
+class Watch:
+    """Measures how long a process takes to end, without what it waits for a processor while others have them all."""
+
+    def __init__(self, pid: int) -> None:
+        self._tasks = Path(f"/proc/{pid}/task")
+        self._began_s = time.monotonic()
+        self._waited_ns = self._delays_ns()
+        self._late_ns = delay_ns(OWN_TASK)
+
+    def wait(self, child: subprocess.Popen[str]) -> None:
+        """Raises `WaitTimeout` if it takes longer than promised."""
+        latest_ns = dict(self._waited_ns)
+        while child.poll() is None:
+            latest_ns |= self._delays_ns()
+            waited_ns = sum(now_ns - self._waited_ns.get(task, 0) for task, now_ns in latest_ns.items())
+            took_s = time.monotonic() - self._began_s - (waited_ns + delay_ns(OWN_TASK) - self._late_ns) / 1e9
+            if took_s > PROMISED_S:
+                raise WaitTimeout(f"it has not ended {took_s:.1f} s after the signal")
+            time.sleep(0.02)
+
+    def _delays_ns(self) -> dict[str, int]:
+        with contextlib.suppress(OSError):
+            return {task.name: delay_ns(task) for task in self._tasks.iterdir()}
+        return {}
+
+
+def delay_ns(task: Path) -> int:
+    """How long a thread has been ready to run without running."""
+    with contextlib.suppress(OSError):
+        return int((task / "schedstat").read_text().split()[1])
+    return 0
+
+
+@dataclass
+class Cell:
+    """A command, how it is interrupted, and its own folder."""
+
+    folder: Path
+    arguments: str
+    by: signal.Signals
+    send: Callable[[int, int], None]
+
+    def start(self) -> subprocess.Popen[str]:
+        environment = {**os.environ, STATE_VARIABLE: str(self.folder), "TMPDIR": str(self.folder)}
+        del environment[LIMIT_VARIABLE]
+        return subprocess.Popen(
+            [sys.executable, "-m", "comparison.cli.main", *self.arguments.split()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self.folder,
+            env=environment,
+            process_group=0,  # as a terminal starts it
+        )
+
+    def judged(self, child: subprocess.Popen[str], is_stuck: Callable[[subprocess.Popen[str]], object]) -> str:
+        """Interrupt the command as soon as it is stuck: what is wrong with its end, or ''."""
+        with child:
+            try:
+                wait_until(lambda: is_stuck(child) or child.poll() is not None, PATIENCE_S, "the command to get there")
+                began = descendants(child)
+                ended_before = child.poll() is not None
+                if not ended_before:
+                    watch = Watch(child.pid)
+                    self.send(child.pid, self.by)
+                    watch.wait(child)
+                output, _ = child.communicate(timeout=PATIENCE_S)
+                wait_until(lambda: all_ended(began), PATIENCE_S, lambda: f"{began} to end")
+            except WaitTimeout as error:
+                child.kill()
+                return f"{self}: {error}: {child.communicate()[0]}"
+        # It may have given up just before the signal.
+        gave_up = output.rpartition("Error: ")[1] and child.returncode in (Exit.USAGE, Exit.INTERNAL)
+        if "Traceback" in output or not (gave_up or (child.returncode == Exit.INTERRUPTED and not ended_before)):
+            return f"{self}: {child.returncode}, {output}"
+        return ""
+
+    def __str__(self) -> str:
+        return f"{self.arguments} ({self.by.name} by {self.send.__name__})"
+
+
+def descendants(child: subprocess.Popen[str]) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(child.pid).children(recursive=True)
+    return []
+
+
+def connects_to(child: subprocess.Popen[str], port: int) -> bool:
+    with contextlib.suppress(psutil.Error):
+        processes = [psutil.Process(child.pid), *descendants(child)]
+        return any(
+            each.raddr and each.raddr.port == port for process in processes for each in process.net_connections("tcp")
+        )
+    return False
+
+
+def cells(folder: Path, rows: Sequence[str]) -> list[Cell]:
+    made = []
+    for number, (row, (by, send)) in enumerate(zip(rows, itertools.cycle(SIGNALS), strict=False)):
+        own = folder / str(number)
+        (own / "analysed").mkdir(parents=True)
+        (own / "analysed" / "run.json").write_text("{}")
+        made.append(Cell(own, row, by, send))
+    return made
+
+
+def all_rows(rows: dict[Leaf, Sequence[str]]) -> list[str]:
+    return [arguments for each in rows.values() for arguments in each]
+
+
+def remember(cell: Cell, name: str, address: str, pid: int) -> None:
+    """As if this command had started a server."""
+    started = process_start(pid)
+    assert started is not None
+    state = ServerState(name=name, pid=pid, started=started, address=address, folder=str(cell.folder))
+    (cell.folder / f"{name}.json").write_bytes(msgspec.json.encode(asdict(state)))
+
+
+def interrupted_at(cell: Cell, opened: AbstractContextManager[BadServer]) -> str:
+    with opened as server:
+        if cell.arguments == "zookeeper status":
+            remember(cell, "zookeeper", server.address, os.getpid())
+        cell.arguments = cell.arguments.format(server.address)
+        return cell.judged(cell.start(), lambda child: server.peers or connects_to(child, server.port))
+
+
+def assert_all_end(folder: Path, rows: dict[Leaf, Sequence[str]], kinds: Sequence[str]) -> None:
+    """All commands, each at a server of the next kind."""
+    made = zip(cells(folder, all_rows(rows)), itertools.cycle(kinds), strict=False)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        judged = list(pool.map(lambda each: interrupted_at(each[0], ZOOKEEPERS[each[1]]()), made))
+    assert not any(judged), "\n".join(filter(None, judged))
+
+
+@pytest.mark.parametrize(
+    "kinds", [["silent"], [kind for kind in ZOOKEEPERS if kind != "silent"]], ids=["silent", "bad"]
+)
+def test_commands_end_at_a_bad_zookeeper(tmp_path: Path, kinds: list[str]) -> None:
+    assert_all_end(tmp_path, TO_ZOOKEEPER, kinds)
+
+
+@pytest.mark.parametrize("kinds", [["silent"], list(SERVERS)[1:]], ids=["silent", "bad"])
+def test_commands_end_at_a_bad_broker(tmp_path: Path, kinds: list[str]) -> None:
+    assert_all_end(tmp_path, TO_BROKER, kinds)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ZOOKEEPERS)
+def test_all_commands_end_at_each_bad_zookeeper(tmp_path: Path, kind: str) -> None:
+    assert_all_end(tmp_path, TO_ZOOKEEPER, [kind])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", SERVERS)
+def test_all_commands_end_at_each_bad_broker(tmp_path: Path, kind: str) -> None:
+    assert_all_end(tmp_path, TO_BROKER, [kind])
+
+
+def test_commands_end_while_what_they_need_starts(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        judged = list(
+            pool.map(lambda cell: cell.judged(cell.start(), descendants), cells(tmp_path, all_rows(WITH_CHILDREN)))
+        )
+    assert not any(judged), "\n".join(filter(None, judged))
+
+
+def test_commands_end_while_they_wait_for_a_process_that_does_not(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'!'));"
+        "os.write(1, b'.'); sys.stdin.read()"
+    )
+    stubborn = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with stubborn:
+        assert stubborn.stdout is not None
+        asked = stubborn.stdout.fileno()
+        assert os.read(asked, 1) == b"."
+        for cell in cells(tmp_path, all_rows(TO_STUBBORN)):
+            remember(cell, cell.arguments.split()[0].replace("broker", "broker-1"), "127.0.0.1:1", stubborn.pid)
+            assert not cell.judged(cell.start(), lambda _: select.select([asked], [], [], 0)[0])
+            assert os.read(asked, 1) == b"!"
