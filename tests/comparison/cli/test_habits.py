@@ -45,8 +45,6 @@ DOCUMENTS = [
     ["fuzz", "--dry-run", "--schedules", "2"],
     ["broker", "coordinator", "g", "--partitions", "50"],
 ]
-#: Those whose text is a table: what writes tables has tests of its own.
-TABLES = [["scenarios"], ["scenarios", "restart"]]
 #: Status commands where nothing runs: a document all the same.
 NOTHING = [["zookeeper", "status"], ["broker", "status"]]
 BROKER, ZOOKEEPER = ("--bootstrap-server", "127.0.0.1:{port}"), ("--zookeeper", "127.0.0.1:{port}")
@@ -166,7 +164,7 @@ def test_help_has_no_blanks_at_the_ends_of_lines(columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
-@pytest.mark.parametrize("arguments", [each for each in DOCUMENTS if each not in TABLES], ids=" ".join)
+@pytest.mark.parametrize("arguments", DOCUMENTS, ids=" ".join)
 def test_text_has_no_blanks_at_the_ends_of_lines(
     arguments: list[str], columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
