@@ -86,23 +86,30 @@ def problem(last: FolderUse | None, folder: FolderState) -> str:
     """Why a broker must not start in the folder, as a sentence; '' if it may. `last` is None in a new cluster."""
     if last is None or (last.token in folder.tokens and (last.closed or last.marker_ns == folder.marker_ns)):
         return ""
-    original = f"{last.path} on {last.host}"
+    is_here = folder.path == last.path
+    original = "the folder that was here" if is_here else f"the original folder ({last.path} on {last.host})"
     if last.token in folder.tokens:
         return (
-            f"{folder.path} was copied, or moved to another file system, while brokers were running or after they had"
-            f" been killed, so it may lack records that they have acknowledged since. Start a broker in the original"
-            f" folder ({original}), stop it with Ctrl-C, and copy the folder then."
+            f"{folder.path} was copied, moved to another file system or changed in its owner or mode while brokers were"
+            " running or after they had been killed, so it may lack records that they have acknowledged since. Start a"
+            f" broker in {original}, stop it with Ctrl-C, and copy the folder then."
         )
     if folder.tokens:
         return (
             f"{folder.path} is an old copy of the data folder: a broker has used {original} since, and the copy may"
-            f" lack records that were acknowledged. Start the broker with --folder {last.path}."
+            f" lack records that were acknowledged. {_use(last, is_here=is_here)}"
         )
-    where = "that is not the one at this path" if folder.path == last.path else f"not in {folder.path}"
+    where = "which is another one" if is_here else f"not {folder.path}"
     return (
-        f"the brokers of this cluster share one data folder, {original}, {where}: a broker with a folder of its own"
-        f" would lead partitions without their records. Start it with --folder {last.path}."
+        f"the brokers of this cluster share one data folder, {last.path} on {last.host}, {where}: a broker with a"
+        f" folder of its own would lead partitions without their records. {_use(last, is_here=is_here)}"
     )
+
+
+def _use(last: FolderUse, *, is_here: bool) -> str:
+    if is_here:
+        return "Put that folder (or its disk) back in its place."
+    return f"Start the broker with --folder {last.path}."
 
 
 class DataFolder:

@@ -1,6 +1,6 @@
 """A broker's identity: its id is stored with the data, so that a restarted broker is the same broker.
 
-Brokers of one machine share the data folder; each has its own subfolder:
+All brokers of a cluster share the data folder; each has its own subfolder:
 
     brokers/<broker id>/meta.properties   Kafka's own file: broker.id, version, cluster.id (MetaProperties, 3.9)
     brokers/<broker id>/lock              locked (flock) by this broker's process while it lives; it contains the
@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from kernel.broker.storage.epochs import synced
+from kernel.decimals import decimal
 from kernel.errors import EnvironmentFault, UserError
 from kernel.waiting import wait_until
 from kernel.zookeeper.end_session import SessionCredentials
@@ -249,20 +250,20 @@ def parse_meta(text: str, path: Path) -> Meta:
     lines = [line.strip() for line in text.splitlines()]
     pairs = [line.partition("=") for line in lines if line and line[0] not in "#!"]
     fields = {name.strip(): value.strip() for name, _, value in pairs}
-    broker_id, cluster_id = fields.get("broker.id", ""), fields.get("cluster.id", "")
+    broker_id, cluster_id = decimal(fields.get("broker.id", "")), fields.get("cluster.id", "")
     problem = ""
     if fields.get("version") != _VERSION:
         problem = f"version is {fields.get('version', 'missing')}, not {_VERSION}"
-    elif not (broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= 10):
-        problem = f"broker.id is {broker_id[:40]!r}, not a number"
+    elif broker_id is None or broker_id >= 2**31:
+        problem = f"broker.id is {fields.get('broker.id', '')[:40]!r}, not a number"
     elif not cluster_id:
         problem = "cluster.id is missing"
-    if problem:
+    if problem or broker_id is None:
         raise DamagedIdentity(
             f"{path} is not usable: {problem}. Restore it (version={_VERSION}, broker.id={path.parent.name}, and"
             " cluster.id as in ZooKeeper's /cluster/id), or remove its folder to abandon this broker."
         )
-    return Meta(int(broker_id), cluster_id)
+    return Meta(broker_id, cluster_id)
 
 
 def meta_text(meta: Meta) -> str:

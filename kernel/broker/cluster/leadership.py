@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from kernel.broker.cluster.cluster_view import ClusterSnapshot
 from kernel.broker.cluster.controlling import Controller
+from kernel.broker.cluster.data_folder import OtherFolder
 from kernel.broker.cluster.leading import Leading
 from kernel.broker.cluster.observing import Observer
 from kernel.broker.cluster.registration import allocate_block, ensure_cluster, register
@@ -24,7 +25,7 @@ from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import Clock, SystemClock
-from kernel.errors import RebalanceLabError, Retriable, UserError
+from kernel.errors import EnvironmentFault, RebalanceLabError, Retriable
 from kernel.zookeeper.end_session import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
@@ -319,14 +320,14 @@ class Cluster:
                 await register(session, self._address, self._clock, patience_ms=None)
             except SessionClosed:
                 return
-            except UserError as other_folder:
-                log.error("broker %d does not register again: %s", self.node_id, other_folder)  # noqa: TRY400 - says all
+            except OtherFolder as error:
+                log.error("broker %d does not register again: %s", self.node_id, error)  # noqa: TRY400 - says all
                 if self.on_failed is not None:
-                    self.on_failed(other_folder)
+                    self.on_failed(error)
                 return
             except Retriable as error:
                 log.info("broker %d could not register again yet: %s", self.node_id, error)
-            except ZooKeeperError as error:
+            except (ZooKeeperError, EnvironmentFault) as error:
                 log.error("broker %d cannot register again: %s", self.node_id, error)  # noqa: TRY400 - no fault here
                 await asyncio.sleep(_ERROR_RETRY_S)
             else:

@@ -37,16 +37,20 @@ NODE_IDS = itertools.count()
         (LAST, SAME, ""),
         (LAST, replace(SAME, path="/moved"), ""),
         (CLOSED, COPY, ""),
-        (LAST, COPY, "was copied, or moved to another file system, while brokers were running"),
-        (LAST, replace(SAME, tokens=frozenset({"t1"})), "is an old copy of the data folder"),
-        (CLOSED, replace(SAME, tokens=frozenset({"t1"})), "is an old copy of the data folder"),
-        (CLOSED, FolderState("/other", frozenset(), None), "share one data folder, /data on h, not in /other"),
-        (LAST, FolderState("/data", frozenset(), None), "/data on h, that is not the one at this path"),
+        (LAST, COPY, "was copied, moved to another file system or changed in its owner or mode while brokers"),
+        (LAST, COPY, "Start a broker in the original folder (/data on h)"),
+        (LAST, replace(SAME, marker_ns=8), "Start a broker in the folder that was here"),
+        (LAST, replace(COPY, tokens=frozenset({"t1"})), "is an old copy of the data folder"),
+        (CLOSED, replace(COPY, tokens=frozenset({"t1"})), "Start the broker with --folder /data"),
+        (CLOSED, replace(SAME, tokens=frozenset({"t1"})), "Put that folder (or its disk) back in its place"),
+        (CLOSED, FolderState("/other", frozenset(), None), "share one data folder, /data on h, not /other"),
+        (LAST, FolderState("/data", frozenset(), None), "/data on h, which is another one"),
     ],
 )
 def test_folder_is_used_only_if_it_cannot_lack_records(last: FolderUse | None, folder: FolderState, found: str) -> None:
     assert found in problem(last, folder)
     assert bool(problem(last, folder)) == bool(found)
+    assert f"--folder {folder.path}" not in problem(last, folder), "what has just been refused"
 
 
 class Using:
