@@ -8,6 +8,9 @@ from pathlib import Path
 import comparison.pipeline
 from comparison.pipeline.beside import BESIDE, files_beside
 
+#: The session, which only the driver has, reacts to signals with it.
+ONLY_DRIVERS = "interrupts"
+
 
 def imported(path: Path) -> set[str]:
     """The modules of the package `comparison` that a file names in its imports."""
@@ -22,6 +25,6 @@ def imported(path: Path) -> set[str]:
 
 def test_modules_beside_the_pipeline_are_all_that_it_imports() -> None:
     (folder,) = comparison.pipeline.__path__
-    used = set().union(*map(imported, Path(folder).rglob("*.py"))) - {"pipeline"}
+    used = set().union(*map(imported, Path(folder).rglob("*.py"))) - {"pipeline", ONLY_DRIVERS}
     assert {f"{name}.py" for name in used} == set(BESIDE)
     assert all(path.is_file() for path in files_beside())

@@ -15,6 +15,7 @@ from kernel.broker.server.budget import MemoryBudgets
 from kernel.broker.server.connection_resources import ConnectionResources
 from kernel.broker.server.handlers import Encoded
 from kernel.broker.server.served_connection import ServedConnection
+from kernel.broker.server.unsupported import UnsupportedRequests
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.frames import MAX_FRAME_BYTES
@@ -74,6 +75,7 @@ class FakePeer:
             repeats={Api.Heartbeat: handler.repeat},
             keep_task=lambda _task: None,
             on_released=lambda _connection: None,
+            unsupported=UnsupportedRequests([Api.Heartbeat]),
         )
         self.sent = b""
         self.is_closed = False
