@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     ("describe",),
-    ("describe", "--state", "--at", "4.65"),
+    ("describe", "--group-state", "--at", "4.65"),
     ("diagram", "--list"),
     ("diagram", "--show", "timeline"),
     ("trace", "--to", "jsonl"),
