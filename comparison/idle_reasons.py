@@ -1,6 +1,6 @@
 """Why members own nothing, in sentences: what brokers and ZooKeeper say about a group in, reasons out. Pure.
 
-`group_readers.asking` asks. What keeps a member from everything comes first, and alone: without a broker nobody knows
+`group_readers` asks. What keeps a member from everything comes first, and alone: without a broker nobody knows
 the topics, and without a coordinator there is no group.
 """
 
@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comparison.counted import counted
 from comparison.group_columns import Keeper, PatternKind, Subscribed
 from kernel.designs import DESIGNS
 from kernel.errors import UserError
@@ -129,7 +130,7 @@ def lookup_failure(facts: GroupFacts) -> str:
         return told
     return (
         f"{told}. {OFFSETS_TOPIC} does not exist: it needs as many brokers as offsets.topic.replication.factor says, "
-        f"and {_plural(facts.brokers, 'broker')} can be reached. Start more, or set a smaller factor"
+        f"and {counted(facts.brokers, 'broker')} can be reached. Start more, or set a smaller factor"
     )
 
 
@@ -212,8 +213,8 @@ def _in_the_group(idle: Idle, facts: GroupFacts, design: str) -> Iterator[str]:
         whose = f"{idle.idle} of the {idle.streams} streams of {idle.who}" if idle.streams > 1 else idle.who
         of_each = " of the largest topic" if by_topic and len(sizes) > 1 else ""
         yield (
-            f"{_plural(room, 'partition')}{of_each} of {_listed(mine)} {'is' if room == 1 else 'are'} shared by "
-            f"{_plural(sharing, 'stream')} of group {facts.group!r}, which leaves {whose} with nothing"
+            f"{counted(room, 'partition')}{of_each} of {_listed(mine)} {'is' if room == 1 else 'are'} shared by "
+            f"{counted(sharing, 'stream')} of group {facts.group!r}, which leaves {whose} with nothing"
         )
         return
     owned = {row.partition for row in seen.partitions if row.owner}
@@ -232,20 +233,20 @@ def _left_claims(seen: GroupSeen, mine: Sequence[str]) -> Iterator[str]:
         count = sum(member == owner for member, _ in claims)
         if seen.keeper is Keeper.ZOOKEEPER:
             yield (
-                f"{_plural(count, 'partition')} of {_listed(mine)} {'is' if count == 1 else 'are'} claimed by {owner}, "
-                "which is not registered: its claims go when its ZooKeeper session ends"
+                f"{counted(count, 'partition')} of {_listed(mine)} {'is' if count == 1 else 'are'} claimed by {owner}, "
+                "which is not registered: its claims disappear when its ZooKeeper session ends"
             )
 
 
 def _left_over(group: str, seen: GroupSeen, mine: Sequence[str], unowned: int, design: str) -> Iterator[str]:
     """Why partitions have no owner although the group is not gathering."""
-    told = f"{_plural(unowned, 'partition')} of {_listed(mine)} {'has' if unowned == 1 else 'have'} no owner"
+    told = f"{counted(unowned, 'partition')} of {_listed(mine)} {'has' if unowned == 1 else 'have'} no owner"
     if seen.keeper is Keeper.ZOOKEEPER:
         yield f"{told}: the members of group {group!r} have not rebalanced, or have given up until the group changes"
     elif not seen.members:
         yield f"{told}: group {group!r} has no member that has joined"
     elif design and DESIGNS[design].delays_reassignment:
-        yield f"{told}: a lost member's wait for its return, for scheduled.rebalance.max.delay.ms at most"
+        yield f"{told}: they wait for a lost member to return, for at most scheduled.rebalance.max.delay.ms"
     elif not design or DESIGNS[design].classic:
         yield f"{told}: the group's leader looks for new topics and partitions every metadata.max.age.ms"
 
@@ -257,7 +258,7 @@ _GATHERING: Mapping[str, str] = {
     "delay.ms)",
     "CompletingRebalance": "has gathered, and waits for its leader's assignment",
     "Assigning": "waits for its coordinator's assignment",
-    "Reconciling": "is reconciling: other members have yet to give up, when they poll, what this one shall have",
+    "Reconciling": "is reconciling: other members must first give up, at their next poll, what this one is to get",
 }
 
 
@@ -276,16 +277,12 @@ def _state(facts: GroupFacts) -> str:
     seen = facts.seen
     if seen is None or not seen.state:
         return f"nothing is known to be in the way of group {facts.group!r}"
-    return f"group {facts.group!r} is {seen.state}, with {_plural(len(seen.members), 'member')}"
+    return f"group {facts.group!r} is {seen.state}, with {counted(len(seen.members), 'member')}"
 
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _NAMED_MAX
     return ", ".join(map(repr, sorted(names)[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # -- when to say it --------------------------------------------------------------------------------------------------

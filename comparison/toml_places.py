@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: The keys from the top of the text; numbers count the elements of an array.
 Path = tuple[str | int, ...]
 
-_AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_AT = re.compile(r" \(at line ([0-9]{1,18}), column ([0-9]{1,18})\)$")
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BASIC = re.compile(r'"(?:[^"\\]|\\.)*"')

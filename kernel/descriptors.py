@@ -22,7 +22,7 @@ def require_descriptors(needed: int = DESCRIPTORS) -> None:
     if not _is_enough(hard, needed):
         raise EnvironmentFault(
             f"at most {hard} files may be open at once (ulimit -n), and {needed} are needed. Allow more: "
-            f"`ulimit -n {needed}` in a shell that may, or nofile in /etc/security/limits.conf"
+            f"`ulimit -n {needed}` in a shell that is allowed to, or nofile in /etc/security/limits.conf"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 

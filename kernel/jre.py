@@ -138,7 +138,7 @@ def _version_by_asking(java: Path) -> int | None:
 
 def _feature_version(text: str) -> int | None:
     """17 from "17.0.9", 8 from "1.8.0_392"; None for anything else."""
-    parts = re.match(r"(?:1\.)?(\d+)", text)
+    parts = re.match(r"(?:1\.)?([0-9]{1,4})(?![0-9])", text)
     return int(parts.group(1)) if parts else None
 
 

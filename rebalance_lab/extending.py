@@ -17,7 +17,8 @@ docs/examples/own_faults.py has a fault and two steps. The rules:
 - Waiting is awaiting. A wait for the group is `await group.settle()`, or a change made by `group.make`, which traces
   its beginning and end, so that it is measured like ours; for anything else it is `await until(condition, timeout_s,
   message)`. Code that blocks the event loop for 20 seconds is interrupted.
-- An exception ends the run as failed; its traceback is printed, and kept in the run's folder.
+- An exception ends the run as failed; its message names the file and line in your code, and the traceback is in
+  own-code.txt in the run's folder.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from comparison.assigning.strategies import THREADS, owners_of
+from comparison.counted import counted
 from comparison.printable import printable
 from comparison.text_table import Column, Heading, TextTable, print_trimmed
 
@@ -57,7 +58,7 @@ def _title(plan: Plan) -> str:
         (sum(plan.group.sizes.values()), "partition"),
         (len(plan.group.sizes), "topic"),
     )
-    members, partitions, topics = (f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+    members, partitions, topics = (counted(count, noun) for count, noun in counts)
     return f"{members}, {partitions} of {topics}"
 
 

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from comparison.counted import counted
 from comparison.pipeline.figures.evidence import EVIDENCE
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
@@ -134,7 +135,7 @@ def _defaults(scenario: Scenario) -> str:
     ]
     counts[1:1] = [(made.topics, "topic")] if made.topics > 1 else []
     counts[1:1] = [(made.streams, "stream")] if made.streams > 1 else []
-    told = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts]
+    told = [counted(count, noun) for count, noun in counts]
     told += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
     sized = " (the steps say how many members there are)" if scenario.sets_own_sizes else ""
     return ", ".join(told) + sized

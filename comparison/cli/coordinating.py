@@ -80,13 +80,13 @@ async def _found(group: str, bootstrap: str) -> _Found:
         facts = await lookup_facts(client, group, found)
     finally:
         await client.close()
-    partitions = (facts.topics or {}).get(GROUP_METADATA_TOPIC)
+    partitions = (facts.topics or {}).get(GROUP_METADATA_TOPIC) or None
     partition = partition_of(group, partitions) if partitions else None
     if found.error:
         return _Found(group, partition, partitions, error=lookup_failure(facts))
     address = f"{found.host}:{found.port}"
     started = {state.address: state.pid for state in states("broker-") if state.running}
-    return _Found(group, partition, partitions or None, found.node_id, address, started.get(address))
+    return _Found(group, partition, partitions, found.node_id, address, started.get(address))
 
 
 def _print(found: _Found, form: str) -> None:

@@ -17,6 +17,7 @@ from comparison.cli.options import dry_run_option, form_option, output_option, p
 from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
+from comparison.counted import counted
 from comparison.exits import Exit
 from comparison.interrupts import last_words
 from comparison.near_paths import holds_a_run
@@ -213,7 +214,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
-    summary = f"{_plural(len(planned), 'run')}{several} with seed {options['seed']}"
+    summary = f"{counted(len(planned), 'run')}{several} with seed {options['seed']}"
     if dry_run:
         left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
         show_plan(_plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}"), form)
@@ -292,7 +293,7 @@ def _performed(
     with suppress(KeyboardInterrupt), last_words(interrupted):
         finished = experiments.perform(planned)
         if not finished.interrupted:
-            progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
+            progress.say(f"analysing {counted(len(finished.run_dirs), 'run')} on Spark")
             return analysed(finished.run_dirs, finished.bundle, spark=spark, progress=progress.stage)
     interrupted()
     return None
@@ -310,7 +311,8 @@ def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str
     sized = [name for name in names if scenario_named(name).sets_own_sizes]
     if options["members"] is None or not sized:
         return []
-    ignored = f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"
+    theirs = "sets its own group sizes" if len(sized) == 1 else "set their own group sizes"
+    ignored = f"--members {options['members']} is ignored by {', '.join(sized)}, which {theirs}"
     if len(sized) == len(names):
         raise ConfigurationError(f"{ignored}. Leave it out")
     return [ignored]
@@ -328,10 +330,6 @@ def without_variants(names: Sequence[str]) -> list[str]:
             which = f"the variant{'' if len(left) == 1 else 's'} of {original.name}"
             warnings.append(f"{scenario.name} runs without {which}: to compare with, add {' '.join(left)}")
     return warnings
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def own_seed(names: Sequence[str]) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from comparison.counted import counted
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
@@ -113,7 +114,7 @@ class IdleConsumer:
 
     def _owned(self) -> str:
         count = len(frozenset().union(*self._consumer.assignment().values()))
-        return f"over: this consumer owns {count} partition{'' if count == 1 else 's'}"
+        return f"over: this consumer owns {counted(count, 'partition')}"
 
     async def _reasons(self) -> Sequence[str]:
         try:

@@ -86,7 +86,7 @@ class Commands(click.Group):
     epilog="""\b
 Examples:
   rebalance-lab compare --smoke                 two scenarios in two designs, about two minutes
-  rebalance-lab scenarios pause          what a scenario does, and what to look for
+  rebalance-lab scenarios pause                 what a scenario does, and what to look for
   rebalance-lab run crash --design zookeeper    one scenario in one design
   rebalance-lab doctor                          check this machine
 

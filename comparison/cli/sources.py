@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from comparison.counted import counted
 from comparison.near_paths import path_complaint
 from comparison.run_folder import run_dirs_in
 from kernel.errors import ConfigurationError, EnvironmentFault
@@ -103,4 +104,4 @@ def output_folder(given: str | None, sources: Sources) -> Path:
 
 def _counted(sources: Sources) -> str:
     counts: Sequence[tuple[int, str]] = ((len(sources.folders), "folder"), (len(sources.uris), "URI"))
-    return " and ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count)
+    return " and ".join(counted(count, noun) for count, noun in counts if count)

@@ -20,6 +20,7 @@ from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option, refuse_beside
 from comparison.cli.plans import LeftOut, RunsPlan, show_plan
 from comparison.cli.spark_options import chosen_spark, spark_options
+from comparison.counted import counted
 from comparison.exits import Exit
 from comparison.interrupts import last_words
 from comparison.near_paths import RUNS, is_toml, path_complaint
@@ -221,8 +222,7 @@ def _summary(plan: SweepPlan) -> str:
     grid, cells = plan.grid, len(plan.cells)
     seeds = f"seed {grid.seed}" if grid.seeds == 1 else f"seeds {grid.seed} to {grid.seed + grid.seeds - 1}"
     often = f", {grid.repeats} times each" if grid.repeats > 1 else ""
-    runs = f"{len(plan.runs)} run{'' if len(plan.runs) == 1 else 's'}"
-    return f"{runs} of {cells} combination{'' if cells == 1 else 's'} with {seeds}{often}"
+    return f"{counted(len(plan.runs), 'run')} of {counted(cells, 'combination')} with {seeds}{often}"
 
 
 def _estimated_s(plan: SweepPlan) -> int:
@@ -261,7 +261,7 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
         try:
             with last_words(lambda: progress.say(analysing)):
                 if result is None:
-                    progress.say(f"analysing {len(ended)} run{'' if len(ended) == 1 else 's'} on Spark")
+                    progress.say(f"analysing {counted(len(ended), 'run')} on Spark")
                     result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False).result
                 data = _put_together(folder, plan, record.command, result, failures)
         except KeyboardInterrupt:

@@ -10,6 +10,7 @@ import click
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
+from comparison.counted import counted
 from comparison.interruptible import run
 from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
@@ -86,7 +87,7 @@ def create(
     if form == "json":
         print_document({"topic": name, "partitions": number})
     else:
-        click.echo(f"created {name} with {_plural(number, 'partition')}")
+        click.echo(f"created {name} with {counted(number, 'partition')}")
     if pairs:
         for setting in _with_admin(text, lambda admin: admin.settings(name)):
             if setting.note:
@@ -103,7 +104,7 @@ def list_topics(form: str, bootstrap: str | None) -> None:
         print_document([{"topic": name, "partitions": size} for name, size in found.items()])
         return
     for name, size in found.items():
-        click.echo(f"{printable(name)}: {_plural(size, 'partition')}")
+        click.echo(f"{printable(name)}: {counted(size, 'partition')}")
     if not found:
         click.echo("no topics; create one with `rebalance-lab topic create NAME`", err=True)
 
@@ -131,7 +132,7 @@ def delete(name: str, bootstrap: str | None) -> None:
 
 
 def _show(found: TopicDescription) -> None:
-    summary = f"{printable(found.name)}: {_plural(len(found.partitions), 'partition')}"
+    summary = f"{printable(found.name)}: {counted(len(found.partitions), 'partition')}"
     click.echo(summary + (f", id {found.topic_id}" if found.topic_id else ""))
     for each in found.partitions:
         leader = f"leader {each.leader}" if each.leader >= 0 else "no leader"
@@ -157,7 +158,3 @@ def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T
             await client.close()
 
     return run(asked())
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from comparison.counted import counted
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.schedule import kind_of_step
 from comparison.scenarios.plan.vocabulary import Inject
@@ -74,7 +75,7 @@ class Summary:
     def lines(self) -> Iterator[str]:
         made = self.made
         a_minute = f", {60 * made / self.seconds:.1f} a minute" if self.seconds else ""
-        yield f"{_plural(made, 'schedule')} in {self.seconds:.0f} s{a_minute}: {_outcomes(self.number)}"
+        yield f"{counted(made, 'schedule')} in {self.seconds:.0f} s{a_minute}: {_outcomes(self.number)}"
         for design, each in self.by_design.items():
             yield f"  {design}: {_outcomes(each.__getitem__)}"
         yield f"steps: {_list(self.steps)}"
@@ -90,7 +91,3 @@ def _outcomes(number: object) -> str:
 
 def _list(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.most_common()) or "none"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

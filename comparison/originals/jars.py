@@ -36,7 +36,7 @@ OFFLINE_VARIABLE = "REBALANCE_LAB_OFFLINE"
 #: Timeout for all jars of one version; the largest has about 130 MB.
 _DOWNLOAD_S = 300.0
 
-_LINE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+) ([0-9a-f]{64}) (\d+)")
+_LINE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+) ([0-9a-f]{64}) ([0-9]{1,18})")
 
 
 class OriginalsUnavailable(EnvironmentFault):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from comparison.counted import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -42,7 +44,7 @@ def file_table(run: Run) -> FileTable | None:
         return None
     rows = [FileRow(_cells(file), not file["problems"]) for file in files]
     damaged = sum(not row.is_whole for row in rows)
-    several = f"{len(rows)} trace file{'' if len(rows) == 1 else 's'}"
+    several = counted(len(rows), "trace file")
     summary = f"{several}, {damaged} not whole" if damaged else f"{several}, whole"
     return FileTable(summary, not damaged, rows)
 

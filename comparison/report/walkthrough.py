@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comparison.counted import counted
 from comparison.report.exchanges import member_lines, purpose
 from comparison.report.markdown import code, escaped
 from comparison.report.steps import PURPOSES
@@ -35,16 +36,15 @@ def walkthrough(history: GroupHistory, rebalance: MemberRebalance) -> str:
 
 def _cost(history: GroupHistory, rebalance: MemberRebalance, lines: Sequence[Line]) -> str:
     if history.coordinated:
-        number = rebalance.requests()
-        return f"{number} request{'' if number == 1 else 's'} to the coordinator"
+        return f"{counted(rebalance.requests(), 'request')} to the coordinator"
     reads, writes = rebalance.operations()
     refused = sum(line.count for line in lines if line.kind == "refused")
     return f"{reads} reads, {writes} writes ({refused} refused)"
 
 
 def _attempts(rebalance: MemberRebalance) -> str:
-    number = len(rebalance.attempts)
-    return f"{number} attempt{'' if number == 1 else 's'}, {rebalance.outcome or 'cut off by the end of the trace'}"
+    outcome = rebalance.outcome or "cut off by the end of the trace"
+    return f"{counted(len(rebalance.attempts), 'attempt')}, {outcome}"
 
 
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:

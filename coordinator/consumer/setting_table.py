@@ -140,8 +140,9 @@ _ALL = (
         1,
         "a member without polls for this long leaves the group",
         kafka={"0.10.1": 300_000},
-        advice="Above the slowest batch: max.poll.records times the slowest record. A rebalance waits so long for a "
-        "busy member: all of a classic group, in consumer only who gets its partitions. Prefer smaller batches.",
+        advice="Above the slowest batch: max.poll.records times the slowest record. A rebalance waits this long for a "
+        "busy member: the whole group in the classic designs, in consumer only those that get its partitions. Prefer "
+        "smaller batches.",
         see=("max.poll.records", "session.timeout.ms", "group.server.rebalance.timeout.ms"),
         source="KIP-62",
         shown_by="run slow-member --design eager --set max.poll.interval.ms=8000",
@@ -218,8 +219,7 @@ _ALL = (
         default=True,
         doc="commit by oneself: in polls, before a rebalance, and when closing",
         kafka={"0.9": True},
-        advice="A poll commits what earlier polls returned: process every record of a batch before the next poll, or "
-        "commit yourself.",
+        advice="A poll commits what earlier polls returned: process a whole batch before the next, or commit yourself.",
         see=("auto.commit.interval.ms", "auto.commit.enable"),
         shown_by=f"{_BY_HAND} --set enable.auto.commit=false",
     ),

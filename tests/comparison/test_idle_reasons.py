@@ -171,8 +171,8 @@ def test_claims_of_a_member_that_is_gone_are_named_in_zookeeper() -> None:
     member = MemberRow(member="g_new-2", subscribed=Subscribed(topics=("orders",)))
     group = GroupSeen(group="g", keeper=Keeper.ZOOKEEPER, state="all owned", members=(member,), partitions=rows)
     assert only(named("orders"), facts(seen=group), "zookeeper") == (
-        "2 partitions of 'orders' are claimed by g_old-1, which is not registered: its claims go when its ZooKeeper "
-        "session ends"
+        "2 partitions of 'orders' are claimed by g_old-1, which is not registered: its claims disappear when its "
+        "ZooKeeper session ends"
     )
 
 
@@ -200,7 +200,7 @@ def test_range_divides_each_topic_by_itself() -> None:
         ("PreparingRebalance", "waits until every known member has joined again"),
         ("CompletingRebalance", "its leader's assignment"),
         ("Assigning", "its coordinator's assignment"),
-        ("Reconciling", "have yet to give up"),
+        ("Reconciling", "must first give up"),
     ],
 )
 def test_group_that_is_not_done_says_for_whom_it_waits(state: str, words: str) -> None:
@@ -209,7 +209,7 @@ def test_group_that_is_not_done_says_for_whom_it_waits(state: str, words: str) -
 
 def test_partitions_without_owner_are_explained_by_what_the_design_waits_for() -> None:
     group = seen(members=members(1, "orders"), owned=partitions("orders", 1))
-    assert "1 partition of 'orders' has no owner: a lost member's wait" in only(
+    assert "1 partition of 'orders' has no owner: they wait for a lost member" in only(
         named("orders"), facts(seen=group), "delayed"
     )
     assert "every metadata.max.age.ms" in only(named("orders"), facts(seen=group), "cooperative")

@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from comparison.scenarios import extending as behind
 from rebalance_lab import extending
 
 ROOT = Path(__file__).resolve().parents[2]
 REACHED = ("Group", "Members", "Process", "View", "Testbed", "ZooKeeper", "Server")
+
+
+def test_public_interface_is_all_of_what_is_behind_it() -> None:
+    assert extending.__all__ == behind.__all__
 
 
 def _callable_names(kind: type) -> set[str]:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 5.0
 SUPPORTED = "Use local[*], local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, or yarn with HADOOP_CONF_DIR"
 
-_LOCAL = re.compile(r"local(?:\[(?P<cores>\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\])?")
-_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*([1-9]\d*)\s*,\s*([1-9]\d*)\s*,\s*([1-9]\d*)\s*\]")
-_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^\s:/,\[\]]+):(?P<port>\d{1,5})")
+_LOCAL = re.compile(r"local(?:\[(?P<cores>\*|[1-9][0-9]{0,5})(?:,\s*[1-9][0-9]{0,5})?\])?")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*([1-9][0-9]{0,5})\s*,\s*([1-9][0-9]{0,5})\s*,\s*[1-9][0-9]{0,5}\s*\]")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^\s:/,\[\]]+):(?P<port>[0-9]{1,5})")
 
 
 class MasterKind(Enum):

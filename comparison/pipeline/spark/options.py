@@ -64,7 +64,7 @@ class SparkOptions:
                 raise ConfigurationError(f"{name!r} is not a Spark setting: its name must begin with 'spark.'")
             if name in REFUSED:
                 raise ConfigurationError(f"{name} cannot be set: {REFUSED[name]}")
-            if name in _COUNTS and not re.fullmatch(r"[1-9]\d{0,5}", value):
+            if name in _COUNTS and not re.fullmatch(r"[1-9][0-9]{0,5}", value):
                 raise ConfigurationError(f"{name} is {value!r}: must be between 1 and 999999")
         if self.driver_host is not None:
             _check_resolved("--driver-host", self.driver_host)
@@ -91,7 +91,7 @@ class SparkOptions:
 
 def checked_memory(size: str) -> str:
     """A size for `-Xmx` and Spark alike, as `2g` or `1500m`. Raises ConfigurationError for any other."""
-    parts = re.fullmatch(r"(\d{1,6})([mgt])b?", size.strip().lower())
+    parts = re.fullmatch(r"([0-9]{1,6})([mgt])b?", size.strip().lower())
     if parts is None:
         raise ConfigurationError(f"--memory {size!r} is not a size. Give a number with a unit, such as 1500m or 2g")
     if int(parts[1]) * _UNITS_MB[parts[2]] < MEMORY_MIN_MB:

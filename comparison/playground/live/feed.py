@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from comparison.counted import counted
 from comparison.natural_order import natural
 from comparison.playground import messages as m
 
@@ -104,10 +105,6 @@ def listed(names: Iterable[str], most: int = 3) -> str:
 def seconds(ms: float) -> str:
     """`20 ms`, `1.4 s`, `12 s`."""
     return f"{ms:.0f} ms" if ms < NOTABLE_MS else f"{ms / 1000:.1f} s" if ms < 10_000 else f"{ms / 1000:.0f} s"
-
-
-def counted(count: float, noun: str) -> str:
-    return f"{count:.0f} {noun}{'' if count == 1 else 's'}"
 
 
 def _partitions(facts: list[Fact]) -> tuple[str, str]:

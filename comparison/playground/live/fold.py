@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from comparison.counted import counted
 from comparison.natural_order import natural
 from comparison.playground import messages as m
 from comparison.playground.live.counting import Counting
-from comparison.playground.live.feed import Fact, Feed, counted
+from comparison.playground.live.feed import Fact, Feed
 from comparison.playground.live.lanes import Lanes
 from comparison.playground.live.ownership import Ownership, place_of
 from comparison.playground.live.roster import Roster

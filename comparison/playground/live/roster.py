@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from comparison.counted import counted
 from comparison.natural_order import natural
 from comparison.playground import messages as m
-from comparison.playground.live.feed import AUTHORITY, Fact, counted, listed
+from comparison.playground.live.feed import AUTHORITY, Fact, listed
 from comparison.playground.live.ownership import Unit, place_of
 from comparison.playground.live.table import rows_of
 

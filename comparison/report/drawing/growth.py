@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.counted import counted
 from comparison.report.figures import number
 from comparison.report.markup import Shape, drawing, line, path, text
 
@@ -124,8 +125,7 @@ def _series(drawn: GrowthLine, scales: LogScales, colour: str) -> Iterator[Shape
         at = scales.x(each.x)
         if each.low != each.high:
             yield line(at, scales.y(each.low), at, scales.y(each.high), stroke=colour, stroke_width=1.2)
-        runs = f"{each.n} run{'' if each.n == 1 else 's'}"
-        hint = f"{number(each.median)} ({number(each.low)} to {number(each.high)}, {runs})"
+        hint = f"{number(each.median)} ({number(each.low)} to {number(each.high)}, {counted(each.n, 'run')})"
         place = f"translate({at:.1f},{scales.y(each.median):.1f})"
         marker = _MARKERS[drawn.number % len(_MARKERS)]
         yield Shape("path", {"d": marker, "fill": colour, "transform": place}, hint=hint)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comparison.report.view.model import Holding, RunView
 
 _BAR = 11
-_NUMBERED = re.compile(r"(.*)-(\d+)")
+_NUMBERED = re.compile(r"(.*)-([0-9]{1,18})")
 
 
 def member_lanes(panel: Panel) -> tuple[Block, int]:

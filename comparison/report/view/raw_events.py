@@ -30,7 +30,7 @@ _MIDDLE = 1
 #: Beside the text, or of no use in it.
 _LEFT_OUT = frozenset({"kind", "ns", "seq", "process", "member", "stream"})
 #: The znode of a partition's owner, or of its offset.
-_OF_PARTITION = re.compile(r"/consumers/[^/]+/(?:owners|offsets)/([^/]+)/(\d+)")
+_OF_PARTITION = re.compile(r"/consumers/[^/]+/(?:owners|offsets)/([^/]+)/([0-9]{1,18})")
 _NS_PER_MS = 1e6
 
 

@@ -32,6 +32,7 @@ from comparison.scenarios.plan.vocabulary import (
     StartAnew,
     heals,
 )
+from kernel.decimals import decimal
 from kernel.designs import DESIGN_NAMES
 from kernel.suggestions import unknown
 
@@ -130,14 +131,14 @@ class _Away:
         """Who at this place (by default: any) is frozen, and since when; '' if nobody is."""
         for fault, target, number in self._since:
             if fault == "freeze" and place in ("", target):
-                return f"{'an owner' if target == _OWNER else target} is frozen since step {number}"
+                return f"{'an owner' if target == _OWNER else target} has been frozen since step {number}"
         return ""
 
     def gone(self, place: str) -> str:
         """Since when nobody is at this place; '' if somebody is."""
         for fault, target, number in self._since:
             if fault in _GONE and target == place:
-                return f"nobody is at {place} since step {number} ({fault})"
+                return f"nobody has been at {place} since step {number} ({fault})"
         return ""
 
 
@@ -213,8 +214,8 @@ def _at_a_point(step: KillAtPoint, scenario: Scenario, parameters: Parameters) -
 def _targets(target: str, sizes: _Sizes) -> Iterator[str]:
     kind, named = kind_of(target), target.partition("->")[0]
     if kind in (TargetKind.MEMBER, TargetKind.MEMBER_AUTHORITY, TargetKind.MEMBER_DATA):
-        number, most = named.removeprefix("m"), sizes.places_max
-        if number.isdecimal() and int(number) > most:
+        place, most = decimal(named.removeprefix("m")), sizes.places_max  # None: the owner's
+        if place is not None and place > most:
             yield f"{target!r}: by then there {'is only m1' if most == 1 else f'are members at m1 to m{most}'}"
     part, _, number = named.rpartition("-")
     if part == "partition" and int(number) >= sizes.partitions:

@@ -294,7 +294,7 @@ def interrupted_by_signals(progress: RunProgress) -> Iterator[asyncio.Event]:
             progress.leave()
             end_now()
         interrupted.set()
-        progress.say("interrupted: stopping (Ctrl-C again to abort)")
+        progress.say("interrupted: stopping")
 
     with calling_on_signals(on_signal):
         yield interrupted

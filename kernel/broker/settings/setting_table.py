@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Kafka has no limit unless one is set. Ours: 200 MiB of requests, 128 MiB of responses.
 REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX = 209_715_200, 134_217_728
 
-LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
+LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>[0-9]{1,5})")
 _ADDRESS = "PLAINTEXT://HOST:PORT"
 #: 3.0 removed what was replaced by listeners, 4.0 ZooKeeper.
 _BEFORE_3, _BEFORE_4 = "2.8", "3.9"

@@ -314,7 +314,17 @@ def test_a_setting_for_one_of_two_designs_causes_a_warning_that_names_the_option
 
 def test_an_unused_number_of_members_causes_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "herd", "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
-    assert "warning: --members 6 is ignored by herd," in capsys.readouterr().err
+    assert "warning: --members 6 is ignored by herd, which sets its own group sizes" in capsys.readouterr().err
+
+
+def test_several_scenarios_that_ignore_the_number_of_members_are_named_in_the_plural(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of("scenarios", "herd", "--as-file") == Exit.AS_EXPECTED
+    copy = tmp_path / "copy.toml"
+    copy.write_text(capsys.readouterr().out.replace('name = "herd"', 'name = "mine"'))
+    assert code_of("run", "herd", str(copy), "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
+    assert "--members 6 is ignored by herd, mine, which set their own group sizes" in capsys.readouterr().err
 
 
 def test_an_interrupt_advises_to_analyse_only_what_there_is(tmp_path: Path) -> None:

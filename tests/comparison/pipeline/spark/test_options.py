@@ -23,11 +23,34 @@ def test_memory_has_a_unit(size: str, read: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "complaint"),
-    [("1", "a number with a unit"), ("g", "a unit"), ("-1g", "a unit"), ("1.5g", "a unit"), ("400m", "at least 512m")],
+    [
+        ("1", "a number with a unit"),
+        ("g", "a unit"),
+        ("-1g", "a unit"),
+        ("1.5g", "a unit"),
+        ("\u0662g", "a unit"),
+        ("400m", "at least 512m"),
+    ],
 )
 def test_memory_that_spark_cannot_use_is_refused(size: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         checked_memory(size)
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        f"local[{'9' * 5000}]",
+        f"local-cluster[{'9' * 5000},1,1024]",
+        f"local-cluster[1,1,{'9' * 5000}]",
+        "local[1\u0662]",
+        "spark://127.0.0.1:\u0667\u0660\u0667\u0667",
+    ],
+    ids=["local", "executors", "memory", "Arabic digits", "Arabic port"],
+)
+def test_master_with_a_number_that_cannot_be_meant_is_refused(master: str) -> None:
+    with pytest.raises(EnvironmentFault, match=r"the Spark master .* is (not supported|malformed)\. Use "):
+        parse_master(master)
 
 
 @pytest.mark.parametrize("name", REFUSED)

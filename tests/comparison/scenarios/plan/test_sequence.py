@@ -41,7 +41,7 @@ def objected(*steps: Step, members: int = 3) -> list[tuple[int, str]]:
 @pytest.mark.parametrize(("target", "who"), [("m2", "m2"), ("owner", "an owner")])
 def test_frozen_member_cannot_leave_with_all_others(leaving: Step, target: str, who: str) -> None:
     assert objected(freeze(target), Hold(10), leaving) == [
-        (4, f"{who} is frozen since step 2, and a frozen process cannot leave. Heal it first")
+        (4, f"{who} has been frozen since step 2, and a frozen process cannot leave. Heal it first")
     ]
     assert not objected(freeze(target), Heal("freeze", target), leaving)
     assert not objected(freeze(target), Heal(), leaving)
@@ -59,7 +59,7 @@ def test_frozen_member_cannot_leave_with_all_others(leaving: Step, target: str, 
 )
 def test_frozen_member_does_nothing_that_it_is_asked_for(step: Step) -> None:
     assert objected(freeze(), step) == [
-        (3, "m1 is frozen since step 2, and a frozen process does nothing. Heal it first")
+        (3, "m1 has been frozen since step 2, and a frozen process does nothing. Heal it first")
     ]
     assert not objected(freeze("m2"), step)
     assert not objected(freeze("owner"), step), "the owner may be another one"
@@ -76,7 +76,7 @@ def test_frozen_member_can_be_killed_and_the_next_process_is_not_frozen(step: In
     [freeze(), Inject("restart", "m1"), Inject("cut", "m1->authority"), Inject("slow", "m1"), Resubscribe(1, (0,))],
 )
 def test_nothing_happens_to_a_member_that_is_gone(gone: str, step: Step) -> None:
-    assert objected(Inject(gone, "m1"), step) == [(3, f"nobody is at m1 since step 2 ({gone}). Heal that first")]
+    assert objected(Inject(gone, "m1"), step) == [(3, f"nobody has been at m1 since step 2 ({gone}). Heal that first")]
     assert not objected(Inject(gone, "m1"), Heal(), step)
     assert not objected(Inject(gone, "m1"), RestartEach())
 
