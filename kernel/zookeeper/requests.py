@@ -113,7 +113,7 @@ def translate(error: BaseException, path: str) -> errors.ZooKeeperError:
         if isinstance(error, theirs):
             return ours(f"{message}: {error}" if str(error) else message, path)
     if isinstance(error, UnreadableReply):
-        return errors.OperationRefused(f"ZooKeeper answered with nonsense: {error}", path)
+        return errors.OperationRefused(f"ZooKeeper's reply cannot be used: {error}", path)
     return errors.OperationRefused(f"ZooKeeper refused: {type(error).__name__} {error}".rstrip(), path)
 
 
