@@ -129,6 +129,7 @@ class ZooKeeperConsumer:
             await session.close()
             self._refuse_closed()
         self._session = session
+        self._tasks["session"] = self._spawn(session.raise_failure())
         session.member = self._consumer_id
         if self._gate is not None:
             session.step_through(self._gate)
@@ -341,7 +342,7 @@ class ZooKeeperConsumer:
         self._crash = task.exception()
         self._tracer.emit("member_failed", member=self._consumer_id, error=repr(self._crash))
         self._filled.set()
-        if task is self._tasks.get("executor") and self._closing is None:
+        if task in map(self._tasks.get, ("executor", "session")) and self._closing is None:
             self._closing = asyncio.ensure_future(self._close())  # its nodes would fail all others' claims
 
     def _raise_crash(self) -> None:

@@ -25,7 +25,7 @@ from coordinator.protocol.member_znode import subscribed_topics
 from coordinator.protocol.server_messages import ID_BYTES_MAX
 from kernel.errors import Unavailable
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import NoNode, OperationRefused, SessionClosed
+from kernel.zookeeper.errors import NoNode, OperationRefused, SessionClosed, Unanswered, ZooKeeperError
 from kernel.zookeeper.operations import WatchEvent
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STEP = "server-ids"
-#: Before retrying to open the session, or a read that ZooKeeper refused.
+#: Before retrying to open the session, or a read that ZooKeeper refused or did not answer.
 _AGAIN_S = 1.0
 
 #: {member id: its topics, sorted}
@@ -173,7 +173,7 @@ class MemberWatches:
                 await self._follow_in(session, watched, report)
             except SessionClosed:
                 return
-            except OperationRefused as error:
+            except (OperationRefused, Unanswered) as error:
                 log.warning("cannot read the ids of group %s, retrying: %s", watched.group_id, error)
                 watched.is_stale = True
                 await asyncio.sleep(_AGAIN_S)
@@ -206,10 +206,14 @@ class MemberWatches:
     async def _read(self, session: ZooKeeperSession, watched: _Watched, ids: Iterable[str]) -> None:
         """Update `known` to these ids. An id deleted since stays unknown; the watch has fired for it."""
         again, watched.again = watched.again, set()
-        if again:
-            await session.sync(paths.member_ids(watched.group_id), step=_STEP)
-        wanted = [name for name in ids if name not in watched.known or name in again]
-        found = await asyncio.gather(*(self._topics(session, watched, name) for name in wanted))
+        try:
+            if again:
+                await session.sync(paths.member_ids(watched.group_id), step=_STEP)
+            wanted = [name for name in ids if name not in watched.known or name in again]
+            found = await asyncio.gather(*(self._topics(session, watched, name) for name in wanted))
+        except ZooKeeperError:
+            watched.again |= again
+            raise
         known = {name: topics for name, topics in watched.known.items() if name in set(ids)}
         watched.known = known | {name: topics for part in found for name, topics in part.items()}
 

@@ -56,7 +56,7 @@ class ConnectionLost(ZooKeeperError, Unavailable, Retriable):
     """The connection broke before the reply, so it is unknown whether the operation was applied."""
 
 
-class Unanswered(ZooKeeperError, Unavailable):
+class Unanswered(ZooKeeperError, Unavailable, Retriable):
     """The server is there, and has not answered the operation in time. It is unknown whether it was applied."""
 
 
@@ -70,3 +70,7 @@ class OperationTimeout(ZooKeeperError, Retriable):
 
 class SessionClosed(ZooKeeperError):
     """The session was closed by this client and cannot be used."""
+
+
+class SessionFailed(ZooKeeperError):
+    """A bug has ended the session's thread, so the session cannot be used, and expires. Who holds it must stop."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from kernel.errors import Unavailable, UserError
 from kernel.zookeeper.answer_timer import AnswerTimer
@@ -16,10 +16,10 @@ from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import (
     ConnectionLost,
     NoNode,
-    OperationRefused,
     OperationTimeout,
     SessionClosed,
     SessionExpired,
+    SessionFailed,
     Unanswered,
     ZooKeeperError,
 )
@@ -96,6 +96,7 @@ class SessionLifecycle:
         self._seen_zxid = 0
         self._answers = AnswerTimer(self._loop, lambda: self._pipeline.oldest, self._answer_s, self._unanswered)
         self._failure: Exception | None = None  #: what ended kazoo's thread
+        self._has_failed = asyncio.Event()
         self._closing: asyncio.Future[None] | None = None
         self._is_awaited: Callable[[], bool] = lambda: False
         #: All state changes, from the first one on.
@@ -193,15 +194,18 @@ class SessionLifecycle:
         if self.state is SessionState.CLOSED:
             raise SessionClosed(f"the session {self.name} was closed")
 
+    async def raise_failure(self) -> NoReturn:
+        """Wait until a bug ends the session, and raise `SessionFailed`; forever if none does, also after `close`.
+
+        A holder that may be waiting for nothing but the session's events learns of the bug only from this.
+        """
+        await self._has_failed.wait()
+        raise self._failed() from self._failure
+
     def step_through(self, gate: StepGate) -> None:
         """Have all operations from now on pass this gate."""
-
-        def flow() -> None:
-            if self.connected:
-                self._pipeline.flow()
-
         self._pipeline.gate = gate
-        gate.attach(flow)
+        gate.attach(self._flow)
 
     def let_new_operations_go_first(self, is_awaited: Callable[[], bool]) -> None:
         """In every later new session, hold the operations that wait for it until the first new ones were sent.
@@ -233,10 +237,8 @@ class SessionLifecycle:
             if self._pipeline.holding and not repeated:
                 self._loop.call_soon(self._let_go)  # after the other operations of this turn
             self._pipeline.append(attempt, repeated=repeated)
-            if self.connected:
-                self._pipeline.flow()
-                self._answers.expect()
-            else:
+            self._flow()
+            if not self.connected:
                 self._start_connection_timer()
             try:
                 return await attempt.future
@@ -247,8 +249,14 @@ class SessionLifecycle:
 
     def _let_go(self) -> None:
         self._pipeline.let_go()
+        self._flow()
+
+    def _flow(self) -> None:
+        """Send what may be sent now, and see to it that it is answered in time."""
         if self.connected:
             self._pipeline.flow()
+            if self._pipeline.oldest is not None:
+                self._answers.expect()
 
     def _finished(self, operation: Operation, error: ZooKeeperError | None, zxid: int) -> None:
         self._tracer.emit(
@@ -300,11 +308,10 @@ class SessionLifecycle:
         if self._failure is not None:
             raise self._failed() from self._failure
 
-    def _failed(self, path: str = "") -> OperationRefused:
-        return OperationRefused(
+    def _failed(self) -> SessionFailed:
+        return SessionFailed(
             f"the connection to ZooKeeper at {self.connect_string} has ended by an internal error: "
-            f"{type(self._failure).__name__}: {self._failure}",
-            path,
+            f"{type(self._failure).__name__}: {self._failure}"
         )
 
     # -- events, in the server's order -----------------------------------------------------------------------
@@ -314,15 +321,16 @@ class SessionLifecycle:
             case Answered():
                 self._seen_zxid = max(self._seen_zxid, event.zxid)
                 self._pipeline.answer(event)
-                if self.connected:
-                    self._pipeline.flow()
+                self._flow()
             case Notified():
                 self._notified(event)
             case StateChanged():
                 self._state_changed(event)
             case Failed():
+                # kazoo has said before that the session is LOST.
                 self._failure = event.error
-                self._pipeline.fail_all(OperationRefused, str(self._failed()))
+                self._has_failed.set()
+                self._pipeline.fail_all(SessionFailed, str(self._failed()))
                 self._connected.set()
 
     def _notified(self, notified: Notified) -> None:
@@ -351,7 +359,7 @@ class SessionLifecycle:
             self._pipeline.hold()
         self._become(SessionChange(state, self.session_id, new_session))
         if state is SessionState.CONNECTED:
-            self._pipeline.flow()
+            self._flow()
             return
         if state is SessionState.LOST and not self._retry_forever:
             self._pipeline.fail_all(SessionExpired, "the session has expired")

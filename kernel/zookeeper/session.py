@@ -21,6 +21,8 @@ Guarantees:
 - **Answers have a deadline**: a server that is there, so that no connection breaks, and does not answer an operation
   makes it fail with `Unanswered`, also with `retry_forever`: after the connection timeout or `ANSWER_S`, and not before
   the session timeout.
+- **A bug ends the session**: if its thread ends by an error, the session becomes LOST, and every operation raises
+  `SessionFailed`, as does `raise_failure`, for which the holder of a session waits.
 - **Replies are not trusted**: `replies.py` says what is refused. A reply that cannot be read is an `OperationRefused`.
 
 Two limits of kazoo: it considers a silent server lost after two thirds of the session timeout, and it deliberately

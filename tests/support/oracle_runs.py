@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FOREVER_NS = 1 << 61
 BIN_NS, BINNED_NS_MAX = 100_000_000, 600_000_000_000
 READING_SLACK_NS = 50_000_000
-UNANSWERED = {"ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired"}
+UNANSWERED = {"ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired", "SessionFailed", "Unanswered"}
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 READS = ("exists", "getData", "getChildren", "sync")
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")

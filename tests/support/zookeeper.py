@@ -93,6 +93,17 @@ async def expire(session: ZooKeeperSession, *, timeout_s: float = 30) -> None:
     )
 
 
+async def fail(session: ZooKeeperSession) -> None:
+    """End the session's thread by a bug."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    session._bridge._handler.wait = broken
+    session._bridge._connection._wake_thread()
+    await until(lambda: session._failure is not None, 60, "the session's thread to end")
+
+
 class Watched:
     """A watch callback that records its events."""
 

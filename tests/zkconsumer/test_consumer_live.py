@@ -15,7 +15,8 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.errors import NoNode, SessionFailed
+from kernel.zookeeper.operations import SessionState
 from tests.support.tracers import ListTracer
 from tests.support.weak_members import VISITOR
 from tests.support.zk_consumers import (
@@ -30,7 +31,7 @@ from tests.support.zk_consumers import (
     shared,
     wait_for_id,
 )
-from tests.support.zookeeper import expire, opened
+from tests.support.zookeeper import expire, fail, opened
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
 
@@ -201,6 +202,23 @@ def test_a_listener_that_raises_reaches_the_application_and_the_member_can_still
                 "member_closed",
             ]
             assert await owners(session) == {}
+
+    asyncio.run(story())
+
+
+def test_a_session_that_fails_by_a_bug_ends_the_member_and_every_poll_says_so(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1}) as broker, member(chroot, "c1", {"t": 1}) as c1:
+            await produce(broker, "t", 1, range(3))
+            await c1.read_until(3)
+            await fail(c1.session)
+            await until(lambda: c1.session.state is SessionState.CLOSED, 60, "the member to close")
+            await produce(broker, "t", 1, range(3, 6))
+            for _ in range(2):
+                with pytest.raises(SessionFailed, match="ZeroDivisionError: a bug"):
+                    await c1.read()
+            assert serials(c1) == every(1, 3)
+            assert "ZeroDivisionError: a bug" in c1.tracer.of("member_failed")[0]["error"]
 
     asyncio.run(story())
 

@@ -39,7 +39,8 @@ STORM_SHARE_MIN = 0.5
 PING_SHARE = 1 / 3
 #: In how many steps a delay grows (comparison.scenarios.run.link_faults).
 GROWING_STEPS = 10
-#: What becomes of an operation whose connection or session ends before its answer.
+#: What becomes of an operation whose connection or session ends before its answer; of one that a server is slow to
+#: answer, neither does.
 _UNANSWERED = ("ConnectionLost", "SessionExpired")
 
 

@@ -51,7 +51,7 @@ READS = ("exists", "getData", "getChildren", SYNC)
 #: An operation that ended so close to a reading of the counters may be on either side of it.
 READING_SLACK_NS = 50_000_000
 #: Errors of operations that the server may have performed (kernel.zookeeper.errors).
-UNANSWERED = ("ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired")
+UNANSWERED = ("ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired", "SessionFailed", "Unanswered")
 
 _IN_GROUP = re.compile(r"/consumers/[^/]+/(ids|owners|offsets)(/|$)")
 _IN_CLUSTER = re.compile(r"/brokers/(ids|topics)(/|$)")

@@ -12,7 +12,7 @@ commits are made in polls when they are due: the application has processed what 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from coordinator.consumer.polling import PollingConsumer, raise_first
 from coordinator.consumer.server.calls import ServerCalls
@@ -52,7 +52,8 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
         super().__init__(config, tracer=tracer, process=process, clock=clock)
         self._session: ZooKeeperSession | None = None
         self._context: ServerConsumerContext | None = None
-        self._session_task: asyncio.Task[None] | None = None
+        self._session_tasks: tuple[asyncio.Task[None], ...] = ()
+        self._session_failure: asyncio.Task[Never] | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -104,9 +105,10 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             clock=self._clock,
             changed=self._changed.set,
         )
-        self._session_task = asyncio.create_task(
-            self._forward_session_changes(session.subscribe()), name=f"session of {self._process}"
-        )
+        self._session_failure = asyncio.create_task(session.raise_failure(), name=f"failure of {self._process}")
+        self._session_failure.add_done_callback(lambda _: self._changed.set())
+        changes = self._forward_session_changes(session.subscribe())
+        self._session_tasks = (asyncio.create_task(changes, name=f"session of {self._process}"), self._session_failure)
         await self._reach_a_broker()
 
     async def _forward_session_changes(self, changes: asyncio.Queue[SessionChange]) -> None:
@@ -114,6 +116,11 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             change = await changes.get()
             for stream in self._streams:
                 stream.session_changed(change)
+
+    async def _poll_streams(self, deadline_ns: int) -> None:
+        if self._session_failure is not None and self._session_failure.done():
+            self._session_failure.result()  # raises it: the members have lost their session, and get no other
+        await super()._poll_streams(deadline_ns)
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
         """See `GroupConsumer.subscribe`; the members register at once, and are started in the background.
@@ -158,8 +165,8 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
     async def _disconnect(self) -> None:
         """Close the session last: it deletes the ids of members that could not unregister."""
         await super()._disconnect()
-        if self._session_task is not None:
-            self._session_task.cancel()
-            await asyncio.wait({self._session_task})
+        for task in self._session_tasks:
+            task.cancel()
+        await asyncio.gather(*self._session_tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()

@@ -125,6 +125,7 @@ class Cluster:
                 break
         self._spawn(self._follow_session(session), "session")
         self._spawn(self._follow_view(session), "view")
+        self._spawn(session.raise_failure(), "zookeeper")
 
     async def _open(self) -> ZooKeeperSession:
         return await ZooKeeperSession.open(

@@ -15,10 +15,13 @@ from coordinator.service.member_watches import MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from kernel.zookeeper.errors import SessionFailed, Unanswered
 from tests.support.tracers import ListTracer
-from tests.support.zookeeper import end_session, opened
+from tests.support.zookeeper import end_session, fail, opened
 
 if TYPE_CHECKING:
+    import pytest
+
     from coordinator.service.member_watches import Ids
 
 GROUP = "g"
@@ -143,6 +146,49 @@ def test_ids_without_permission_are_seen_once_readable(chroot: str) -> None:
             assert not watching.reports
             await asyncio.to_thread(readable, chroot, ids, by_all=True)
             await watching.reported({"a": ("t",)})
+        await watching.watches.stop()
+
+    asyncio.run(test())
+
+
+def test_ids_that_zookeeper_does_not_answer_in_time_are_asked_for_again(
+    chroot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        watching, path = Watching(chroot), paths.member_id(GROUP, "a")
+        async with opened(chroot) as member:
+            await member.create(path, registration_payload(("t",), 0), makepath=True)
+            watching.watch(WatchIds(GROUP))
+            await watching.reported({"a": ("t",)})
+            assert watching.watches._opening is not None
+            session = watching.watches._opening.result()
+            real, unanswered = session.get, [Unanswered("too slow", path)]
+
+            async def get(path: str, **how: Any) -> Any:
+                if unanswered:
+                    raise unanswered.pop()
+                return await real(path, **how)
+
+            monkeypatch.setattr(session, "get", get)
+            await member.set(path, registration_payload(("u",), 0))
+            watching.watch(ReadAgain(GROUP, "a"))
+            await watching.reported({"a": ("u",)})
+            assert not unanswered
+            assert not watching.mistakes
+        await watching.watches.stop()
+
+    asyncio.run(test())
+
+
+def test_bug_in_the_session_ends_the_watching(chroot: str) -> None:
+    async def test() -> None:
+        watching = Watching(chroot)
+        watching.watch(WatchIds(GROUP))
+        await watching.reported({})
+        assert watching.watches._opening is not None
+        await fail(watching.watches._opening.result())
+        await until(lambda: watching.mistakes, 60, "the bug to be reported")
+        assert isinstance(watching.mistakes[0], SessionFailed)
         await watching.watches.stop()
 
     asyncio.run(test())

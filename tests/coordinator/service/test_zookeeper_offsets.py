@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from coordinator.groups.answers import PartitionError
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import OffsetToCommit
@@ -16,7 +18,7 @@ from coordinator.service.zookeeper_offsets import ZooKeeperOffsets
 from kernel.client.connection import BrokerConnection
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import ConnectionLost
+from kernel.zookeeper.errors import ConnectionLost, Unanswered, ZooKeeperError
 from tests.support.brokers import create_topics, running_cluster
 from tests.support.zk_consumers import member
 from tests.support.zookeeper import opened
@@ -131,23 +133,25 @@ def test_partition_that_is_named_many_times_is_written_once(chroot: str, tmp_pat
 
 
 class LostZooKeeper:
-    """A session whose connection is lost for good."""
+    """A session none of whose operations is answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: type[ZooKeeperError]) -> None:
+        self.error = error
         self.asked = 0
 
     async def put(self, *_: Any, **__: Any) -> None:
         self.asked += 1
-        raise ConnectionLost("the connection broke before the answer")
+        raise self.error("no answer")
 
     async def get(self, *_: Any, **__: Any) -> Any:
         self.asked += 1
-        raise ConnectionLost("the connection broke before the answer")
+        raise self.error("no answer")
 
 
-def test_zookeeper_that_does_not_answer_is_waited_for_once_in_a_request() -> None:
+@pytest.mark.parametrize("error", [ConnectionLost, Unanswered])
+def test_zookeeper_that_does_not_answer_is_waited_for_once_in_a_request(error: type[ZooKeeperError]) -> None:
     async def test() -> None:
-        lost: Any = LostZooKeeper()
+        lost: Any = LostZooKeeper(error)
         offsets = ZooKeeperOffsets(lambda: lost, metadata_length_max=4)
         wanted = [OffsetToCommit("t", 0, 1), OffsetToCommit("t", 1, 1, metadata="x" * 5), OffsetToCommit("t", 2, 1)]
         assert (await offsets.commit("g", wanted)).partitions == (

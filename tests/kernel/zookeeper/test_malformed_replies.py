@@ -15,6 +15,7 @@ from kernel.zookeeper import errors, operations, replies
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.scripted_zookeeper import GREETING, ScriptedZooKeeper, frame, reply
 from tests.support.tracers import ListTracer
+from tests.support.zookeeper import Watched, fail
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -194,9 +195,36 @@ def test_error_in_the_connections_thread_reaches_who_waits(monkeypatch):
 
             monkeypatch.setattr(session._bridge._connection, "_connect", broken)
             server.cut()
-            for failing in (waiting, session.get("/m"), session.wait_connected()):
-                with pytest.raises(errors.OperationRefused, match="internal error: ZeroDivisionError: a bug"):
+            for failing in (waiting, session.get("/m"), session.wait_connected(), session.raise_failure()):
+                with pytest.raises(errors.SessionFailed, match="internal error: ZeroDivisionError: a bug"):
                     await asyncio.wait_for(failing, 60)
+            assert session.state is operations.SessionState.LOST
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("forever", [True, False])
+def test_thread_that_fails_while_connected_loses_the_session_and_a_close_does_not_fail_it(forever):
+    async def story() -> None:
+        async with ScriptedZooKeeper() as server:
+            async with await opened(server, forever=forever) as session:
+                server.answer = lambda xid: frame(reply(xid, STAT))
+                watched = Watched()
+                await session.exists("/n", watch=watched)
+                await fail(session)
+                assert session.state is operations.SessionState.LOST
+                assert [fired.event for fired in await watched.wait()] == [operations.WatchEvent.NONE]
+                with pytest.raises(errors.SessionFailed, match="a bug"):
+                    await asyncio.wait_for(session.exists("/n"), 60)
+            assert session.state is operations.SessionState.CLOSED
+
+            session = await opened(server, forever=forever)
+            holding = asyncio.ensure_future(session.raise_failure())
+            await session.close()
+            with pytest.raises(errors.SessionClosed):
+                await session.exists("/n")
+            assert not holding.done()
+            holding.cancel()
 
     asyncio.run(story())
 
@@ -219,5 +247,19 @@ def test_read_that_is_not_answered_is_an_error_that_names_server_and_deadline(mo
             server.answer = lambda xid: frame(reply(xid, NAME + STAT))
             await until(lambda: server.connections > 1, 60, "another connection")
             await asyncio.wait_for(session.get("/n"), 60)
+
+    asyncio.run(story())
+
+
+def test_operation_that_is_repeated_at_a_server_that_never_answers_ends_too(monkeypatch):
+    monkeypatch.setattr("kernel.zookeeper.lifecycle.ANSWER_S", 1.0)
+
+    async def story() -> None:
+        async with ScriptedZooKeeper(timeout_ms=1_500) as server, await opened(server, forever=True) as session:
+            answers = iter([FRAMES["text"](0, b"")])  # which ends the first connection
+            server.answer = lambda _: next(answers, b"")
+            with pytest.raises(errors.Unanswered):
+                await asyncio.wait_for(session.get("/n"), 60)
+            assert (server.connections >= 2, server.requests) == (True, 2)
 
     asyncio.run(story())

@@ -13,6 +13,8 @@ from comparison.pipeline.silver import counts
 from comparison.pipeline.silver.arrays import ENCODED_TEXT
 from comparison.pipeline.silver.context import Window
 from comparison.pipeline.silver.rounds import phases_of
+from kernel.zookeeper import errors
+from kernel.zookeeper.errors import ZooKeeperError
 from tests.support.traces import MS, e, staged, tables, traced_run
 
 A = {"member": "a", "stream": 0}
@@ -106,6 +108,22 @@ def test_operations_close_to_a_reading_may_be_on_either_side_of_it() -> None:
         ("consumers", True): (3, 1, 4),
         ("consumers", False): (1, 1, 2),
     }
+
+
+def test_every_error_of_zookeeper_says_whether_the_servers_may_have_performed_the_operation() -> None:
+    answered = {
+        errors.BadVersion,
+        errors.NoChildrenForEphemerals,
+        errors.NoChroot,
+        errors.NoNode,
+        errors.NodeExists,
+        errors.NodeTooLarge,
+        errors.NotEmpty,
+        errors.OperationRefused,
+        errors.RolledBack,
+    }
+    known = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ZooKeeperError)}
+    assert set(counts.UNANSWERED) == {each.__name__ for each in known - answered - {ZooKeeperError}}
 
 
 def test_phase_lasts_until_the_next_one_or_the_end_of_its_attempt() -> None:

@@ -18,11 +18,12 @@ from coordinator.protocol.server_errors import ServerError
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from kernel.zookeeper.errors import SessionFailed
 from tests.support.brokers import create_topics, running_broker
 from tests.support.commander import Commander, commanded
 from tests.support.consuming import partitions_of, producing
 from tests.support.eager import bootstrap_of
-from tests.support.zookeeper import expire, opened
+from tests.support.zookeeper import expire, fail, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -119,6 +120,24 @@ def test_expired_session_loses_the_partitions_and_member_returns_under_a_new_id(
             commander.says(Command.START, 6, {P0: 4})
             await commander.asked(lambda question: question.generation == 6)
             assert member.owned == {P0}
+
+    asyncio.run(test())
+
+
+def test_member_whose_session_fails_by_a_bug_stops_delivering_and_every_poll_says_so(
+    chroot: str, tmp_path: Path
+) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path))
+            await commander.asked(lambda question: True)
+            commander.says(Command.START, 5, {P0: 0})
+            await until(lambda: len(member.records) == 10, 60, "the records")
+            await fail(session_of(member).session)
+            await until(lambda: not member.consumer.assignment().get(0), 60, "the partitions to be lost")
+            for _ in range(2):
+                with pytest.raises(SessionFailed, match="ZeroDivisionError: a bug"):
+                    await asyncio.wait_for(member.consumer.getmany(timeout_ms=60_000), 60)
 
     asyncio.run(test())
 

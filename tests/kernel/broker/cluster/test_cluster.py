@@ -26,7 +26,7 @@ from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import OperationRefused
 from kernel.zookeeper.operations import SessionState
 from tests.support.tracers import ListTracer
-from tests.support.zookeeper import become, expire, opened
+from tests.support.zookeeper import become, expire, fail, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -316,6 +316,28 @@ def test_broker_that_stops_following_after_an_internal_error_resigns(
             assert "a mistake" in caplog.text
 
     asyncio.run(body())
+
+
+def test_broker_whose_session_fails_by_a_bug_resigns_and_says_so_once(
+    chroot: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with Brokers(chroot) as brokers:
+            one = await brokers.start(1)
+            failures: list[Exception] = []
+            one.on_failed = failures.append
+            await one.create_topic("t", partitions=1, replication_factor=1)
+            await reach(one, "t", [(1, 0, (1,))])
+            session = one.session
+            await fail(session)
+            await until(lambda: not brokers.listeners[1].led, 60, "broker 1 to resign")
+            await become(session, SessionState.CLOSED)
+            await until(lambda: {task.get_name() for task in one._tasks} == set(), 60, "all following to end")
+            (failure,) = failures
+            assert "ZeroDivisionError: a bug" in str(failure)
+
+    asyncio.run(body())
+    assert [record.levelname for record in caplog.records].count("CRITICAL") == 1
 
 
 def test_unreadable_znode_is_retried_and_does_not_end_the_broker(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:

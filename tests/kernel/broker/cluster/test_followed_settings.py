@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import pytest
+
 from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.cluster.config_store import ConfigStore
 from kernel.broker.cluster.znodes import config_change_node, topic_config_node
@@ -20,8 +22,6 @@ from tests.support.zookeeper import become, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    import pytest
 
     from kernel.zookeeper.session import ZooKeeperSession
 
@@ -82,14 +82,17 @@ def test_change_whose_notification_was_removed_during_a_disconnection_is_still_r
     asyncio.run(body())
 
 
-def test_broker_settings_that_were_unreadable_at_startup_are_read_later(chroot: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("error", [errors.ConnectionLost, errors.Unanswered])
+def test_broker_settings_that_were_unreadable_at_startup_are_read_later(
+    chroot: str, monkeypatch: pytest.MonkeyPatch, error: type[errors.ZooKeeperError]
+):
     async def body() -> None:
         async with opened(chroot) as tool, opened(chroot) as session:
             await session.create(paths.CONFIG_CHANGES, makepath=True)
             await alter(tool, "u", 1000)  # its notification is the last change that the starting broker sees
             node = topic_config_node({"message.max.bytes": "4000"})
             await tool.create(paths.broker_configuration("1"), node, makepath=True)
-            failures = [errors.ConnectionLost("broken", "/config/brokers/1")]
+            failures = [error("broken", "/config/brokers/1")]
             read = ConfigStore.broker
 
             async def broker(store: ConfigStore, name: str) -> dict[str, str]:
