@@ -19,6 +19,7 @@ from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from comparison.assigning.group import Group
 
@@ -46,9 +47,11 @@ def assign_on_broker(
         owner[[int(grid.starts[places[tp.topic]]) + tp.partition for tp in kept]] = row
     subscribed = np.array([[topics[each] in by_name[member].topics for each in grid.ids] for member in rows], np.bool_)
     instances = tuple(by_name[member].instance_id for member in rows)
-    target_group = TargetGroup(
-        tuple(rows), instances, grid, None if alike else subscribed, owner, lambda _: ids.values()
-    )
+
+    def topics_of(row: int) -> list[UUID]:
+        return [ids[name] for name in dict.fromkeys(tp.topic for tp in owned.get(rows[row], ())) if name in ids]
+
+    target_group = TargetGroup(tuple(rows), instances, grid, None if alike else subscribed, owner, topics_of)
     target = TARGET_ASSIGNORS[ON_THE_BROKER[strategy]](target_group)
     found: dict[str, list[TopicPartition]] = {member.name: [] for member in group.members}
     for topic_id, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False):

@@ -42,7 +42,10 @@ def test_answer_by_names_is_that_of_the_arrays(topics_of, owners, alike, strateg
                 member,
                 list(topics),
                 None,
-                [[topic, [tp.partition for tp in owned[member] if tp.topic == topic]] for topic in topics],
+                [
+                    [topic, [tp.partition for tp in owned[member] if tp.topic == topic]]
+                    for topic in dict.fromkeys(tp.topic for tp in owned[member])
+                ],
                 None,
             ]
             for member, topics in topics_of.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.group_columns import MemberRow
+from comparison.group_columns import MemberRow, Subscribed
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
@@ -58,8 +58,8 @@ def test_members_owners_and_offsets_are_those_of_the_znodes(chroot: str) -> None
         (T[2], None, ""),
     ]
     assert seen.members == (
-        MemberRow(member="g_host-1", owned=(T[0], T[1])),
-        MemberRow(member="g_host-2"),
+        MemberRow(member="g_host-1", owned=(T[0], T[1]), subscribed=Subscribed(topics=("t",)), streams=2),
+        MemberRow(member="g_host-2", subscribed=Subscribed(topics=("t",)), streams=1),
     )
     assert seen.state == "1 of 3 unowned"
     assert seen.problem == "log ends are unknown: no broker is registered"

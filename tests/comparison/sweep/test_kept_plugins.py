@@ -112,10 +112,8 @@ def change_plan(folder: Path, **changes: object) -> None:
 
 def test_a_dry_run_of_a_folder_runs_nothing_that_it_has_kept(begun: Path) -> None:
     ended = swept(begun, "--dry-run")
-    assert (ended.returncode, ended.stdout.splitlines()) == (
-        Exit.AS_EXPECTED,
-        ["mine/zookeeper/seed-1: about 10 s", "mine/eager/seed-1: about 10 s"],
-    ), ended.stderr
+    assert ended.returncode == Exit.AS_EXPECTED, ended.stderr
+    assert ended.stdout.endswith("  mine/zookeeper/seed-1: about 10 s\n  mine/eager/seed-1: about 10 s\n")
     assert were_run(begun.parent) == []
 
 

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def origins(_: int) -> list[str]:
-    """Where the worker that runs this has PySpark and py4j from."""
-    return [str(sys.modules[name].__file__) for name in ("pyspark", "py4j")]
-
-
 def test_a_worker_has_pyspark_from_where_the_driver_has_it(spark: SparkSession) -> None:
+    # Shipped as it is, because it is local: workers cannot import the tests.
+    def origins(_: int) -> list[str]:
+        return [str(sys.modules[name].__file__) for name in ("pyspark", "py4j")]
+
     (found,) = spark.sparkContext.parallelize([0], 1).map(origins).collect()
     assert found[0] == pyspark.__file__
     assert ".zip" not in found[1]
