@@ -43,7 +43,7 @@ def test_the_second_ctrl_c_restores_the_cursor() -> None:
         assert child.wait(30) == Exit.INTERRUPTED
     finally:
         os.close(ours)
-    assert b"again to abort" in shown
+    assert b"interrupted: stopping" in shown
     assert HIDE in shown
     assert shown.rindex(SHOW) > shown.rindex(HIDE)
 
