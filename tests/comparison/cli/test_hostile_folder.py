@@ -13,6 +13,7 @@ import pytest
 from comparison.exits import Exit
 from kernel.interpreter import PYTHON, SAFE_PATH, bare_command, module_command
 from kernel.waiting import wait_until
+from kernel.zookeeper.containers.ownership import DISMISSED
 from tests.comparison.pipeline.test_bad_runs import run_in as write_run_in
 from tests.support.hostile_folder import make_hostile, run_in
 from tests.support.terminals import Terminals
@@ -60,8 +61,8 @@ def test_the_folder_is_hostile(hostile: Path) -> None:
     ids=lambda command: " ".join(command[1:4]),
 )
 def test_no_child_runs_a_module_of_the_folder(hostile: Path, command: list[str]) -> None:
-    """Whether it has what it needs to go on, or not."""
-    ended = subprocess.run(command, cwd=hostile, input=b"", capture_output=True, timeout=TIMEOUT_S, check=False)
+    """Whether it has what it needs to go on, or not; the guard of containers would look for an engine for a minute."""
+    ended = subprocess.run(command, cwd=hostile, input=DISMISSED, capture_output=True, timeout=TIMEOUT_S, check=False)
     assert b"stranger" not in ended.stderr
     assert run_in(hostile) == []
 
