@@ -190,9 +190,9 @@ class SessionLifecycle:
     async def wait_connected(self) -> None:
         """Wait until the session is CONNECTED. Raises `SessionClosed` if it is closed."""
         await self._connected.wait()
-        self._check_failure()
         if self.state is SessionState.CLOSED:
             raise SessionClosed(f"the session {self.name} was closed")
+        self._check_failure()
 
     async def raise_failure(self) -> NoReturn:
         """Wait until a bug ends the session, and raise `SessionFailed`; forever if none does, also after `close`.

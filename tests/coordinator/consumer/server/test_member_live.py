@@ -135,6 +135,9 @@ def test_member_whose_session_fails_by_a_bug_stops_delivering_and_every_poll_say
             await until(lambda: len(member.records) == 10, 60, "the records")
             await fail(session_of(member).session)
             await until(lambda: not member.consumer.assignment().get(0), 60, "the partitions to be lost")
+            await until(lambda: member.failure is not None, 60, "the poll under way to fail")
+            with pytest.raises(SessionFailed):
+                await member.pause()
             for _ in range(2):
                 with pytest.raises(SessionFailed, match="ZeroDivisionError: a bug"):
                     await asyncio.wait_for(member.consumer.getmany(timeout_ms=60_000), 60)
