@@ -236,10 +236,10 @@ def test_changed_subscription_is_announced_and_named_in_the_next_request(chroot:
             assert (question.generation, question.stopped) == (5, -1)
             data, _ = await zookeeper.get(paths.member_id("g", question.member_id))
             assert json.loads(data)["subscription"] == {"t": 1, "u": 1}
+            await member.pause()  # a poll without a subscription raises
             await member.consumer.unsubscribe()
             assert await zookeeper.children(GROUP) == []
             assert member.listener.of("revoked") == [{P0}]
-            await member.pause()
 
     asyncio.run(test())
 
