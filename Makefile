@@ -30,7 +30,7 @@ $(ORIGINALS): $(STAMP)
 compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: two scenarios; ARGS=--all: all designs and scenarios)
 	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
 
-test: classes  ## run the tests except whole scenarios (some 20 minutes)
+test: classes  ## run the tests except whole scenarios (some 30 minutes)
 	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
 
 classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, so that both start sooner (once, half a minute)
