@@ -48,6 +48,7 @@ from comparison.scenarios.run.runner import descriptors_needed
 from kernel.descriptors import require_descriptors
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
+from kernel.ports import require_loopback
 from kernel.settings import split_pairs
 
 if TYPE_CHECKING:
@@ -219,6 +220,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
         show_plan(_plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}"), form)
         return Exit.AS_EXPECTED
+    require_loopback()
     require_descriptors(max(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
     if not quiet:
         click.echo(f"{summary}, {about(estimated_s(planned))}", err=True)

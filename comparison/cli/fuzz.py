@@ -27,6 +27,7 @@ from kernel.decimals import decimal
 from kernel.descriptors import require_descriptors
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
+from kernel.ports import require_loopback
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def _show_schedules(wanted: Wanted, root: Path, form: str) -> None:
 
 
 def _fuzzed(wanted: Wanted, command: list[str], root: Path, form: str, *, quiet: bool) -> int:
+    require_loopback()
     require_descriptors()
     bundle = new_bundle(root, "fuzz")
     about = provenance(command)

@@ -52,6 +52,7 @@ from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
 from kernel.descriptors import DESCRIPTORS, require_descriptors
 from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.ports import require_loopback
 from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
     wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
     to_do = [] if options["only_analyse"] else state.having(*wanted)
     needed = (descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do)
+    require_loopback()
     require_descriptors(max(needed, default=DESCRIPTORS))
     with RunProgress(len(plan.runs), quiet=options["quiet"], done=len(plan.runs) - len(to_do)) as progress:
         if to_do and len(to_do) < len(plan.runs):
