@@ -17,8 +17,8 @@ from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.result import SCHEMA_PATH, Result, VerdictOutcome, schema
 from comparison.pipeline.synthetic import write_synthetic
-from tests.support.results import run
-from tests.support.traces import e, write_run
+from tests.support.runs.results import run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

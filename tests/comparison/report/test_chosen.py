@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import VerdictOutcome, as_mapping
 from comparison.report.chosen import only, together
-from tests.support.results import every_design, joins, run
+from tests.support.runs.results import every_design, joins, run
 
 
 def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:

@@ -20,7 +20,7 @@ from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Counted, Overlap, VerdictOutcome, as_mapping
 from comparison.report.page import SCRIPTS, page
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, every_design, run
+from tests.support.runs.results import change, counted, every_design, run
 
 _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 

@@ -14,7 +14,7 @@ from comparison.report.figures import ratio
 from comparison.report.page import page
 from comparison.report.repeats import columns_of
 from comparison.report.terminal import render
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 PARAMETERS = {"members": 4, "partitions": 12, "brokers": 2, "rate": 200, "preset": "equal-timers"}
 TIMERS = {"session_ms": 3000, "max_poll_ms": 10_000}

@@ -12,7 +12,7 @@ from comparison.pipeline.result import Change, as_mapping
 from comparison.report.page import page
 from comparison.report.strategies import TITLE, outcomes
 from comparison.report.terminal import render
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 
 def tried(strategy: str, **given: Any) -> list[Change]:

@@ -16,7 +16,7 @@ from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Overlap, Run, as_mapping
 from comparison.report.terminal import render
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, every_design, run
+from tests.support.runs.results import change, counted, every_design, run
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 

@@ -7,7 +7,7 @@ import pytest
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Delivery, Run, as_mapping
 from comparison.report.throughput import describe_waits, sparkline
-from tests.support.results import change, run, slowed
+from tests.support.runs.results import change, run, slowed
 
 
 def mapped(*runs: Run) -> list[dict]:

@@ -8,7 +8,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import FileIntegrity, as_mapping
 from comparison.report.page import page
 from comparison.report.trace_files import HEADINGS, file_table
-from tests.support.results import run
+from tests.support.runs.results import run
 
 
 def file(name: str, **given: Any) -> FileIntegrity:

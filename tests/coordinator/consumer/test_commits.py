@@ -14,8 +14,8 @@ from coordinator.membership.effects import Identity
 from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import ListTracer
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from comparison.pipeline.bronze import alike, tables
 from comparison.pipeline.bronze.alike import LINES_MIN, read_alike
 from comparison.pipeline.bronze.decode import usual_event
 from comparison.pipeline.bronze.runs import TraceFile
-from tests.support.drawn_events import ANY_EVENT, line_of
+from tests.support.trace.drawn_events import ANY_EVENT, line_of
 
 FILE = TraceFile(Path("m1.jsonl"), 0, role="member", process="m1", offset_ns=-5)
 DIGITS = b"0123456789"

@@ -24,7 +24,7 @@ from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, KINDS
 from kernel.trace.reader import Reason, end_of, event_of
 from kernel.trace.words import WORDS
-from tests.support.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
+from tests.support.trace.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

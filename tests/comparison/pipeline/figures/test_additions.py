@@ -12,7 +12,7 @@ from comparison.pipeline.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.pipeline.measured import Begun, ChangeStarted, ChangeWindow, Measured, MemberPhase, TopicWanted
 from comparison.pipeline.result import Added, Verdict, VerdictOutcome
 from kernel.designs import CLASSIC, DESIGN_NAMES
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 MS = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.result import Change, Verdict, VerdictOutcome
 from comparison.report.changeovers import changeovers
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 #: Of three members with twelve partitions, as librdkafka's on a real 4.1.1.

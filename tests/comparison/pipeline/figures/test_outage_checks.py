@@ -11,7 +11,7 @@ from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.pipeline.result import Change, Delivery, VerdictOutcome
 from comparison.scenarios.run import link_faults
 from kernel.designs import COORDINATED, DESIGN_NAMES
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 HEARTBEATS = {"eager", "static", "cooperative", "delayed", "consumer"}

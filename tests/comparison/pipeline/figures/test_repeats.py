@@ -7,7 +7,7 @@ import msgspec
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.repeats import repeated, spread
 from comparison.pipeline.result import Run, Spread, VerdictOutcome
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 
 def repeat(

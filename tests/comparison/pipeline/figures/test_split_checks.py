@@ -12,8 +12,8 @@ from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.result import FirstAttempt, VerdictOutcome
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from tests.support.results import change, run
-from tests.support.traces import e, tables, traced_run
+from tests.support.runs.results import change, run
+from tests.support.trace.traces import e, tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.pipeline.result import Run

@@ -11,7 +11,7 @@ from comparison.pipeline.gold.partitions import Keys, known_partitions, wanted_r
 from comparison.pipeline.silver.deliveries import claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import reduced
-from tests.support.traces import MS, e, staged
+from tests.support.trace.traces import MS, e, staged
 
 if TYPE_CHECKING:
     import pyarrow as pa

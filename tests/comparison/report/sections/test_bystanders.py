@@ -7,7 +7,7 @@ import re
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Bystander, as_mapping
 from comparison.report.sections.bystanders import waited as shown
-from tests.support.results import every_design, herd, run, waited
+from tests.support.runs.results import every_design, herd, run, waited
 
 
 def panels(*bystanders: Bystander) -> list:

@@ -11,7 +11,7 @@ from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.view.model import Holding, Overlap
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.results import change, every_design, run, slowed
+from tests.support.runs.results import change, every_design, run, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
