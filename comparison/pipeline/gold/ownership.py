@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -30,6 +29,7 @@ from comparison.pipeline.silver.arrays import (
 )
 from comparison.pipeline.silver.deliveries import DELIVERY_PAUSE_NS_MAX, owners_of
 from comparison.pipeline.silver.naming import keys_of
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
