@@ -6,11 +6,11 @@ from pathlib import Path
 
 import comparison
 
-#: Modules and packages of the package `comparison`; a test compares them with what the pipeline imports.
-BESIDE = ("results", "statistics.py", "wrong_data.py")
+#: Modules and folders of the package `comparison`; a test compares them with what the pipeline imports.
+BESIDE = ("ownership", "results", "statistics.py", "wrong_data.py")
 
 
 def files_beside() -> list[Path]:
-    """The files of these modules."""
+    """Where these modules are."""
     places = [Path(comparison.__path__[0]) / name for name in BESIDE]
-    return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
+    return [each for place in places for each in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]
