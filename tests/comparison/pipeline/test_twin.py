@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from comparison.pipeline.gold import partitions
 from comparison.pipeline.gold.run import acting, measure, together
-from comparison.pipeline.keys import OVER_TIME
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
+from comparison.results.keys import OVER_TIME
 from tests.support import oracle_commits
 from tests.support.oracle import differences, measured_of
 from tests.support.oracle_intervals import intervals_of, of
