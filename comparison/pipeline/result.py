@@ -288,11 +288,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: list[Verdict]
     verdict: VerdictOutcome
 
-    @property
-    def judged_as(self) -> str:
-        """The scenario of the catalogue whose checks apply: what a scenario of a file says it is like, or its name."""
-        return str(self.parameters.get("like") or self.scenario)
-
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """A figure over the repeats in which it was measured."""

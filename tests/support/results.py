@@ -17,6 +17,7 @@ from comparison.pipeline.result import (
     Wait,
     as_mapping,
 )
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
 
 def counted(what: str, measured: int | None, model: int | None) -> Counted:
@@ -95,6 +96,8 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "verdicts": [],
         "verdict": VerdictOutcome.UNKNOWN,
     }
+    if scenario in CATALOGUE:
+        given["parameters"] = {"checks": judged_by(CATALOGUE[scenario]), **given.get("parameters", usual["parameters"])}
     return Run(**{**usual, **given})
 
 

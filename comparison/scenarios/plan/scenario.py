@@ -44,10 +44,11 @@ class Scenario:
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     references: tuple[str, ...] = ()
     variant_of: str = ""  #: the scenario that a comparison shows it beside
-    #: What it is judged by, besides the promises that hold everywhere: the checks of this scenario of the catalogue,
-    #: and further checks by their names. A scenario of the catalogue is like itself.
-    like: str = ""
+    counts_predicted: bool = True  #: False: more happens than each change by itself
+    #: What it is judged by, besides the promises that hold everywhere: checks by their keys in the table of verdicts,
+    #: and all those of another scenario of the catalogue.
     checks: tuple[str, ...] = ()
+    like: str = ""
     plugins: tuple[str, ...] = ()  #: files or modules with own steps and faults (`comparison.scenarios.extending`)
 
     @property

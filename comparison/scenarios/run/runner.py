@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
+from comparison.scenarios.plan.catalogue import counts_predicted, judged_by
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.plugins import kept_plugins, loaded
 from comparison.scenarios.plan.vocabulary import (
@@ -332,8 +333,8 @@ def _detail(request: RunRequest) -> dict[str, object]:
         if request.zookeeper_logs
         else "live",
         **({"warnings": list(request.warnings)} if request.warnings else {}),
-        **({"like": request.scenario.like} if request.scenario.like else {}),
-        **({"checks": list(request.scenario.checks)} if request.scenario.checks else {}),
+        "checks": list(judged_by(request.scenario)),
+        "counts_predicted": counts_predicted(request.scenario),
     }
 
 
