@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
+from comparison.ownership.groups import NamedGroups
 from comparison.pipeline import result
 from comparison.pipeline.bronze.chunks import chunks_by_run, inner_lines, read_chunk
 from comparison.pipeline.bronze.decode import Unusable, beginning
@@ -41,7 +42,7 @@ from comparison.pipeline.gold.partitions import measure_partitions
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import Measured, ProcessEnded
 from comparison.pipeline.silver.context import bounds_of
-from comparison.pipeline.silver.groups import NamedGroups, groups_of
+from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.reduce import ENCODED_KINDS, Bundle, needed_columns, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import change_table, fault_table

@@ -23,8 +23,8 @@ from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comparison.ownership.groups import Memberships
     from comparison.pipeline.measured import GroupEvent
-    from comparison.pipeline.silver.groups import Memberships
 
 _NO_MORE: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: The states of a group that a round goes through, by Kafka's names.
