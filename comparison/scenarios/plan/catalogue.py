@@ -45,7 +45,7 @@ from kernel.suggestions import unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 
 def herd_steps(sizes: tuple[int, ...]) -> tuple[Step, ...]:

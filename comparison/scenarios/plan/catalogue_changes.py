@@ -6,19 +6,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import CONSUMER_SESSION
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import (
-    AddPartitions,
-    Form,
-    JoinOne,
-    KillCoordinator,
-    RestartEach,
-    Resubscribe,
-    SlowOwner,
-    Steady,
-)
+from comparison.scenarios.plan.vocabulary import AddPartitions, Form, JoinOne, KillCoordinator, SlowOwner, Steady
 from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:

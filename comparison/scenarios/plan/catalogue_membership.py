@@ -5,31 +5,25 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.parameters import Parameters
-from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION
-from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import (
+from comparison.scenarios.plan.membership_vocabulary import (
     CopyWithZombie,
     CrashAndReturn,
     DuplicateInstance,
-    Form,
-    Heal,
-    Hold,
-    Inject,
     JoinAndLeave,
-    JoinOne,
-    LeaveOne,
     RestartEach,
-    Settle,
     SlowApplication,
     StartAnew,
-    Steady,
-    Step,
 )
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, JoinOne, LeaveOne, Settle, Steady
 from kernel.designs import CLASSIC, CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from comparison.scenarios.plan.step import Step
 
 _STRATEGY = "partition.assignment.strategy"
 #: Long enough for a member to come back while it is still missed, which takes a moment on a busy machine.

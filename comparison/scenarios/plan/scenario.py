@@ -13,7 +13,7 @@ from kernel.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
