@@ -18,9 +18,11 @@ from kernel.broker.cluster.cluster_view import (
     PartitionView,
     TopicView,
 )
+from kernel.broker.loop.turns import Turns
 from kernel.broker.server.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.broker.settings.configuration import BrokerConfig
+from kernel.runtime import Runtime
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
 from tests.support.tracers import ListTracer
@@ -156,6 +158,7 @@ class LoneCoordinator:
         self.tracer = ListTracer(clock=clock)
         self.cluster = FixedCluster({GROUP_METADATA_TOPIC: self.partitions, **topics}, topic_ids)
         self.stops: list[Any] = []
+        runtime = Runtime(clock=clock)
         services: Any = BrokerServices(
             config=config,
             node_id=NODE,
@@ -163,10 +166,11 @@ class LoneCoordinator:
             storage=self.storage,  # type: ignore[arg-type]  # its interface
             cluster=self.cluster,  # type: ignore[arg-type]  # its interface
             tracer=self.tracer,
-            clock=clock,
+            runtime=runtime,
             session=_no_session,
             create_internal_topic=self._nothing_to_create,
             on_stop=self.stops.append,
+            turns=Turns(runtime.stopwatch),
         )
         self.handlers: HandlerTable = mount(services, consumer)
 
