@@ -23,7 +23,7 @@ from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, KINDS
 from kernel.trace.reader import Reason, end_of, event_of
 from kernel.trace.words import WORDS
-from tests.support.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
+from tests.support.trace.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
 
 #: What a damaged byte becomes: parts of JSON, and bytes that are not.
 DAMAGE = st.sampled_from(list(b'"{}[],:\\019-.eatnx \x00\x7f'))
