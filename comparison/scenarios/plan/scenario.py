@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import SESSION_TIMERS
+from comparison.scenarios.plan.step import Sizes
 from comparison.scenarios.plan.vocabulary import Form
 from kernel.errors import ConfigurationError
 
@@ -55,6 +56,10 @@ class Scenario:
     def sets_own_sizes(self) -> bool:
         """Whether the steps say how many members there are, so that --members has no effect."""
         return all(not isinstance(step, Form) or step.members for step in self.steps)
+
+    def sizes(self, parameters: Parameters) -> Sizes:
+        """How large everything is before the first step."""
+        return Sizes(parameters, servers=self.zookeeper_servers, members_per_process=self.members_per_process)
 
     def parameters(self, given: Mapping[str, object]) -> Parameters:
         """The scenario's parameters and settings, overridden by those given (None: not given).

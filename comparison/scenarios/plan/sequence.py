@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.scenarios.plan.faults import FAULTS, TargetKind, kind_of
-from comparison.scenarios.plan.step import Sizes
 from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, Played
 from kernel.decimals import decimal
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.scenario import Scenario
-    from comparison.scenarios.plan.step import Step
+    from comparison.scenarios.plan.step import Sizes, Step
 
 _OWNER = "owner"
 #: Faults of a member that can neither be chosen nor leave, until they are healed.
@@ -71,7 +70,7 @@ def objections(scenario: Scenario, parameters: Parameters) -> Iterator[Objection
     if not scenario.steps or not isinstance(scenario.steps[0], Form | Played):
         yield Objection(0, "there is no group yet: the first step must be form")
         return
-    sizes, away, seen = Sizes(scenario, parameters), _Away(), set[type]()
+    sizes, away, seen = scenario.sizes(parameters), _Away(), set[type]()
     for number, step in enumerate(scenario.steps):
         for why in (*_objections(step, sizes), *_nobody_for(step, sizes, away)):
             yield Objection(number, why)

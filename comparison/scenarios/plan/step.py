@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comparison.scenarios.plan.parameters import Parameters
-    from comparison.scenarios.plan.scenario import Scenario
 
 
 class Turnover(NamedTuple):
@@ -29,15 +28,15 @@ class Turnover(NamedTuple):
 class Sizes:
     """How large everything is before a step, as far as the steps say."""
 
-    def __init__(self, scenario: Scenario, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, *, servers: int, members_per_process: int) -> None:
         self.asked = parameters.members
         self.topics = parameters.topics
         self.partitions = parameters.partitions
-        self.numbers = {"broker": parameters.brokers, "zookeeper": scenario.zookeeper_servers}
+        self.numbers = {"broker": parameters.brokers, "zookeeper": servers}
         self.present = 0  #: members
         self.joined = 0  #: members that have ever come to a place that was planned
         self._added = 0
-        self._per_place = scenario.members_per_process
+        self._per_place = members_per_process
 
     def after(self, step: Step) -> None:
         """Go on to the next step."""

@@ -18,7 +18,6 @@ from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.catalogue import counts_predicted, judged_by
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.plugins import kept_plugins, loaded
-from comparison.scenarios.plan.step import Sizes
 from comparison.scenarios.plan.vocabulary import Form, Inject
 from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
@@ -235,7 +234,7 @@ def descriptors_needed(scenario: Scenario, parameters: Parameters) -> int:
 
 def members_in_all(scenario: Scenario, parameters: Parameters) -> int:
     """How many members the scenario's steps let join, without those that bring a process of their own."""
-    sizes = Sizes(scenario, parameters)
+    sizes = scenario.sizes(parameters)
     for step in scenario.steps:
         sizes.after(step)
     return sizes.joined

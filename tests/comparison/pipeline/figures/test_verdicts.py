@@ -10,11 +10,12 @@ import pytest
 from comparison.own_scenarios import why_not_judged
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS, judge
-from comparison.pipeline.result import Counter, Term, VerdictOutcome, worst
+from comparison.results.outcomes import VerdictOutcome, worst
+from comparison.results.run import Counter, Term
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form
-from tests.support.results import change, counted, run
+from tests.support.runs.results import change, counted, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 

@@ -11,7 +11,6 @@ from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.membership_vocabulary import CrashAndReturn, RestartEach, Resubscribe, StartAnew
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.sequence import objections
-from comparison.scenarios.plan.step import Sizes
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, KillAtPoint, KillOwner, LeaveOne
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def test_another_member_has_to_take_over(step: Step) -> None:
 
 def test_a_group_that_has_lost_a_member_is_grown_by_one_more() -> None:
     scenario = replace(CATALOGUE["join"], steps=(Form(4), LeaveOne(), Form(6), KillAtPoint("end", "member")))
-    sizes = Sizes(scenario, scenario.defaults)
+    sizes = scenario.sizes(scenario.defaults)
     seen = []
     for step in scenario.steps:
         sizes.after(step)
