@@ -105,7 +105,7 @@ def assign(
 ) -> int:
     """Show who gets which partition, how even that is, and what moves.
 
-    Computes with the assignors that real members use; nothing runs, and nobody is asked.
+    Uses the same assignors as real members. No server is started or contacted.
     """
     plan = _plan(file, members, topics, subscriptions)
     group, changes = plan.group, list(plan.steps)

@@ -150,7 +150,7 @@ def _expectations(scenario: Scenario) -> list[str]:
     for row, judged in (*_judged(scenario, designs), *_unpromised(scenario, designs)):
         by_designs.setdefault(judged, []).extend(row)
     lines = textwrap.wrap(
-        "Expected of each design: promises that it keeps, faults that history knows it for, and exact numbers of the "
+        "Expected of each design: promises that it keeps, faults that it is known for, and exact counts of the "
         "model. A verdict is unknown if the run lacks what it needs. What is not promised is measured, and not judged.",
         WIDTH,
     )

@@ -42,7 +42,7 @@ Like any lookup of a coordinator, this makes the cluster create __consumer_offse
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
-    help="Ask no broker: compute the partition, if __consumer_offsets has so many.",
+    help="Contact no broker; compute the partition, given this many partitions of __consumer_offsets.",
 )
 @form_option
 @state_option

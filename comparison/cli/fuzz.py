@@ -94,7 +94,7 @@ Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be jud
     type=_First(),
     default="1",
     show_default=True,
-    help="Number of the first schedule; with :DESIGN, of those designs that come from this one on.",
+    help="Number of the first schedule. N:DESIGN skips the designs before DESIGN in schedule N.",
 )
 @click.option("--schedules", type=click.IntRange(1), help="Stop after this many runs, over all designs.")
 @click.option(

@@ -66,7 +66,7 @@ class Story:
         self.rows: list[Row] = []
 
     def settle(self, *members: str, **told: object) -> None:
-        """Let members join and heartbeat until the group is stable; this is no part of the story."""
+        """Let members join and heartbeat until the group is stable; the story begins afterwards."""
         for member in members:
             self.world.join(member, TOPIC, rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, **told)
             while self.world.group.state.value != "Stable":

@@ -16,7 +16,7 @@ _READS = frozenset({"exists", "getData", "getChildren", "sync"})
 
 
 class Counting:
-    """Counts events of members; events of other processes are for others, but for what is stored."""
+    """Counts events of members; events of other processes are ignored, except those about stored records."""
 
     def __init__(self, feed: Feed, *, coordinated: bool) -> None:
         self._feed = feed

@@ -118,11 +118,11 @@ MEMBERSHIP = (
         "UNRELEASED_INSTANCE_ID.",
         look_for=(
             "static: the newer one takes the place and the partitions of the older one, without a rebalance",
-            "static: the older one is told with its next request (a heartbeat, a commit); its application gets an "
+            "static: the older one learns of it from its next request (a heartbeat, a commit); its application gets an "
             "error that no retry helps against. Until then both deliver, and none of the older one's commits is "
             "accepted",
             "consumer: the other way round. The newer one is refused (UNRELEASED_INSTANCE_ID) for as long as the older "
-            "one heartbeats, which notices nothing",
+            "one sends heartbeats; the older one notices nothing",
         ),
         steps=(Form(), Steady(), DuplicateInstance()),
         members_min=2,
