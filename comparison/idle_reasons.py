@@ -125,11 +125,11 @@ def no_coordinator(facts: GroupFacts) -> str:
 
 def lookup_failure(facts: GroupFacts) -> str:
     """Why no coordinator was found, in the broker's words, and what to do where that is known."""
-    told = facts.lookup_error + (f" ({facts.lookup_message})" if facts.lookup_message else "")
+    fact = facts.lookup_error + (f" ({facts.lookup_message})" if facts.lookup_message else "")
     if facts.topics is None or OFFSETS_TOPIC in facts.topics or not facts.brokers:
-        return told
+        return fact
     return (
-        f"{told}. {OFFSETS_TOPIC} does not exist: it needs as many brokers as offsets.topic.replication.factor says, "
+        f"{fact}. {OFFSETS_TOPIC} does not exist: it needs as many brokers as offsets.topic.replication.factor says, "
         f"and {counted(facts.brokers, 'broker')} can be reached. Start more, or set a smaller factor"
     )
 
@@ -169,18 +169,18 @@ def _unmatched(subscribed: Subscribed, public: Sequence[str]) -> str:
         return f"pattern {pattern!r} matches no topic: there is none. `rebalance-lab topic create NAME` creates one"
     if subscribed.kind is PatternKind.BLACK_LIST:
         return f"blacklist {pattern!r} excludes every topic: {_listed(public)}"
-    told = f"pattern {pattern!r} matches no topic of {_listed(public)}"
+    fact = f"pattern {pattern!r} matches no topic of {_listed(public)}"
     for rewrite, wrong in _REWRITES:
         written = rewrite(pattern)
         if written == pattern:
             continue
         meant = _known_to_match(Subscribed(pattern=written, kind=subscribed.kind), public)
         if meant:
-            return f"{told}. {wrong}: did you mean {written!r}, which matches {_listed(meant)}?"
+            return f"{fact}. {wrong}: did you mean {written!r}, which matches {_listed(meant)}?"
     glob, wrong = _REWRITES[1]
     if glob(pattern) != pattern:
-        return f"{told}. {wrong}: write {glob(pattern)!r} for names of that form"
-    return told
+        return f"{fact}. {wrong}: write {glob(pattern)!r} for names of that form"
+    return fact
 
 
 # -- the group -------------------------------------------------------------------------------------------------------
@@ -240,15 +240,15 @@ def _left_claims(seen: GroupSeen, mine: Sequence[str]) -> Iterator[str]:
 
 def _left_over(group: str, seen: GroupSeen, mine: Sequence[str], unowned: int, design: str) -> Iterator[str]:
     """Why partitions have no owner although the group is not gathering."""
-    told = f"{counted(unowned, 'partition')} of {_listed(mine)} {'has' if unowned == 1 else 'have'} no owner"
+    fact = f"{counted(unowned, 'partition')} of {_listed(mine)} {'has' if unowned == 1 else 'have'} no owner"
     if seen.keeper is Keeper.ZOOKEEPER:
-        yield f"{told}: the members of group {group!r} have not rebalanced, or have given up until the group changes"
+        yield f"{fact}: the members of group {group!r} have not rebalanced, or have given up until the group changes"
     elif not seen.members:
-        yield f"{told}: group {group!r} has no member that has joined"
+        yield f"{fact}: group {group!r} has no member that has joined"
     elif design and DESIGNS[design].delays_reassignment:
-        yield f"{told}: they wait for a lost member to return, for at most scheduled.rebalance.max.delay.ms"
+        yield f"{fact}: they wait for a lost member to return, for at most scheduled.rebalance.max.delay.ms"
     elif not design or DESIGNS[design].classic:
-        yield f"{told}: the group's leader looks for new topics and partitions every metadata.max.age.ms"
+        yield f"{fact}: the group's leader looks for new topics and partitions every metadata.max.age.ms"
 
 
 #: What keeps the members of a group in these states waiting.

@@ -57,8 +57,8 @@ Examples:
   rebalance-lab assign -s thread-range --members C1:2,C2:2 --topics t=5
   rebalance-lab assign group.toml --format json
 
-A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; it subscribes to all topics unless told
-otherwise. Its name stands for its member id, by which strategies sort.
+A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; by default it subscribes to
+all topics. Its name stands for its member id, by which strategies sort.
 
 \b
 Steps, in order:

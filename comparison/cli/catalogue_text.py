@@ -135,10 +135,10 @@ def _defaults(scenario: Scenario) -> str:
     ]
     counts[1:1] = [(made.topics, "topic")] if made.topics > 1 else []
     counts[1:1] = [(made.streams, "stream")] if made.streams > 1 else []
-    told = [counted(count, noun) for count, noun in counts]
-    told += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
+    parts = [counted(count, noun) for count, noun in counts]
+    parts += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
     sized = " (the steps say how many members there are)" if scenario.sets_own_sizes else ""
-    return ", ".join(told) + sized
+    return ", ".join(parts) + sized
 
 
 def _expectations(scenario: Scenario) -> list[str]:

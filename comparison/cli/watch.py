@@ -289,8 +289,8 @@ class _View:
         """`problem` says why what was seen is old, `notes` why members own nothing."""
         if self._json:
             groups = [msgspec.to_builtins(each) for each in seen]
-            told = {**({"problem": problem} if problem else {}), **({"notes": notes} if notes else {})}
-            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **told}))
+            remarks = {**({"problem": problem} if problem else {}), **({"notes": notes} if notes else {})}
+            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **remarks}))
             return
         drawn = [table for each in seen for table in tables(each, self._parts)]
         problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen), *notes]))

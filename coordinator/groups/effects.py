@@ -39,7 +39,7 @@ class TimerKind(Enum):
     ROUND = "round"  #: server design: the deadline for members to stop or start
     CONSUMER_SESSION = "consumer session"  #: `consumer` design: a member's session timeout
     REVOCATION = "revocation"  #: `consumer` design: the deadline for a member to give partitions up
-    REJOIN = "rejoin"  #: the same for a member of the classic protocol to join again, since it was told to
+    REJOIN = "rejoin"  #: the same for a member of the classic protocol to join again, since it was asked to
     RESYNC = "resync"  #: and to send a SyncGroup after its JoinGroup
     AWAIT = "await"  #: server design: the longest that an AwaitCommand waits
 

@@ -77,8 +77,8 @@ formulas are wrong for some name; the last one counts:
 
 The first is in article 002 ([the errata](sources.md#errata)). For every other hash code it gives the same as Kafka,
 because Java's remainder has the sign of its left side: only the smallest integer tells them apart. The third is right
-for the smallest one and wrong for most negative hash codes. A program that computes the partition itself, for example to
-read a group's records from `{topic}`, must do it as brokers do.
+for the smallest one and wrong for most negative hash codes. A program that computes the partition itself, for example
+to read a group's records from `{topic}`, must do it as brokers do.
 
 ## Some groups
 

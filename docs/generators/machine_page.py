@@ -86,7 +86,7 @@ that need a group without members. What fences a member is its own epoch.
 CONSUMER_ANSWERS = """### What a group of the `consumer` design answers in each state
 
 Each request was sent to the coordinator's machine in each state. The group has two members, of which one is static. In
-Assigning a third member has come and gone; in Reconciling it has come, and one of the two has been told what to give
+Assigning a third member has come and gone; in Reconciling it has come, and one of the two has learned what to give
 up. ConsumerGroupDescribe and ListGroups are answered in every state. OffsetFetch names member and epoch, too, and is
 refused as a commit would be.
 """

@@ -40,7 +40,7 @@ DELIVERY_PAUSE_NS_MAX = 1_000_000_000
 #: The width of a bin of the group's delivery, and the longest time that is binned: ten minutes.
 BIN_NS = 100_000_000
 BINNED_NS_MAX = 600_000_000_000
-#: No number, in columns of serial numbers; records without them are told by it.
+#: No number, in columns of serial numbers; it marks records without one.
 NO_SERIAL = -(1 << 62)
 CLAIM_KINDS = ("partitions_assigned", "partitions_revoked", "partitions_lost")
 

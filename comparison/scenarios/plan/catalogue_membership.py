@@ -43,8 +43,8 @@ _MISSED: Mapping[str, str] = MappingProxyType(
         "rebalance.max.retries": "8",
     }
 )
-#: Polls of a quarter of a second, so that a member that is told of a rebalance soon rejoins; and heartbeats in Kafka's
-#: proportion to the session, so that members are told at different times.
+#: Polls of a quarter of a second, so that a member that learns of a rebalance soon rejoins; and heartbeats in Kafka's
+#: proportion to the session, so that members learn of it at different times.
 _UNDER_LAG: Mapping[str, str] = MappingProxyType(
     {
         "max.poll.records": "30",

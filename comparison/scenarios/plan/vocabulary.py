@@ -208,7 +208,7 @@ class CrashAndReturn:
 class DuplicateInstance:
     """Start one more process with the group.instance.id of an owner, which goes on running.
 
-    The step ends when the application of one of the two has been told that it is one too many, and has closed its
+    The step ends when the application of one of the two has learned that it is one too many, and has closed its
     consumer: the owner's in static, the newer one's in consumer.
     """
 

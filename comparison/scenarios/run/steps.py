@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.group_members import GroupMembers
     from comparison.scenarios.testbed.testbed import Testbed
 
-    #: Plays against a group until it is told to stop.
+    #: Plays against a group until it is asked to stop.
     Player = Callable[[Changes], Awaitable[None]]
 
 
