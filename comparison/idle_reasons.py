@@ -16,6 +16,7 @@ from kernel.designs import DESIGNS
 from kernel.errors import UserError
 from kernel.java_regex import compiled
 from kernel.suggestions import did_you_mean
+from kernel.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from zkconsumer.znodes.filters import cleaned
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from comparison.group_columns import GroupSeen
 
-OFFSETS_TOPIC = "__consumer_offsets"
-#: Topics that no pattern selects.
-_INTERNAL = frozenset({OFFSETS_TOPIC, "__transaction_state"})
 #: How many topics a sentence names.
 _NAMED_MAX = 3
 #: What to write instead of a pattern that matches nothing, and what is wrong with it; the first that matches is meant.
@@ -86,7 +84,7 @@ def reasons(idle: Idle, facts: GroupFacts, design: str = "") -> tuple[str, ...]:
 def unsent(topic: str, error: str, topics: Mapping[str, int], leaderless: Sequence[int]) -> str:
     """Why records of a producer are not stored; `error` is Kafka's, of the topic's metadata."""
     if not topics.get(topic):
-        meant = did_you_mean(topic, [name for name in topics if name not in _INTERNAL]) or "."
+        meant = did_you_mean(topic, [name for name in topics if name not in INTERNAL_TOPICS]) or "."
         refused = f" ({error})" if error else ""
         return (
             f"topic {topic!r} does not exist, and the brokers do not create it{refused}{meant} `rebalance-lab topic "
@@ -141,7 +139,7 @@ def _missing(subscribed: Subscribed, topics: Mapping[str, int] | None) -> Iterat
     """Why no topic of a subscription exists, or which do not."""
     if topics is None:
         return
-    public = [name for name in topics if name not in _INTERNAL]
+    public = [name for name in topics if name not in INTERNAL_TOPICS]
     for name in subscribed.topics:
         if not topics.get(name):
             meant = did_you_mean(name, public) or "."
@@ -160,7 +158,7 @@ def _known_to_match(subscribed: Subscribed, topics: Iterable[str]) -> list[str] 
         regex = compiled(pattern)
     except UserError:
         return None
-    return [name for name in topics if name not in _INTERNAL and (regex.fullmatch(name) is None) is black]
+    return [name for name in topics if name not in INTERNAL_TOPICS and (regex.fullmatch(name) is None) is black]
 
 
 def _unmatched(subscribed: Subscribed, public: Sequence[str]) -> str:

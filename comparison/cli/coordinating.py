@@ -18,8 +18,8 @@ from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from coordinator.consumer.calls import find_coordinator
 from coordinator.groups.placement import partition_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.errors import UserError
+from kernel.topic_names import OFFSETS_TOPIC
 
 _TIMEOUT_MS = 10_000
 
@@ -80,7 +80,7 @@ async def _found(group: str, bootstrap: str) -> _Found:
         facts = await lookup_facts(client, group, found)
     finally:
         await client.close()
-    partitions = (facts.topics or {}).get(GROUP_METADATA_TOPIC) or None
+    partitions = (facts.topics or {}).get(OFFSETS_TOPIC) or None
     partition = partition_of(group, partitions) if partitions else None
     if found.error:
         return _Found(group, partition, partitions, error=lookup_failure(facts))
