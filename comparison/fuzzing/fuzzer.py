@@ -110,7 +110,7 @@ class Fuzzer:
             return not self._interrupted.is_set()
 
     async def run(self, attempts: Attempts) -> None:
-        """The same with what makes the runs."""
+        """Fuzz on `attempts`, which make the runs."""
         end = time.monotonic() + self.wanted.seconds
         for schedule in schedules_of(self.wanted):
             if time.monotonic() >= end:

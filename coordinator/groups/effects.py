@@ -99,7 +99,7 @@ class Write:
     is_from_client: ClassVar[bool] = False
 
     def stored(self, turn: Turn) -> None:
-        """The records are durable."""
+        """Called when the records are durable."""
 
     def not_stored(self, error: Error, turn: Turn) -> None:
         """Nothing was stored: it was refused (NOT_COORDINATOR: a higher epoch leads) or it failed."""

@@ -57,7 +57,7 @@ class Counting:
                 self.store(at_ms, member, event)
 
     def store(self, at_ms: int, member: str, event: Mapping[str, object]) -> None:
-        """An offset is stored."""
+        """Count an offset that was stored."""
         partition, offset = _partition(event), _number(event["offset"])
         before = self.committed.get(partition, 0)
         if offset < before:

@@ -48,7 +48,7 @@ class _Gathered:
 
 
 class Feed:
-    """Facts in, sentences out."""
+    """Gathers facts that belong together, and makes one sentence of them."""
 
     def __init__(self, *, coordinated: bool) -> None:
         self._coordinated = coordinated
@@ -66,7 +66,7 @@ class Feed:
     def say(
         self, at_ms: int, severity: m.Severity, text: str, members: tuple[str, ...] = (), partition: str = ""
     ) -> None:
-        """Tell something at once."""
+        """Report a sentence at once."""
         self._said.append(
             m.Sentence(id=self._ids, at_ms=at_ms, severity=severity, text=text, members=members, partition=partition)
         )

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 async def nobody(_: Changes) -> None:
-    """Plays nothing."""
+    """Return at once: nobody plays."""
 
 
 def performers(
