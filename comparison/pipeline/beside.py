@@ -1,4 +1,4 @@
-"""The modules beside the pipeline that it uses: executors need them, and what was found depends on them."""
+"""What the pipeline uses beside its modules: executors need it, and what was found depends on it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 
 import comparison
 
-#: Modules of the package `comparison`; a test compares them with what the pipeline imports.
-BESIDE = ("metrics.py", "statistics.py", "wrong_data.py")
+#: Modules and folders of the package `comparison`; a test compares them with what the pipeline imports.
+BESIDE = ("ownership", "results", "statistics.py", "wrong_data.py")
 
 
 def files_beside() -> list[Path]:
     """Where these modules are."""
-    return [Path(comparison.__path__[0]) / name for name in BESIDE]
+    places = [Path(comparison.__path__[0]) / name for name in BESIDE]
+    return [each for place in places for each in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]

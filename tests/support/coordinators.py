@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.service.mount import mount
 from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership, LeadershipListener, PartitionView, TopicView
+from kernel.broker.loop.turns import Turns
 from kernel.broker.server.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.broker.settings.configuration import BrokerConfig
+from kernel.runtime import Runtime
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
@@ -150,6 +152,7 @@ class LoneCoordinator:
         self.tracer = ListTracer(clock=clock)
         self.cluster = FixedCluster({OFFSETS_TOPIC: self.partitions, **topics}, topic_ids)
         self.stops: list[Any] = []
+        runtime = Runtime(clock=clock)
         services: Any = BrokerServices(
             config=config,
             node_id=NODE,
@@ -157,10 +160,11 @@ class LoneCoordinator:
             storage=self.storage,  # type: ignore[arg-type]  # its interface
             cluster=self.cluster,  # type: ignore[arg-type]  # its interface
             tracer=self.tracer,
-            clock=clock,
+            runtime=runtime,
             session=_no_session,
             create_internal_topic=self._nothing_to_create,
             on_stop=self.stops.append,
+            turns=Turns(runtime.stopwatch),
         )
         self.handlers: HandlerTable = mount(services, consumer)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.ownership.fold import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline import measured
 from comparison.pipeline.measured import Measured
 from kernel.designs import INCREMENTAL
@@ -32,14 +33,14 @@ from tests.support import (
     oracle_runs,
 )
 from tests.support.oracle_cover import OFFSETS, SERIALS, Overlap
-from tests.support.oracle_intervals import AUTHORITY, BELIEVED, DELIVERING, in_time, of
+from tests.support.oracle_intervals import in_time, intervals_of, of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
     from typing import Any
 
-    from tests.support.oracle_intervals import Event, Interval, Key
+    from tests.support.oracle_intervals import Event, Key
 
 MS = 1_000_000
 TOLERANCE_NS, TOLERANCE_ACROSS_BOOTS_NS = 1 * MS, 50 * MS
@@ -94,13 +95,13 @@ def measured_of(
         coverage = oracle_cover.coverage_by_number(usable, view)
         if coverage is not None:
             found.coverage[oracle_cover.WHOLE_RUN, view] = coverage
-    believed, authority = oracle_intervals.believed(usable), oracle_intervals.authority(usable)
+    believed, authority = intervals_of(usable, BELIEVED), intervals_of(usable, AUTHORITY)
     for number, begin, end in changed:
         if owners := oracle_runs.owners_around(authority, begin, end):
             found.owners[number] = owners
         if turnover := oracle_runs.turnover_of(believed, begin, end):
             found.turnover[number] = turnover
-        for view, intervals in ((BELIEVED, believed), (DELIVERING, oracle_intervals.delivering(usable))):
+        for view, intervals in ((BELIEVED, believed), (DELIVERING, intervals_of(usable, DELIVERING))):
             if begun := oracle_runs.begun_in(intervals, begin, end):
                 found.begun[number, view] = begun
     found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
@@ -134,14 +135,9 @@ def _single_events(events: list[Event], found: Measured) -> None:
 def lines_of_views(events: list[Event]) -> dict[str, dict[Key, list[oracle_cover.Piece]]]:
     """The pieces of each partition's timeline, in the views over time."""
     span, wanted = oracle_runs.span_of(events), oracle_cover.wanted_of(events, oracle_runs.span_of(events))
-    intervals: dict[str, list[Interval]] = {
-        BELIEVED: oracle_intervals.believed(events),
-        AUTHORITY: oracle_intervals.authority(events),
-        DELIVERING: oracle_intervals.delivering(events),
-    }
     return {
-        view: oracle_cover.lines_over_time(each, {} if view == DELIVERING else wanted, span)
-        for view, each in intervals.items()
+        view: oracle_cover.lines_over_time(intervals_of(events, view), {} if view == DELIVERING else wanted, span)
+        for view in (BELIEVED, AUTHORITY, DELIVERING)
     }
 
 

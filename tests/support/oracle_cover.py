@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from comparison.pipeline.measured import Coverage, FirstOverlap
-from tests.support.oracle_intervals import AUTHORITY, BELIEVED, DELIVERING, Groups, Interval, in_time, of, owner_of
+from tests.support.oracle_intervals import Groups, in_time, of, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comparison.ownership.fold import Interval
     from comparison.pipeline.measured import RunSpan
     from tests.support.oracle_intervals import Event, Key
 
@@ -237,6 +238,3 @@ def _runs_of(places: set[tuple[Key, int]]) -> list[tuple[Key, list[int]]]:
         else:
             found.append((key, [number]))
     return found
-
-
-VIEWS_OVER_TIME = (BELIEVED, AUTHORITY, DELIVERING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.result import Wait
+from comparison.results.run import Wait
 from tests.support.oracle_intervals import Event, in_time, of
 from tests.support.oracle_runs import BIN_NS, BINNED_NS_MAX, READS
 

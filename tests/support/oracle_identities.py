@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from comparison.ownership.fold import BELIEVED, DELIVERING
 from tests.support.oracle_cover import pieces_of
-from tests.support.oracle_intervals import CLAIM_KINDS, Groups, believed, delivering, in_time, of
+from tests.support.oracle_intervals import CLAIM_KINDS, Groups, in_time, intervals_of, of
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import RunSpan
@@ -56,7 +57,7 @@ def _uses(events: list[Event], span: RunSpan) -> list[tuple[str, str, str, int, 
         ]
         until_ns = min([*ends, span.end_ns])
         found.append((event["group"], event["member"], event["process"], event["t_ns"], until_ns))
-    for interval in (*believed(events), *delivering(events)):
+    for interval in (*intervals_of(events, BELIEVED), *intervals_of(events, DELIVERING)):
         process, member, _ = interval.owner.split("/")
         until_ns = span.end_ns if interval.until_ns is None else min(interval.until_ns, span.end_ns)
         found.append((interval.key[0], member, process, interval.from_ns, until_ns))

@@ -1,4 +1,4 @@
-"""Which owner had which partition, and when, the slow way: the definitions of the views, in loops over sorted events.
+"""Events in order, the groups that they are about, and the intervals that the plain fold makes of them.
 
 Two groups on one topic are independent: all intervals are kept by group. An event of a member belongs to the group that
 its process joined under that id; if it joined none, to the only group that its process joined at all, or to the only
@@ -7,37 +7,23 @@ one of the run; if there are several, to the group '', which should own nothing.
 
 from __future__ import annotations
 
-import itertools
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from comparison.ownership.fold import ownership_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from comparison.ownership.fold import Interval
 
 Event = dict[str, Any]
 #: A partition of a group: group, topic, partition.
 Key = tuple[str, str, int]
 
-BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
-SECOND_NS = 1_000_000_000
 CLAIM_KINDS = ("partitions_assigned", "partitions_revoked", "partitions_lost")
-_CLOSED_BY = {"partitions_assigned": "reassigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
 #: The kinds that name the groups of a run.
 GROUP_KINDS = ("member_started", "authority_named", "offset_written", "final_offset", "group_changed")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An owner had a partition from `from_ns` until `until_ns`; None: until the end of the run."""
-
-    key: Key
-    owner: str
-    from_ns: int
-    until_ns: int | None
-    closed_by: str
-    gone_ns: int | None = None  #: when the owner itself ended, if it did
-    seq: int = 0  #: of the event that opened it
 
 
 def of(events: Iterable[Event], *kinds: str) -> list[Event]:
@@ -105,54 +91,15 @@ class Groups:
         return self.group_of(event), event["topic"], event["partition"]
 
 
-def believed(events: list[Event]) -> list[Interval]:
-    """From each assignment until the stream's next event about the partition, or until its member or process ends."""
-    groups, found = Groups(events), []
-    notifications = of(events, *CLAIM_KINDS)
-    for event in notifications:
-        if event["kind"] != "partitions_assigned":
-            continue
-        process_ns = min(
-            (
-                each["t_ns"]
-                for each in of(events, "process_ended")
-                if each["target"] == event["process"] and each["t_ns"] >= event["t_ns"]
-            ),
-            default=None,
-        )
-        # A member that closes and returns counts as running again.
-        member_ns = min(
-            (
-                each["t_ns"]
-                for each in of(events, "member_closed")
-                if (each["process"], each["member"]) == (event["process"], event["member"])
-                and each["seq"] > event["seq"]
-            ),
-            default=None,
-        )
-        later = [
-            each
-            for each in in_process(notifications)
-            if stream_of(each) == stream_of(event) and each["seq"] > event["seq"]
-        ]
-        for place in event["partitions"]:
-            key = (groups.group_of(event), place["topic"], place["partition"])
-            following = [each for each in later if names_partition(each, key[1], key[2])]
-            next_ns = following[0]["t_ns"] if following else None
-            until_ns = _first(next_ns, process_ns, member_ns)
-            if until_ns is None:
-                closed_by = "end"
-            elif until_ns == next_ns:
-                closed_by = _CLOSED_BY[following[0]["kind"]]
-            else:
-                closed_by = "member" if until_ns == member_ns else "process"
-            gone_ns = _first(process_ns, member_ns)
-            found.append(Interval(key, owner_of(event), event["t_ns"], until_ns, closed_by, gone_ns, event["seq"]))
-    return found
+def intervals_of(events: list[Event], view: str) -> list[Interval]:
+    """The intervals of one view, folded one event after the other in the order of time."""
+    found = ownership_of((event["t_ns"], event) for event in sorted(events, key=_place))
+    return [each for each in found.intervals if each.view == view]
 
 
-def _first(*moments: int | None) -> int | None:
-    return min((moment for moment in moments if moment is not None), default=None)
+def _place(event: Event) -> tuple[int, str, int]:
+    """The order of `kernel.trace.run_clock.in_order`."""
+    return event["t_ns"], event["process"], event["seq"]
 
 
 def namings(events: Iterable[Event], key: Key) -> list[Event]:
@@ -162,47 +109,6 @@ def namings(events: Iterable[Event], key: Key) -> list[Event]:
         for event in of(events, "authority_named", "authority_cleared")
         if (event["group"], event["topic"], event["partition"]) == key
     )
-
-
-def authority(events: list[Event]) -> list[Interval]:
-    """From each event that names an owner until the authority's next event about the partition."""
-    moves = of(events, "authority_named", "authority_cleared")
-    found = []
-    for key in sorted({(event["group"], event["topic"], event["partition"]) for event in moves}):
-        of_key = namings(moves, key)
-        for number, event in enumerate(of_key):
-            if event["kind"] == "authority_named":
-                after = of_key[number + 1] if number + 1 < len(of_key) else None
-                if after is None:
-                    closed_by = "end"
-                else:
-                    closed_by = "renamed" if after["kind"] == "authority_named" else after["reason"]
-                until_ns = after["t_ns"] if after is not None else None
-                found.append(Interval(key, event["owner"], event["t_ns"], until_ns, closed_by))
-    return found
-
-
-def delivering(events: list[Event]) -> list[Interval]:
-    """From the first to the last poll of each stretch: polls of one stream that are at most a second apart, with no
-    change of the stream's claim on the partition in between.
-    """
-    groups, found = Groups(events), []
-    polls, claims = of(events, "records_delivered"), of(events, *CLAIM_KINDS)
-    lines = sorted({(owner_of(event), groups.key_of(event)) for event in polls})
-    for owner, key in lines:
-        mine = in_process(event for event in polls if owner_of(event) == owner and groups.key_of(event) == key)
-        notifications = [
-            event for event in claims if owner_of(event) == owner and names_partition(event, key[1], key[2])
-        ]
-        stretch = [mine[0]]
-        for before, event in itertools.pairwise(mine):
-            is_claim_between = any(before["seq"] < each["seq"] < event["seq"] for each in notifications)
-            if is_claim_between or event["t_ns"] - before["t_ns"] > SECOND_NS:
-                found.append(Interval(key, owner, stretch[0]["t_ns"], stretch[-1]["t_ns"], "pause"))
-                stretch = []
-            stretch.append(event)
-        found.append(Interval(key, owner, stretch[0]["t_ns"], stretch[-1]["t_ns"], "pause"))
-    return found
 
 
 def is_the_owner(owner: str, by: str) -> bool:

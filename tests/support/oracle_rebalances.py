@@ -8,7 +8,8 @@ from comparison.pipeline.measured import AttemptEnded, KeptThrough, MemberPhase,
 from tests.support.oracle_intervals import Groups, in_process, in_time, of, owner_of
 
 if TYPE_CHECKING:
-    from tests.support.oracle_intervals import Event, Interval
+    from comparison.ownership.fold import Interval
+    from tests.support.oracle_intervals import Event
 
 
 def phases_of(events: list[Event]) -> list[MemberPhase]:

@@ -17,11 +17,12 @@ from comparison.pipeline.measured import (
     TracedOperations,
     Turnover,
 )
-from tests.support.oracle_intervals import Interval, in_process, in_time, of, owner_of
+from tests.support.oracle_intervals import in_process, in_time, of, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from comparison.ownership.fold import Interval
     from tests.support.oracle_cover import Window
     from tests.support.oracle_intervals import Event
 
@@ -270,9 +271,7 @@ def turnover_of(believed: list[Interval], begin: int, end: int) -> Turnover | No
     """How often a partition moved to another member, was taken from one that stayed, and was returned to it."""
     moved = stopped = kept = 0
     for key in {each.key for each in believed}:
-        line = sorted(
-            (each for each in believed if each.key == key), key=lambda each: (each.from_ns, each.owner, each.seq)
-        )
+        line = sorted((each for each in believed if each.key == key), key=lambda each: (each.from_ns, each.owner))
         for number, each in enumerate(line):
             before = line[number - 1] if number else None
             after = line[number + 1] if number + 1 < len(line) else None

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from comparison.metrics import METRICS
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import (
-    Bystander,
-    Change,
-    Counted,
-    Delivery,
-    NotApplicable,
-    Run,
-    VerdictOutcome,
-    Wait,
-    as_mapping,
-)
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import NotApplicable, as_mapping
+from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Wait
 
 
 def counted(what: str, measured: int | None, model: int | None) -> Counted:

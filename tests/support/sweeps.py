@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comparison.results.metrics import CHANGE_METRICS
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import Grid, axes_from
-from comparison.sweep.metrics import CHANGE_METRICS
 from comparison.sweep.plan import SweepPlan, planned_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from comparison.sweep.data import SweepData
+    from comparison.results.sweep import SweepData
     from comparison.sweep.plan import SweepRun
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
+from comparison.ownership.groups import UNKNOWN
 from comparison.pipeline.gold.cover import Ranges, overlaps_of, segments_of, united
 from comparison.pipeline.silver.arrays import codes, integers, together
-from comparison.pipeline.silver.groups import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,12 +1,7 @@
-"""Who had which partition, when: three views of it, all as intervals [from_ns, until_ns).
+"""Who had which partition, when, in arrays: the three views of `comparison.ownership.fold`, for runs of any length.
 
-- *believed*: what members believe. Opened by `partitions_assigned`; closed by revoked, lost, the member's own
-  end, or the end of its process. A member that is stopped with SIGSTOP goes on believing: that is the point.
-- *authority*: what ZooKeeper or the coordinator says, from the authority's own events.
-- *delivering*: what members really do: a stream hands out records of the partition, with no pause longer than
-  DELIVERY_PAUSE_NS_MAX between two polls, and no change of its claim. A stretch of one poll has no length.
-
-`owner` is `process/member/stream` in the views of members, and the authority's own name for it in `authority`.
+A property over random traces says that the two give the same intervals. `owner` is `process/member/stream` in the views
+of members, and the authority's own name for it in `authority`.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING
+from comparison.ownership.fold import CLAIMS, DELIVERY_PAUSE_NS_MAX
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -28,8 +23,9 @@ from comparison.pipeline.silver.arrays import (
     taken,
     together,
 )
-from comparison.pipeline.silver.deliveries import DELIVERY_PAUSE_NS_MAX, owners_of
+from comparison.pipeline.silver.deliveries import owners_of
 from comparison.pipeline.silver.naming import keys_of
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +48,6 @@ INTERVAL_SCHEMA = pa.schema(
 )
 #: In columns of moments: null.
 NEVER_NS = (1 << 62) - 1
-_REASONS = {"partitions_assigned": "reassigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
 
 
 def believed(claims: pa.Table, context: Context) -> pa.Table:
@@ -64,12 +59,13 @@ def believed(claims: pa.Table, context: Context) -> pa.Table:
     kinds, kind_names = codes(claims["kind"])
     next_row = following(starts(keys[order], _streams(claims)))
     next_ns = taken(t_ns, next_row, NEVER_NS)
-    process_ns, member_ns = _ends_of(claims, context)
+    process_ns, member_ns, closed = _ends_of(claims, context)
     gone_ns = np.minimum(process_ns, member_ns)
     until_ns = np.minimum(next_ns, gone_ns)
-    reasons = np.array([_REASONS.get(str(name), "") for name in kind_names] or [""], dtype=object)
+    is_next = (until_ns == next_ns) & (taken(integers(claims["seq"]), next_row, NEVER_NS) < closed)
+    reasons = np.array([CLAIMS.get(str(name), "") for name in kind_names] or [""], dtype=object)
     why = np.where(next_row == NOWHERE, "", reasons[kinds[next_row]] if len(kinds) else "")
-    why = np.where(until_ns == next_ns, why, np.where(until_ns == member_ns, "member", "process"))
+    why = np.where(is_next, why, np.where(until_ns == member_ns, "member", "process"))
     why = np.where(until_ns == NEVER_NS, "end", why)
     assigned = np.array([name == "partitions_assigned" for name in kind_names] or [False], dtype=np.bool_)
     opened = np.flatnonzero(assigned[kinds])
@@ -82,15 +78,17 @@ def _streams(claims: pa.Table) -> NDArray[np.int64]:
     return together(codes(claims["process"])[0], codes(claims["member"])[0], from_zero(streams))
 
 
-def _ends_of(claims: pa.Table, context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When the process and the member of each row ended. A process may be started again under its name, and a member
-    come back with its id: what ends it is the first end that comes. A member's own end is in the order of its file.
+def _ends_of(claims: pa.Table, context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """When the process and the member of each row ended, and the number of the member's end in its file.
+
+    A process may be started again under its name, and a member come back with its id: what ends it is the first end
+    that comes. A member's own end is in the order of its file.
     """
     t_ns, seq = integers(claims["t_ns"]), integers(claims["seq"])
     processes, process_names = codes(claims["process"])
     members, member_names = codes(claims["member"])
     process_ns = np.full(len(t_ns), NEVER_NS)
-    member_ns = np.full(len(t_ns), NEVER_NS)
+    member_ns, member_seq = np.full(len(t_ns), NEVER_NS), np.full(len(t_ns), NEVER_NS)
     for number, process in enumerate(process_names):
         mine = processes == number
         ended = np.array(context.process_ends.get(str(process), ()), dtype=np.int64)
@@ -100,7 +98,8 @@ def _ends_of(claims: pa.Table, context: Context) -> tuple[NDArray[np.int64], NDA
                 of_member = mine & (members == other)
                 closed, ended = np.array(ends, dtype=np.int64).T
                 member_ns[of_member] = _next(closed, ended, seq[of_member])
-    return process_ns, member_ns
+                member_seq[of_member] = _next(closed, closed, seq[of_member])
+    return process_ns, member_ns, member_seq
 
 
 def _next(places: NDArray[np.int64], ends: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from comparison.ownership.fold import CLAIMS, DELIVERY_PAUSE_NS_MAX
 from comparison.pipeline.silver.arrays import (
     codes,
     ends,
@@ -26,6 +27,7 @@ from comparison.pipeline.silver.arrays import (
     total,
 )
 from comparison.pipeline.silver.course import STEP_SCHEMA, intervals_of
+from comparison.pipeline.silver.groups import group_column
 from comparison.pipeline.silver.naming import Names, keys_of
 
 if TYPE_CHECKING:
@@ -35,14 +37,11 @@ if TYPE_CHECKING:
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Naming
 
-#: Two polls further apart are two stretches of delivery: between them the stream may have had nothing to deliver.
-DELIVERY_PAUSE_NS_MAX = 1_000_000_000
 #: The width of a bin of the group's delivery, and the longest time that is binned: ten minutes.
 BIN_NS = 100_000_000
 BINNED_NS_MAX = 600_000_000_000
 #: No number, in columns of serial numbers; it marks records without one.
 NO_SERIAL = -(1 << 62)
-CLAIM_KINDS = ("partitions_assigned", "partitions_revoked", "partitions_lost")
 
 _WHERE = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
 _WHO = [
@@ -88,7 +87,7 @@ class Delivered:
 def claims_of(tables: Tables, context: Context) -> pa.Table:
     """CLAIM_SCHEMA."""
     found = [CLAIM_SCHEMA.empty_table()]
-    for kind in CLAIM_KINDS:
+    for kind in CLAIMS:
         if kind in tables:
             table = tables[kind]
             listed = table["partitions"].combine_chunks()
@@ -97,7 +96,7 @@ def claims_of(tables: Tables, context: Context) -> pa.Table:
             of_row = table.select(["file", "process", "member", "stream", "seq", "t_ns"]).take(rows)
             columns = {name: of_row[name] for name in of_row.column_names}
             columns |= {name: pc.struct_field(each, name) for name in ("topic", "partition")}
-            columns |= {"group": context.memberships.column(of_row), "kind": pa.repeat(kind, len(of_row))}
+            columns |= {"group": group_column(context.memberships, of_row), "kind": pa.repeat(kind, len(of_row))}
             found.append(pa.table(columns, schema=CLAIM_SCHEMA))
     return pa.concat_tables(found)
 
@@ -125,7 +124,7 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     if "records_delivered" not in tables:
         return Delivered()
     table = tables["records_delivered"]
-    table = table.append_column("group", context.memberships.column(table))
+    table = table.append_column("group", group_column(context.memberships, table))
     polls, claimed = _streams(table, claims)
     seq, t_ns = integers(table["seq"]), integers(table["t_ns"])
     order = in_order(polls, seq)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comparison.pipeline.silver.deliveries import owners_of
+from comparison.pipeline.silver.groups import group_column
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
@@ -45,7 +46,7 @@ def offset_rows(tables: Tables, context: Context) -> pa.Table:
         if kind == FINAL:
             columns["offset"] = table["committed"]
         if kind == STARTED:
-            columns["group"] = context.memberships.column(table)
+            columns["group"] = group_column(context.memberships, table)
             columns["by"] = owners_of(table)
         missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}
         found.append(pa.table(columns | missing).select(OFFSET_SCHEMA.names).cast(OFFSET_SCHEMA))

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from comparison.ownership.fold import CLAIMS
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.course import PRODUCED_SCHEMA, STEP_SCHEMA, intervals_of, produced_of
 from comparison.pipeline.silver.deliveries import (
     ACK_SCHEMA,
-    CLAIM_KINDS,
     CLAIM_SCHEMA,
     KEPT_SCHEMA,
     STRETCH_SCHEMA,
@@ -56,7 +56,7 @@ _NEEDED: Mapping[str, Sequence[str]] = {
     "authority_cleared": _OF_NAMING,
     bystanders.KIND: bystanders.NEEDED,
     silences.KIND: silences.NEEDED,
-    **dict.fromkeys(CLAIM_KINDS, _OF_CLAIMS),
+    **dict.fromkeys(CLAIMS, _OF_CLAIMS),
     **dict.fromkeys((REFUSED, STARTED, FINAL), _OF_OFFSETS),
     WRITTEN: (*_OF_OFFSETS, "session"),
 }

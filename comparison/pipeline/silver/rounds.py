@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from comparison.pipeline.keys import WHOLE
 from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
+from comparison.results.keys import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comparison.ownership.groups import Memberships
     from comparison.pipeline.measured import GroupEvent
-    from comparison.pipeline.silver.groups import Memberships
 
 _NO_MORE: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: The states of a group that a round goes through, by Kafka's names.

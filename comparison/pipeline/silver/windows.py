@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from comparison.pipeline.keys import FORMING
 from comparison.pipeline.measured import ChangeWindow, FaultPeriod, RunSpan
+from comparison.results.keys import FORMING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -26,5 +26,5 @@ def imported(path: Path) -> set[str]:
 def test_modules_beside_the_pipeline_are_all_that_it_imports() -> None:
     (folder,) = comparison.pipeline.__path__
     used = set().union(*map(imported, Path(folder).rglob("*.py"))) - {"pipeline", ONLY_DRIVERS}
-    assert {f"{name}.py" for name in used} == set(BESIDE)
+    assert used == {Path(name).stem for name in BESIDE}
     assert all(path.is_file() for path in files_beside())

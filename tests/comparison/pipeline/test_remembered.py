@@ -20,8 +20,8 @@ from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
-from comparison.pipeline.result import formatted
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
+from comparison.results.result import formatted
 from tests.support.inline_spark import InlineSpark
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
-from tests.support import oracle_commits, oracle_intervals
+from comparison.results.keys import OVER_TIME
+from tests.support import oracle_commits
 from tests.support.oracle import differences, measured_of
-from tests.support.oracle_intervals import of
+from tests.support.oracle_intervals import intervals_of, of
 from tests.support.trace_strategies import traces
 from tests.support.traces import MS, tables, traced_run
 
@@ -81,15 +82,10 @@ def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, A
     _, figures = measure(run, tables(events, numbered=True))
     assert figures.intervals is not None
     names = ("view", "group", "topic", "partition", "owner", "from_ns", "until_ns", "closed_by", "gone_ns")
-    views = {
-        oracle_intervals.BELIEVED: oracle_intervals.believed,
-        oracle_intervals.AUTHORITY: oracle_intervals.authority,
-        oracle_intervals.DELIVERING: oracle_intervals.delivering,
-    }
     assert _rows(figures.intervals, names) == Counter(
         (view, *each.key, each.owner, each.from_ns, each.until_ns, each.closed_by, each.gone_ns)
-        for view, intervals in views.items()
-        for each in intervals(events)
+        for view in OVER_TIME
+        for each in intervals_of(events, view)
     )
     assert figures.committed is not None
     named, written = of(events, "authority_named", "authority_cleared"), of(events, "offset_written")

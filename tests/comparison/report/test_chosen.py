@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import VerdictOutcome, as_mapping
 from comparison.report.chosen import only, together
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import as_mapping
 from tests.support.results import every_design, joins, run
 
 

@@ -17,6 +17,7 @@ from kernel.client.client import fetch, list_offset
 from kernel.records.compression import UNPACKED_BYTES_MIN, UnpackingTurn, room_for
 from kernel.records.record_check import RECORDS_AT_ONCE, checked, checked_off_the_loop
 from kernel.records.records import NewRecord, RefusedBatch, accepted, build_batch, decode
+from kernel.runtime import REAL
 from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -130,7 +131,7 @@ def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
         running.remove(number)
 
     async def test() -> None:
-        turn = UnpackingTurn()
+        turn = UnpackingTurn(REAL.threads)
         tasks = [asyncio.create_task(turn.run(work, number)) for number in range(5)]
         await until(lambda: running, 60, "the first one")
         for task in tasks[:3]:
@@ -156,7 +157,7 @@ def test_small_batch_is_checked_at_once_and_a_large_or_packed_one_on_a_thread() 
     async def threads(records: int, codec: str) -> int:
         asked.clear()
         data = build_batch([NewRecord(b"v", None, TIME_MS)] * records, codec=codec)
-        await checked_off_the_loop(accepted(data, max_bytes=1_000_000), Turn())
+        await checked_off_the_loop(accepted(data, max_bytes=1_000_000), Turn(REAL.threads))
         return len(asked)
 
     assert asyncio.run(threads(RECORDS_AT_ONCE, "none")) == 0

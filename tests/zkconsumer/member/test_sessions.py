@@ -14,7 +14,6 @@ from tests.support.zk_consumers import Member, member, new_member, settled, shar
 from tests.support.zk_proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper import end_session, expire, opened
 from zkconsumer.member.registration import register
-from zkconsumer.member.subscription import Subscription
 
 IDS = paths.member_ids("g")
 
@@ -209,11 +208,11 @@ def test_node_of_our_own_session_is_ours_at_any_timestamp(chroot):
     async def story():
         tracer = ListTracer()
         async with opened(chroot, tracer) as session:
-            subscription = Subscription.by_name({"t": 1})
+            payload = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"2"}'
             before = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
             await session.create(paths.member_id("g", "g_c1"), before, ephemeral=True, makepath=True)
             since = len(tracer.of("zk_op"))
-            await register(session, "g", "g_c1", subscription, conflict_backoff_ms=3_600_000, fail_on_conflict=False)
+            await register(session, "g", "g_c1", payload, conflict_backoff_ms=3_600_000, fail_on_conflict=False)
             assert [e["op"] for e in tracer.of("zk_op")[since:]] == ["create", "getData"]
 
     asyncio.run(story())

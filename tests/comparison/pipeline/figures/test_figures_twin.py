@@ -9,11 +9,12 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comparison.metrics import METRICS
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.result import Run, VerdictOutcome, worst
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import VerdictOutcome, worst
+from comparison.results.run import Run
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from kernel.designs import DESIGN_NAMES
 from tests.support import oracle_figures

@@ -11,7 +11,7 @@ from comparison.pipeline.figures.growth import growths
 from tests.support.results import HERD_SIZES, change, joins, waited
 
 if TYPE_CHECKING:
-    from comparison.pipeline.result import Growth
+    from comparison.results.result import Growth
 
 
 def of(found: list[Growth], figure: str, design: str = "zookeeper") -> Growth:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.figures.verdicts import CHECKS, judge
-from comparison.pipeline.result import Change, Copies, Verdict, VerdictOutcome, Wait
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Change, Copies, Verdict, Wait
 from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, run
 

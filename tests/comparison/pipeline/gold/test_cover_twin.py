@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comparison.pipeline.gold.cover import Ranges, added, coverage_of, overlaps_of, segment_table, segments_of, united
-from comparison.pipeline.keys import BELIEVED, SERIALS
 from comparison.pipeline.silver.context import Window
+from comparison.results.keys import BELIEVED, SERIALS
 from tests.support import oracle_cover
 from tests.support.oracle_cover import WHOLE_RUN, coverage_over_time, pieces_of
 

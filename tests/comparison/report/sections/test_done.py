@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import as_mapping
 from comparison.report.sections.done import About, as_text, conditions
+from comparison.results.result import as_mapping
 from tests.support.results import run
 
 COMMAND = {

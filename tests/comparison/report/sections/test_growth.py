@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import as_mapping
 from comparison.report.sections.growth import grown
+from comparison.results.result import as_mapping
 from tests.support.results import every_design, herd, joins
 
 

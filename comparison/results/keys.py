@@ -1,7 +1,4 @@
-"""What measured values are found by: views, windows, and phases that are no phase of one design.
-
-They stand apart from what measures, which loads NumPy and Arrow: whoever only reads the values needs neither.
-"""
+"""What values in results and tables are found by: views, windows, changes, outcomes of runs, and names of requests."""
 
 from __future__ import annotations
 
@@ -14,6 +11,10 @@ OVER_TIME = (BELIEVED, AUTHORITY, DELIVERING)
 WHOLE_RUN = -1
 #: The change that brings a group to the size to be measured; it is not measured itself.
 FORMING = "form"
+#: Changes that only bring the group to the size to be measured.
+SIZING = (FORMING, "grow")
+#: The change that is a member's restart.
+RESTART = "restart"
 
 #: How an attempt to rebalance ended, as in the trace: it claimed everything, or met another member's claim.
 OK, CONFLICT = "ok", "conflict"
@@ -22,3 +23,6 @@ OK, CONFLICT = "ok", "conflict"
 WHOLE = "rebalance"
 #: The outcome of a run that went to its end.
 COMPLETE = "complete"
+
+#: The requests by which members of a classic group rebalance.
+GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")

@@ -1,45 +1,16 @@
-"""The result of an analysis: the structure of result.json, and what its figures mean.
+"""One run as result.json has it: what was measured, change by change, and how it was judged.
 
-Plain values, no Spark. `SCHEMA_VERSION` goes up with every change that a reader could notice. `result.schema.json`
-beside this module is generated from these classes (`python -m comparison.pipeline.result`); a test fails if the two
-differ.
+Plain values, no Spark. Everything here is part of `comparison.results.result.Result`, with its schema version.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-SCHEMA_VERSION = 7
-SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
-
-
-class VerdictOutcome(StrEnum):
-    """A verdict. A check that could not run is unknown, never a pass."""
-
-    EXPECTED = "as expected"
-    UNKNOWN = "unknown"
-    NOT_EXPECTED = "not as expected"
-
-
-class Kind(StrEnum):
-    """What a check compares a run with."""
-
-    PROMISE = "promise"  #: what the design promises; broken means a fault of ours
-    HISTORY = "history"  #: a fault that the historical design has; not seen means it was not rebuilt faithfully
-    MODEL = "model"  #: an exact count
-
-
-def worst(outcomes: Iterable[VerdictOutcome]) -> VerdictOutcome:
-    """The worst of several verdicts; unknown if there is none."""
-    order = (VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.EXPECTED)
-    return min(outcomes, key=order.index, default=VerdictOutcome.UNKNOWN)
+from comparison.results.keys import GROUP_REQUESTS
+from comparison.results.outcomes import Kind, VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +139,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     generation: int | None = None  #: the group's last one, or its epoch; None without a coordinator
     group_type: str = ""  #: classic or consumer, as its coordinator last named it; '' if it did not say
 
+    @property
+    def group_requests(self) -> int:
+        """Requests by which members of a classic group rebalance."""
+        return sum(count for api, count in self.requests.items() if api in GROUP_REQUESTS)
+
+    @property
+    def added_ms(self) -> float | None:
+        """Until every partition that it added had been delivered from."""
+        return self.added.delivered_ms if self.added is not None else None
+
 
 class Counter(msgspec.Struct, frozen=True, kw_only=True):
     """The ZooKeeper servers' own counters between two readings, and the traced operations.
@@ -272,7 +253,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     missing_events: int  #: sequence numbers missing from the files
     files: list[FileIntegrity] = []
     problems: list[str] = []  #: of the trace: while there is one, nothing can be concluded
-    metrics: dict[str, float | None]  #: see comparison.metrics; None: cannot be measured from this trace
+    metrics: dict[str, float | None]  #: see comparison.results.metrics; None: cannot be measured from this trace
     requests: dict[str, int]
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`
     phases: list[Phase]
@@ -292,109 +273,3 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     def judged_as(self) -> str:
         """The scenario of the catalogue whose checks apply: what a scenario of a file says it is like, or its name."""
         return str(self.parameters.get("like") or self.scenario)
-
-
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure over the repeats in which it was measured."""
-
-    n: int
-    median: float
-    low: float
-    high: float
-
-
-class RepeatedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of a scenario over the repeats; figures have the names of `Change`'s fields."""
-
-    change: str
-    round: int
-    figures: dict[str, Spread | None]
-
-
-class Repeated(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of one scenario under one design with different seeds, so that changes come at different phases."""
-
-    scenario: str
-    design: str
-    runs: list[int]  #: indexes into `runs`, in order of their seeds
-    verdict: VerdictOutcome  #: the worst one
-    worst: int  #: the first run with that verdict
-    metrics: dict[str, Spread | None]  #: None: measured in no repeat
-    changes: list[RepeatedChange]
-    bystanders: list[Bystander] = []  #: medians of the repeats' percentiles; how many were answered adds up
-
-
-class GrowthPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of one change at one size of the group, over the repeats, and the model's."""
-
-    members: int  #: after the change
-    n: int  #: repeats
-    median: float
-    low: float
-    high: float
-    model: float | None  #: None: nothing is predicted
-
-
-class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """How a count of a change grows with the group, over the complete runs of one scenario under one design."""
-
-    scenario: str
-    design: str
-    runs: list[int]  #: indexes into `runs`
-    change: str
-    figure: str  #: operations or notifications
-    points: list[GrowthPoint]  #: by size
-    n: int  #: counts, one a change of a run
-    exponent: float | None  #: the count grows as the size to this power; None: cannot be fitted
-    low: float | None  #: of its 95% interval; None: too few counts
-    high: float | None
-    reason: str  #: why there is no exponent; '' if there is one
-
-
-class NotApplicable(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that is not applicable to a design, and why."""
-
-    scenario: str
-    design: str
-    reason: str
-
-
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of one scenario, as indexes into `runs`; a run may belong to two scenarios."""
-
-    scenario: str
-    runs: list[int]
-    verdict: VerdictOutcome
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole analysis; `scenarios` are in display order."""
-
-    schema_version: int
-    runs: list[Run]
-    scenarios: list[Scenario]
-    repeated: list[Repeated]  #: empty without repeats
-    not_applicable: list[NotApplicable]
-    growths: list[Growth] = []  #: of changes that are repeated at several sizes
-    verdict: VerdictOutcome
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of result.json."""
-    found = msgspec.json.schema(Result)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "rebalance-lab result", **found}
-
-
-def as_mapping(result: Result) -> dict[str, Any]:
-    """The result as result.json has it."""
-    mapping = msgspec.to_builtins(result)
-    assert isinstance(mapping, dict)
-    return mapping
-
-
-def formatted(mapping: Mapping[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(mapping), indent=2) + b"\n"
-
-
-if __name__ == "__main__":
-    SCHEMA_PATH.write_bytes(formatted(schema()))
