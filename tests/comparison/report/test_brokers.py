@@ -13,7 +13,7 @@ from comparison.report.sequence import sequence
 from coordinator.groups.placement import partition_of
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.reader import Trace, read_trace
-from tests.support.traces import e, write_run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from comparison.pipeline.gold.run import acting
 from comparison.pipeline.measured import Acting, Takeover
 from coordinator.groups.placement import partition_of
 from kernel.topic_names import OFFSETS_TOPIC
-from tests.support.traces import MS, e, staged
+from tests.support.trace.traces import MS, e, staged
 
 PLACE = partition_of("g", 50)
 
