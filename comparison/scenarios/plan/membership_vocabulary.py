@@ -117,7 +117,7 @@ class CrashAndReturn(Step):
 class DuplicateInstance(Step):
     """Start one more process with the group.instance.id of an owner, which goes on running.
 
-    The step ends when the application of one of the two has been told that it is one too many, and has closed its
+    The step ends when the application of one of the two has learned that it is one too many, and has closed its
     consumer: the owner's in static, the newer one's in consumer.
     """
 
@@ -153,7 +153,7 @@ class StartAnew(Step):
 
 @dataclass(frozen=True, slots=True)
 class JoinAndLeave(Step):
-    """Let one more member join, and then the one leave that has been there longest.
+    """Let one more member join, then let the longest-standing member leave.
 
     `label` begins the names of both measurements.
     """

@@ -70,7 +70,7 @@ class Form(Step):
 
 @dataclass(frozen=True, slots=True)
 class Steady(Step):
-    """Wait until every partition has been delivered and committed, then for a random part of the timers' interval.
+    """Wait until every partition has been delivered and committed, then for a random fraction of a timer interval.
 
     How soon a change is noticed depends on the phase of the heartbeats, and how much is delivered twice on that of the
     automatic commits. So the phase is drawn from the seed.

@@ -131,5 +131,5 @@ def test_own_scenario_is_judged_by_the_checks_that_its_file_names() -> None:
     mine = replace(CATALOGUE["join"], name="mine", like="", checks=("never owned by two members",))
     expected = scenario_text(mine, "mine.toml").split("Expected", 1)[1]
     assert "never owned by two members" in expected
-    assert "counts" not in expected
+    assert "model: counts" not in expected
     assert "Run it: rebalance-lab run mine.toml" in expected
