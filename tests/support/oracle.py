@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.ownership.cover import wanted_of
 from comparison.ownership.fold import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline import measured
 from comparison.pipeline.measured import Measured
@@ -134,7 +135,8 @@ def _single_events(events: list[Event], found: Measured) -> None:
 
 def lines_of_views(events: list[Event]) -> dict[str, dict[Key, list[oracle_cover.Piece]]]:
     """The pieces of each partition's timeline, in the views over time."""
-    span, wanted = oracle_runs.span_of(events), oracle_cover.wanted_of(events, oracle_runs.span_of(events))
+    timed = [(event["t_ns"], event) for event in in_time(events)]
+    span, wanted = oracle_runs.span_of(events), wanted_of(timed).stretches(max(t_ns for t_ns, _ in timed) + 1)
     return {
         view: oracle_cover.lines_over_time(intervals_of(events, view), {} if view == DELIVERING else wanted, span)
         for view in (BELIEVED, AUTHORITY, DELIVERING)
