@@ -17,7 +17,8 @@ import click
 
 from kernel.broker.cluster import znodes
 from kernel.broker.cluster.leadership import Cluster
-from kernel.broker.cluster.registration import new_id
+from kernel.random_ids import fresh_uuid
+from kernel.runtime import REAL
 from kernel.trace.writer import SilentTracer
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.waiting import until
@@ -45,7 +46,7 @@ async def write_topics(zookeeper: str, count: int) -> None:
     state = znodes.state_node(znodes.PartitionState(1, 0, (1,), 1))
 
     async def write(name: str) -> None:
-        await session.create(paths.topic(name), znodes.topic_node(znodes.TopicNode(((1,),), new_id())))
+        await session.create(paths.topic(name), znodes.topic_node(znodes.TopicNode(((1,),), fresh_uuid(REAL.random))))
         for path, data in (
             (paths.partitions(name), None),
             (paths.partition(name, 0), None),

@@ -26,7 +26,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kernel.consumer import Capabilities, MemberPlace, SilentListener
-from kernel.errors import RebalanceLabError, StreamsExist, UserError
+from kernel.errors import StreamsExist, UserError
+from kernel.runtime import REAL, Runtime
 from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.manners import JavaManners
 from kernel.zookeeper.session import ZooKeeperSession
@@ -35,7 +36,7 @@ from zkconsumer.member.executor import Executor, Parts
 from zkconsumer.member.membership import Membership
 from zkconsumer.member.registration import new_consumer_id
 from zkconsumer.member.subscription import Subscription
-from zkconsumer.offsets.commits import BY_TIMER, Offsets
+from zkconsumer.offsets.commits import Offsets
 from zkconsumer.rebalance.config import rebalance_config
 from zkconsumer.rebalance.effects import CloseDemanded
 from zkconsumer.rebalance.state import Rebalance, RebalanceState
@@ -66,12 +67,21 @@ CAPABILITIES = Capabilities(streams=True, resubscribe=False, patterns=True, comm
 class ZooKeeperConsumer:
     """One member of a group. `process` names it in traces and threads."""
 
-    def __init__(self, config: ZkConsumerConfig, *, tracer: Tracer, process: str, gate: StepGate | None = None) -> None:
+    def __init__(
+        self,
+        config: ZkConsumerConfig,
+        *,
+        tracer: Tracer,
+        process: str,
+        gate: StepGate | None = None,
+        runtime: Runtime = REAL,
+    ) -> None:
         self._config = config
         self._tracer = tracer
         self._process = process
+        self._runtime = runtime
         self._gate = gate  #: in front of all its ZooKeeper operations
-        self._consumer_id = new_consumer_id(config.group_id, config.consumer_id)
+        self._consumer_id = new_consumer_id(config.group_id, config.consumer_id, runtime)
         self._log_prefix = log_lines.prefix(self._consumer_id)
         self._membership: Membership | None = None
         self._streams: tuple[Stream, ...] = ()
@@ -141,7 +151,7 @@ class ZooKeeperConsumer:
         await self._offsets.open()
         if config.auto_commit_enable:
             log.info(log_lines.AUTO_COMMITTER, self._log_prefix, config.auto_commit_interval_ms)
-            self._tasks["auto-commit"] = self._spawn(self._auto_commit())
+            self._tasks["auto-commit"] = self._spawn(self._offsets.commit_by_timer())
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
         """Register, watch, and rebalance once, in this order, so that the rebalance sees members that join meanwhile.
@@ -169,9 +179,8 @@ class ZooKeeperConsumer:
         """Shut down in the original's order. A call from a listener, for which the rebalance waits, does not wait."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
-        if asyncio.current_task() is self._tasks.get("executor"):
-            return
-        await asyncio.shield(self._closing)
+        if asyncio.current_task() is not self._tasks.get("executor"):
+            await asyncio.shield(self._closing)
 
     # -- records and positions -----------------------------------------------------------------------------------
 
@@ -249,12 +258,13 @@ class ZooKeeperConsumer:
             self._consumer_id, lambda thread: Stream(thread, config.queued_max_message_chunks, filled)
         )
         self._streams = tuple(dict.fromkeys(by_thread.values()))
-        executor = self._executor = self._new_executor(by_thread, listener or SilentListener())
+        executor = self._executor = self._new_executor(by_thread, listener or SilentListener(), self._watcher)
         membership = self._membership = Membership(
             config,
             self._consumer_id,
             subscription,
             by_thread,
+            clock=self._runtime.clock,
             watcher=self._watcher,
             executor=executor,
             demand=lambda trigger, cause: self._or_crash(executor.demand(trigger, cause)),
@@ -289,13 +299,12 @@ class ZooKeeperConsumer:
         self._registered = True
         log.info(log_lines.REGISTERED, self._log_prefix, self._consumer_id)
 
-    def _new_executor(self, by_thread: Streams, listener: RebalanceListener) -> Executor:
-        assert self._watcher is not None
+    def _new_executor(self, by_thread: Streams, listener: RebalanceListener, watcher: Watcher) -> Executor:
         assert self._fetchers is not None
         assert self._offsets is not None
         parts = Parts(
             session=self.session,
-            watcher=self._watcher,
+            watcher=watcher,
             fetchers=self._fetchers,
             offsets=self._offsets,
             registry=self._registry,
@@ -310,15 +319,6 @@ class ZooKeeperConsumer:
     async def _session_renewed(self) -> None:
         assert self._membership is not None
         await self._membership.renewed()
-
-    async def _auto_commit(self) -> None:
-        assert self._offsets is not None
-        while True:
-            await asyncio.sleep(self._config.auto_commit_interval_ms / 1000)
-            try:
-                await self._offsets.commit(explicit=False, step=BY_TIMER)
-            except RebalanceLabError:
-                log.exception("%s: the automatic commit failed", self._consumer_id)
 
     async def _stop_auto_commit(self) -> None:
         """The first step of a shutdown; a wildcard member stops listening before it."""

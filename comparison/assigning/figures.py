@@ -1,4 +1,4 @@
-"""How even an assignment is, and what it moved, in the words of the metrics of runs (`comparison.metrics`)."""
+"""How even an assignment is, and what it moved, in the words of the metrics of runs (`comparison.results.metrics`)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from comparison.exits import Exit
 from comparison.interrupts import interrupts_wait
 from comparison.printable import printable_all
 from comparison.report.terminal import render
+from comparison.results.outcomes import VerdictOutcome
 from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
 from kernel.full_disk import full_disk_named
@@ -35,7 +36,11 @@ RESULT = "result.json"
 SOURCES = "sources"
 
 #: The worst verdict decides: a violation before an unknown one.
-_EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
+_EXITS = {
+    VerdictOutcome.EXPECTED: Exit.AS_EXPECTED,
+    VerdictOutcome.UNKNOWN: Exit.UNKNOWN,
+    VerdictOutcome.NOT_EXPECTED: Exit.NOT_AS_EXPECTED,
+}
 
 
 class Analysed(NamedTuple):

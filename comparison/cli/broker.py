@@ -24,9 +24,9 @@ from comparison.scenarios.processes.broker_composition import broker_of
 from kernel.broker.loop.measured_loop import MeasuredLoop
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
-from kernel.computing import computed
 from kernel.descriptors import require_descriptors
 from kernel.errors import EnvironmentFault
+from kernel.runtime import REAL
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
@@ -150,7 +150,7 @@ async def _serve(
         _writable(folder)
         server, _ = broker_of(settings, connect, folder, tracer, adopt_folder=adopt_folder)
         waits_ms = server.config.number("zookeeper.connection.timeout.ms")
-        await computed(lambda: report_silence(connect, waits_ms), "silence")
+        await REAL.threads.compute(lambda: report_silence(connect, waits_ms), "silence")
         try:
             await server.start()
             state = this_process(

@@ -18,8 +18,8 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import ProcessEnded
-from comparison.pipeline.result import Kind, VerdictOutcome
 from comparison.pipeline.tasks import WRONG_DATA, finished, read_tables, why_broken
+from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.scenarios.plan.faults import FAULTS
 from kernel.designs import ZOOKEEPER
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import Measured
-    from comparison.pipeline.result import Run
+    from comparison.results.run import Run
 
 LOST, SETTLES, TWO_OWNERS, CRASH, TRACEBACK = (
     "no record lost",

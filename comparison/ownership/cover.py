@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from comparison.ownership.fold import BELIEVED, DELIVERING, Key, Ownership
+from comparison.ownership.fold import Key, Ownership
 from comparison.ownership.groups import Memberships
+from comparison.results.keys import BELIEVED, DELIVERING, FORMING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 TOLERANCE_NS = 1_000_000
 #: The same between machines, or boots, that only wall clocks tie together.
 TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
-#: The change that brings a group to the size to be measured.
-FORMING = "form"
 
 
 def begins(event: Event) -> bool:

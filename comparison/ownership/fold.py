@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.ownership.groups import Memberships
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     Event = Mapping[str, Any]
 
-AUTHORITY, BELIEVED, DELIVERING = "authority", "believed", "delivering"
 #: Two polls further apart are two stretches of delivery: between them the stream may have had nothing to deliver.
 DELIVERY_PAUSE_NS_MAX = 1_000_000_000
 #: How a stream is told about its claims, and what closes one.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.pipeline import result as shape
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import MEASURED, READ, carry
@@ -22,6 +21,8 @@ from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.pipeline.tasks import analyse_without_files
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results
+from comparison.results.outcomes import worst
+from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario, as_mapping
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.json_file import json_if_readable
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.remembered import Known
+    from comparison.results.run import Run
 
 #: The command of a comparison, beside its runs.
 COMMAND = "command.json"
@@ -96,7 +98,7 @@ def analyze(
             discard(folder)
             raise
     skipped = [each for bundle in dict.fromkeys([folder, *bundles, *copies]) for each in _not_applicable(bundle)]
-    return shape.as_mapping(compose(sorted(found.values(), key=_place), skipped))
+    return as_mapping(compose(sorted(found.values(), key=_place), skipped))
 
 
 def _of_source(run: TraceRun, copies: Mapping[Path, str]) -> TraceRun:
@@ -117,7 +119,7 @@ def _told(runs: int, kept: int) -> str:
 
 def _completed(
     spark: SparkSession, runs: Sequence[TraceRun], marks: Sequence[str], known: Known, before: Path, tables: Path
-) -> dict[int, shape.Run]:
+) -> dict[int, Run]:
     """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
     carry(before, tables, READ if not known.found else (*READ, *MEASURED), known.carried, known.held)
     found = dict(known.found)
@@ -138,11 +140,11 @@ def _completed(
     return found
 
 
-def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:
+def _not_applicable(bundle: Path) -> list[NotApplicable]:
     """The combinations that a comparison skipped as not applicable; empty without a readable command.json."""
     command = json_if_readable(bundle / COMMAND, _Command)
     return [
-        shape.NotApplicable(scenario=each.scenario, design=each.design, reason=each.reason)
+        NotApplicable(scenario=each.scenario, design=each.design, reason=each.reason)
         for each in (command.left_out if command else ())
         if each.same_run_as is None
     ]
@@ -163,32 +165,32 @@ class _Command(msgspec.Struct):
     left_out: list[_LeftOut] = []
 
 
-def compose(runs: list[shape.Run], not_applicable: Sequence[shape.NotApplicable] = ()) -> shape.Result:
+def compose(runs: list[Run], not_applicable: Sequence[NotApplicable] = ()) -> Result:
     """The runs by scenario, with the verdict on all of them."""
     names = list(dict.fromkeys(run.scenario for run in runs))
     scenarios = [_scenario(name, runs) for name in names]
-    return shape.Result(
-        schema_version=shape.SCHEMA_VERSION,
+    return Result(
+        schema_version=SCHEMA_VERSION,
         runs=runs,
         scenarios=scenarios,
         repeated=repeated(runs),
         not_applicable=list(not_applicable),
         growths=growths(runs),
-        verdict=shape.worst(run.verdict for run in runs),
+        verdict=worst(run.verdict for run in runs),
     )
 
 
-def _scenario(name: str, runs: list[shape.Run]) -> shape.Scenario:
+def _scenario(name: str, runs: list[Run]) -> Scenario:
     numbers = [
         number
         for number, run in enumerate(runs)
         if run.scenario == name or SAME_RUN.get((name, run.design)) == run.scenario
     ]
     numbers.sort(key=lambda number: _place_of_design(runs[number].design))
-    return shape.Scenario(scenario=name, runs=numbers, verdict=shape.worst(runs[n].verdict for n in numbers))
+    return Scenario(scenario=name, runs=numbers, verdict=worst(runs[n].verdict for n in numbers))
 
 
-def _place(run: shape.Run) -> tuple[int, str, int, int, str]:
+def _place(run: Run) -> tuple[int, str, int, int, str]:
     first = SHOWN_FIRST.index(run.scenario) if run.scenario in SHOWN_FIRST else len(SHOWN_FIRST)
     return first, run.scenario, _place_of_design(run.design), run.seed, run.path
 

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.remembered import ReadParts
-    from comparison.pipeline.result import Run
     from comparison.pipeline.silver.context import Context
+    from comparison.results.run import Run
 
 _TASKS_A_CORE = 8
 #: Naming and commits, which a context of a large run needs besides its own kinds.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from comparison.pipeline.result import FileIntegrity
+    from comparison.results.run import FileIntegrity
 
 
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopiesRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a read_committed reader found of copies; `detail` has the fields of `comparison.pipeline.result.Copies`."""
+    """What a read_committed reader found of copies; `detail` has the fields of `comparison.results.result.Copies`."""
 
     t_ns: int
     detail: dict[str, Any]

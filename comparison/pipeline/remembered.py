@@ -28,9 +28,9 @@ from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
-from comparison.pipeline.result import Run
 from comparison.pipeline.silver import groups
 from comparison.pipeline.tasks import FileRead, PartResult
+from comparison.results.run import Run
 from kernel import trace
 from kernel.trace.integrity import Integrity
 

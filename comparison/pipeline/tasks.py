@@ -20,7 +20,6 @@ import msgspec
 import pyarrow as pa
 
 from comparison.ownership.groups import NamedGroups
-from comparison.pipeline import result
 from comparison.pipeline.bronze.chunks import chunks_by_run, inner_lines, read_chunk
 from comparison.pipeline.bronze.decode import Unusable, beginning
 from comparison.pipeline.bronze.quarantine import quarantine_table, write_quarantine
@@ -46,6 +45,7 @@ from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.reduce import ENCODED_KINDS, Bundle, needed_columns, reduced
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import change_table, fault_table
+from comparison.results.run import FileIntegrity as FileFound
 from comparison.wrong_data import WRONG_DATA as DATA_ERRORS
 from comparison.wrong_data import what_was_raised
 from kernel.garbage import collection_put_off
@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.gold.partitions import PartitionFigures
-    from comparison.pipeline.result import Run
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Naming
     from comparison.pipeline.silver.reduce import Reduced
+    from comparison.results.run import Run
 
 #: The folders of the tables that tasks write.
 EVENTS, OWNERSHIP, SEGMENTS, COMMITS = "events", "ownership", "segments", "commits"
@@ -250,7 +250,7 @@ def _describe_files(run: TraceRun, measured: Measured, read: Sequence[FileRead])
                 if (at_ns := getattr(each, name)) is not None
             },
         }
-        measured.files.append(msgspec.convert(described, result.FileIntegrity))
+        measured.files.append(msgspec.convert(described, FileFound))
 
 
 def write_gold(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from comparison.metrics import METRICS
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.tables import write_table
+from comparison.results.metrics import METRICS
 from kernel.whole_file import own_folder, remove_folder
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceRun
-    from comparison.pipeline.result import Run
+    from comparison.results.run import Run
 
 TABLES = "tables"
 #: Where the tables of a running analysis are; it is renamed when the analysis has ended.

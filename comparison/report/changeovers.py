@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.figures import number
+from comparison.results.keys import RESTART
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SCENARIOS, RESTART = ("group-protocol-migration", "group-protocol-migration-cooperative"), "restart"
+SCENARIOS = ("group-protocol-migration", "group-protocol-migration-cooperative")
 TITLE = "each restart with the other protocol: the group afterwards, and what it cost the others"
 #: Short and long headings, in the order of the cells.
 HEADINGS = (

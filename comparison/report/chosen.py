@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.figures import EXPECTED, NOT_EXPECTED, UNKNOWN, check_version
+from comparison.report.figures import check_version
+from comparison.results.outcomes import worst
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     Result = Mapping[str, Any]
-
-_WORST_FIRST = (NOT_EXPECTED, UNKNOWN, EXPECTED)
 
 
 def only(result: Result, wanted: Callable[[Mapping[str, Any]], bool]) -> Result:
@@ -38,7 +37,7 @@ def only(result: Result, wanted: Callable[[Mapping[str, Any]], bool]) -> Result:
             for each in result["growths"]
             if all(number in place for number in each["runs"])
         ],
-        "verdict": _worst(run["verdict"] for run in runs),
+        "verdict": worst(run["verdict"] for run in runs),
     }
 
 
@@ -66,13 +65,9 @@ def together(results: Sequence[Result]) -> Result:
         "repeated": repeated,
         "growths": growths,
         "not_applicable": list(left_out.values()),
-        "verdict": _worst(run["verdict"] for run in runs),
+        "verdict": worst(run["verdict"] for run in runs),
     }
 
 
 def _scenario(name: str, numbers: Sequence[int], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"scenario": name, "runs": list(numbers), "verdict": _worst(runs[number]["verdict"] for number in numbers)}
-
-
-def _worst(verdicts: Iterable[str]) -> str:
-    return min(verdicts, key=_WORST_FIRST.index, default=UNKNOWN)
+    return {"scenario": name, "runs": list(numbers), "verdict": worst(runs[number]["verdict"] for number in numbers)}

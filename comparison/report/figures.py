@@ -7,105 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from comparison.results.keys import COMPLETE, DELIVERING, RESTART, SIZING
+from comparison.results.metrics import CHANGE_METRICS, METRICS, Compares
+from comparison.results.outcomes import Kind, VerdictOutcome
+from comparison.results.result import SCHEMA_VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: The version of the result that the reports know; a later one may lack figures shown here.
-SCHEMA_VERSION = 7
-
-EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
 NOT_APPLICABLE = "not applicable"
-MARKS = {EXPECTED: "+", UNKNOWN: "?", NOT_EXPECTED: "!", NOT_APPLICABLE: "-"}
-KINDS = {"promise": "promise", "history": "history", "model": "count"}
+MARKS = {
+    VerdictOutcome.EXPECTED: "+",
+    VerdictOutcome.UNKNOWN: "?",
+    VerdictOutcome.NOT_EXPECTED: "!",
+    NOT_APPLICABLE: "-",
+}
+KINDS = {Kind.PROMISE: "promise", Kind.HISTORY: "history", Kind.MODEL: "count"}
 
-#: Rows of every scenario's table: the name in the result, and the label. An indented row is part of the one above it.
-ROWS: tuple[tuple[str, str], ...] = (
-    ("converge_ms", "settled after, ms (worst)"),
-    ("unowned_partition_s", "unowned, partition-s"),
-    ("stalled_s", "nothing delivered, s"),
-    ("left_unnamed", "partitions without an owner at the end"),
-    ("double_owned_partition_s", "claimed by two, partition-s"),
-    ("two_delivering_partition_s", "two delivering, partition-s"),
-    ("stopped", "partitions stopped"),
-    ("stopped_kept", "  and given back"),
-    ("moved", "partitions moved"),
-    ("moved_minimum", "  minimum"),
-    ("balance", "most partitions less fewest"),
-    ("lag_before", "lag when members were added"),
-    ("lag_record_s", "  from then on, record-s"),
-    ("dip_records", "records fewer, at most"),
-    ("break_even_s", "  made up for after, s"),
-    ("rounds", "rebalances of the group"),
-    ("rebalances", "rebalances of members"),
-    ("rebalances_failed", "  given up"),
-    ("attempts", "  attempts"),
-    ("attempts_failed", "  failed"),
-    ("notifications", "notifications"),
-    ("zk_reads", "ZooKeeper reads"),
-    ("zk_reads_failed", "  failed"),
-    ("zk_writes", "ZooKeeper writes"),
-    ("zk_writes_failed", "  failed"),
-    ("group_requests", "join, sync and leave requests"),
-    ("heartbeats", "heartbeats"),
-    ("commit_requests", "commits sent"),
-    ("fetches", "fetches"),
-    ("delivered", "records delivered"),
-    ("duplicates", "  delivered again"),
-    ("lost", "  lost"),
-    ("out_of_order", "polls out of order"),
-    ("stale_deliveries", "delivered by a non-owner"),
-    ("stale_writes", "commits by a non-owner"),
-    ("moved_back", "offsets moved back"),
-    ("started_behind", "started behind a commit"),
-    ("fenced", "commits fenced"),
-    ("dropped", "commits dropped by their sender"),
-    ("bystander_get_before_p50_ms", "bystander's get before, ms"),
-    ("bystander_get_before_p99_ms", "  99th percentile"),
-    ("bystander_get_during_p50_ms", "bystander's get during, ms"),
-    ("bystander_get_during_p99_ms", "  99th percentile"),
-    ("bystander_set_before_p50_ms", "bystander's set before, ms"),
-    ("bystander_set_before_p99_ms", "  99th percentile"),
-    ("bystander_set_during_p50_ms", "bystander's set during, ms"),
-    ("bystander_set_during_p99_ms", "  99th percentile"),
-)
-_OF_BYSTANDERS = tuple(name for name, _ in ROWS if name.startswith("bystander_"))
-#: Rows that are always shown; others only if a design has a value other than 0.
-_ALWAYS = frozenset(
-    {"converge_ms", "unowned_partition_s", "two_delivering_partition_s", "delivered", "duplicates", "lost"}
-)
-#: Figures that depend only on the changes made, not on their timing or the length of the run.
-_DECIDED = frozenset({"rounds", "stopped", "stopped_kept", "moved", "moved_minimum", "balance", "group_requests"})
-#: Figures that depend on the phase of the timers, on races and on the machine: one run shows one draw of them.
-_DRAWN = frozenset(
-    {
-        "converge_ms",
-        "unowned_partition_s",
-        "stalled_s",
-        "double_owned_partition_s",
-        "two_delivering_partition_s",
-        "rebalances",
-        "attempts",
-        "lag_record_s",
-        "dip_records",
-        "break_even_s",
-        "duplicates",
-        *_OF_BYSTANDERS,
-    }
-)
 #: With fewer repeats than these a median is no better than a draw.
 REPEATS_MIN = 3
-#: Changes that only bring the group to the size to be measured.
-_GROWTH = ("form", "grow")
 #: Changes whose cost is already in the table of figures.
 _WHOLE_RUN = ("mass-start",)
-#: Columns of a change's row in addition to its exact counts: the name in the result, and the heading.
-CHANGE_COLUMNS = (
-    ("converge_ms", "ms"),
-    ("rounds", "rounds"),
-    ("stopped", "stopped"),
-    ("moved", "moved"),
-    ("unowned_partition_s", "unowned, s"),
-)
+#: Columns of a change's row in addition to its exact counts, by the names of their figures.
+CHANGE_COLUMNS = {name: metric.heading for name, metric in CHANGE_METRICS.items() if metric.heading}
 
 Run = dict[str, Any]
 
@@ -154,12 +78,12 @@ def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(warning) for run in runs for warning in run["parameters"].get("warnings", [])))
 
 
-def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[float | None]]]:
-    """The name, label and values by design of each metric worth showing."""
-    for name, label in ROWS:
+def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[float | None]]]:
+    """The name and values by design of each metric worth showing."""
+    for name, metric in METRICS.items():
         values = [run["metrics"].get(name) for run in runs]
-        if name in _ALWAYS or any(values):
-            yield name, label, values
+        if metric.label and (metric.is_always_shown or any(values)):
+            yield name, values
 
 
 def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -167,7 +91,7 @@ def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [
         change
         for change in run["changes"]
-        if change["members"] is not None and (change["counted"] or change["change"] not in (*_GROWTH, *_WHOLE_RUN))
+        if change["members"] is not None and (change["counted"] or change["change"] not in (*SIZING, *_WHOLE_RUN))
     ]
 
 
@@ -181,14 +105,14 @@ def by_change(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tup
 
 def named(change: Mapping[str, Any]) -> str:
     """`join to 5`, or `restart 2` for a restart."""
-    if change["change"] == "restart":
+    if change["change"] == RESTART:
         return f"restart {change['round']}"
     return f"{change['change']} to {change['members']}"
 
 
 def ending(run: Mapping[str, Any]) -> str:
     """How an incomplete run ended, with its error; '' for a complete one."""
-    if run["outcome"] == "complete":
+    if run["outcome"] == COMPLETE:
         return ""
     ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
     error = f": {run['error']}" if run["error"] else ""
@@ -197,7 +121,7 @@ def ending(run: Mapping[str, Any]) -> str:
 
 def evidence(overlap: Mapping[str, Any]) -> str:
     """The first overlap, in words."""
-    doing = "delivered" if overlap["view"] == "delivering" else "claimed"
+    doing = "delivered" if overlap["view"] == DELIVERING else "claimed"
     owners = " and ".join(owner.partition("/")[0] for owner in overlap["owners"])
     return (
         f"first overlap: {owners} {doing} {overlap['topic']}-{overlap['partition']}, "
@@ -235,8 +159,12 @@ def ratio(name: str, run: Mapping[str, Any], base: Mapping[str, Any]) -> str:
     value, other = run["metrics"].get(name), base["metrics"].get(name)
     if value is None or not other:
         return ""
-    drawn = name in _DRAWN and _repeats(run) >= REPEATS_MIN <= _repeats(base) and _timers(run) == _timers(base)
-    return f"{value / other:.2f}x" if name in _DECIDED or drawn else ""
+    compares = METRICS[name].compares
+    if compares is Compares.AS_MEDIAN and (
+        min(_repeats(run), _repeats(base)) < REPEATS_MIN or _timers(run) != _timers(base)
+    ):
+        return ""
+    return "" if compares is Compares.NEVER else f"{value / other:.2f}x"
 
 
 def _repeats(run: Mapping[str, Any]) -> int:

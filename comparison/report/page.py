@@ -23,12 +23,9 @@ from comparison.report.additions import additions
 from comparison.report.drawing.members import COLOURS
 from comparison.report.figures import (
     CHANGE_COLUMNS,
-    EXPECTED,
     KINDS,
     MARKS,
     NOT_APPLICABLE,
-    NOT_EXPECTED,
-    UNKNOWN,
     check_version,
     circumstances,
     inapplicable,
@@ -44,6 +41,7 @@ from comparison.report.sections.glossary import COUNTED, glossary, of_changes, o
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
+from comparison.results.outcomes import VerdictOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +57,12 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 #: The parts of the page's script in order. What is declared in one is known in all.
 SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "raw", "sequences", "links", "keys", "tables", "start")
-_CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICABLE: "faint"}
+_CLASSES = {
+    VerdictOutcome.EXPECTED: "good",
+    VerdictOutcome.UNKNOWN: "doubt",
+    VerdictOutcome.NOT_EXPECTED: "bad",
+    NOT_APPLICABLE: "faint",
+}
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
@@ -121,7 +124,7 @@ def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario
             legend=", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()),
             kinds=KINDS,
             not_applicable=NOT_APPLICABLE,
-            change_headings=[heading for _, heading in CHANGE_COLUMNS],
+            change_headings=list(CHANGE_COLUMNS.values()),
             glossary=glossary(),
             counted=COUNTED,
             meanings_of_changes=of_changes(),

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.figures import number
+from comparison.results.keys import RESTART
 from kernel.designs import EAGER, INCREMENTAL, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-RESTART = "restart"
 SCENARIO = "rolling-restart"
 #: Short and long headings, in the order of `Cost.cells`.
 HEADINGS = (

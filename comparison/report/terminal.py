@@ -15,12 +15,9 @@ from rich.text import Text
 from comparison.failures import each_once
 from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
-    EXPECTED,
     KINDS,
     MARKS,
     NOT_APPLICABLE,
-    NOT_EXPECTED,
-    UNKNOWN,
     by_change,
     check_version,
     circumstances,
@@ -35,6 +32,8 @@ from comparison.report.figures import (
 )
 from comparison.report.repeats import columns_of, repeat_summary, spread_of
 from comparison.report.throughput import SLOW, describe_waits, sparkline
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import VerdictOutcome
 from comparison.text_table import Column, Heading, TextTable, print_trimmed
 
 if TYPE_CHECKING:
@@ -42,7 +41,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-_STYLES = {EXPECTED: "green", UNKNOWN: "yellow", NOT_EXPECTED: "bold red", NOT_APPLICABLE: "dim"}
+_STYLES = {
+    VerdictOutcome.EXPECTED: "green",
+    VerdictOutcome.UNKNOWN: "yellow",
+    VerdictOutcome.NOT_EXPECTED: "bold red",
+    NOT_APPLICABLE: "dim",
+}
 #: With more designs, columns of ratios would leave no room for the figures.
 _RATIOS_MAX = 3
 #: With more designs, verdicts in words do not fit into 80 columns.
@@ -94,7 +98,7 @@ def _figures_under(*headings: str) -> list[Column]:
 def _figures(runs: Sequence[Mapping[str, Any]]) -> TextTable:
     """Metrics by design; with few designs, each one after the first has a column of ratios to the first."""
     rows = list(metric_rows(runs))
-    ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _, _ in rows}
+    ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _ in rows}
     with_ratios = len(runs) <= _RATIOS_MAX and any(any(each[1:]) for each in ratios.values())
     columns = [Column(is_label=True, wraps=True, narrowest=_LABELS)]
     for place, run in enumerate(runs):
@@ -102,13 +106,13 @@ def _figures(runs: Sequence[Mapping[str, Any]]) -> TextTable:
         if place and with_ratios:
             columns.append(Column(heading="ratio", is_right=True, follows=True))
     table = _table(*columns)
-    for name, label, values in rows:
+    for name, values in rows:
         cells: list[Text | str] = []
         for place, (run, value) in enumerate(zip(runs, values, strict=True)):
             cells.append(_lines(number(value), spread_of(run, name)))
             if place and with_ratios:
                 cells.append(Text(ratios[name][place], style="dim"))
-        table.add(label, *cells)
+        table.add("  " * METRICS[name].is_part + METRICS[name].label, *cells)
     return table
 
 
@@ -196,8 +200,11 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
         outcome = verdict["outcome"]
         line = Text.assemble(
             (f"{MARKS[outcome]} ", _STYLES[outcome]),
-            (f"{KINDS[verdict['kind']]}: {verdict['check']}", "" if outcome == EXPECTED else _STYLES[outcome]),
-            "" if outcome == EXPECTED else f" ({outcome})",
+            (
+                f"{KINDS[verdict['kind']]}: {verdict['check']}",
+                "" if outcome == VerdictOutcome.EXPECTED else _STYLES[outcome],
+            ),
+            "" if outcome == VerdictOutcome.EXPECTED else f" ({outcome})",
             f": {verdict['reason']}",
         )
         yield Padding(line, (0, 0, 0, 2))

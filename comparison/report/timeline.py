@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from comparison.natural_order import natural
 from comparison.ownership.cover import gaps_of, held_until, overlaps_of, wanted_of
-from comparison.ownership.fold import AUTHORITY, BELIEVED, DELIVERING, Key, ownership_of
+from comparison.ownership.fold import Key, ownership_of
 from comparison.report.view.model import (
     ACCEPTED,
     Change,
@@ -27,6 +27,7 @@ from comparison.report.view.model import (
     RunView,
     Stretch,
 )
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 from kernel.errors import UserError
 
 if TYPE_CHECKING:

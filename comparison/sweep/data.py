@@ -1,8 +1,8 @@
 """The data set of a sweep: what its runs measured, by cell, and how figures grow along an axis.
 
-`sweep.json` has the structure of `SweepData`. Figures of a run have the names of `comparison.pipeline.result.METRICS`;
-those of one change are `CHANGE.FIGURE` (`join.notifications`), without the cost of forming the group. A scenario that
-repeats a change at several group sizes, as `herd` does, has a cell for each size, on the axis `group-size`.
+Figures of a run have the names of `comparison.results.metrics.METRICS`; those of one change are `CHANGE.FIGURE`
+(`join.notifications`), without the cost of forming the group. A scenario that repeats a change at several group sizes,
+as `herd` does, has a cell for each size, on the axis `group-size`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.metrics import METRICS, Metric
-from comparison.pipeline.figures.assemble import GROUP_REQUESTS
 from comparison.pipeline.figures.repeats import spread
-from comparison.pipeline.result import Spread
+from comparison.results.keys import COMPLETE, GROUP_REQUESTS, SIZING
+from comparison.results.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, METRICS, SWEEP_METRICS, Meaning
+from comparison.results.result import Spread
+from comparison.results.sweep import (
+    GROUP_SIZE,
+    SWEEP_SCHEMA_VERSION,
+    AxisData,
+    CellData,
+    Exponent,
+    LeftOutData,
+    SweepData,
+)
 from comparison.statistics import fitted_power, why_unfit
 from comparison.sweep.grid import DESIGN, SCENARIO
-from comparison.sweep.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, OWN_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,78 +35,8 @@ if TYPE_CHECKING:
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
 
-SWEEP_SCHEMA_VERSION = 1
-GROUP_SIZE = "group-size"
 #: Shown when neither the user nor the file names any.
 SHOWN = (FAILED_RUNS, "converge_ms", "unowned_partition_s", "duplicates")
-
-COMPLETE = "complete"
-#: Changes that only bring the group to the size to be measured.
-_GROWTH = ("form", "grow")
-
-
-class AxisData(msgspec.Struct, frozen=True, kw_only=True):
-    """One axis, with its values in order."""
-
-    name: str
-    values: list[int | float | str]
-    numeric: bool
-
-
-class CellData(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell. Figures are of its complete runs: median and range over seeds and repeats. `failed_runs` is a count."""
-
-    cell: str  #: its folder
-    scenario: str
-    design: str
-    at: dict[str, int | float | str | None]  #: by axis, without scenario and design; None: the axis has no effect here
-    runs: int  #: complete ones
-    failed: int
-    verdicts: dict[str, int]
-    figures: dict[str, Spread]  #: those that were measured
-
-
-class Exponent(msgspec.Struct, frozen=True, kw_only=True):
-    """How a figure grows along one numeric axis, with the other axes at one combination of their values."""
-
-    scenario: str
-    design: str
-    metric: str
-    axis: str
-    at: dict[str, int | float | str | None]  #: the other axes
-    n: int  #: figures, one a run
-    exponent: float | None  #: None: cannot be fitted
-    low: float | None  #: of its 95% interval; None: too few figures
-    high: float | None
-    through_x: float | None  #: the figure is about through_y * (axis / through_x) ** exponent
-    through_y: float | None
-    reason: str  #: why there is no exponent; '' if there is one
-
-
-class LeftOutData(msgspec.Struct, frozen=True, kw_only=True):
-    """A combination that was not run, or a run that failed, and why."""
-
-    what: str
-    reason: str
-
-
-class SweepData(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a sweep found."""
-
-    schema_version: int
-    name: str
-    command: list[str]
-    seeds: list[int]
-    repeats: int
-    planned: int  #: runs of the plan
-    complete: int
-    axes: list[AxisData]
-    metrics: dict[str, Metric]  #: of all figures that occur, in their order
-    shown: list[str]  #: metrics to show first
-    cells: list[CellData]
-    exponents: list[Exponent]
-    left_out: list[LeftOutData]
-    failures: list[LeftOutData]
 
 
 class _Observation(msgspec.Struct, frozen=True):
@@ -170,7 +108,7 @@ def _observations(cell: Cell, run: Mapping[str, Any]) -> Iterator[_Observation]:
     for name, value in run["metrics"].items():
         if value is not None:
             yield _Observation(whole, name, value)
-    changes = [change for change in run["changes"] if change["change"] not in _GROWTH]
+    changes = [change for change in run["changes"] if change["change"] not in SIZING]
     rounds = Counter(change["change"] for change in changes)
     for change in changes:
         several, size = rounds[change["change"]] > 1, change["members"]
@@ -245,19 +183,19 @@ def _is_numeric(values: Iterable[object]) -> bool:
     return all(isinstance(value, int | float) for value in values)
 
 
-def _metrics(measured: set[str]) -> dict[str, Metric]:
+def _metrics(measured: set[str]) -> dict[str, Meaning]:
     """Meanings of the measured figures, runs' first."""
-    known = {**OWN_METRICS, **METRICS}
-    found = {name: metric for name, metric in known.items() if name in measured}
+    known: dict[str, Meaning] = {**SWEEP_METRICS, **METRICS}
+    found = {name: Meaning(each.unit, each.meaning) for name, each in known.items() if name in measured}
     titles = sorted({name.partition(".")[0] for name in measured if "." in name})
     for title in titles:
         for name, metric in CHANGE_METRICS.items():
             if f"{title}.{name}" in measured:
-                found[f"{title}.{name}"] = Metric(metric.unit, f"{title}: {metric.meaning}")
+                found[f"{title}.{name}"] = Meaning(metric.unit, f"{title}: {metric.meaning}")
     return found
 
 
-def _shown(wanted: Sequence[str], metrics: Mapping[str, Metric], cells: Sequence[CellData]) -> list[str]:
+def _shown(wanted: Sequence[str], metrics: Mapping[str, Meaning], cells: Sequence[CellData]) -> list[str]:
     """The wanted metrics, or the usual ones that are not 0 everywhere."""
     if wanted:
         return [name for name in wanted if name in metrics]

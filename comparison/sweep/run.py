@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.own_scenarios import own_scenario
-from comparison.pipeline.result import SCHEMA_VERSION
 from comparison.progress import about
+from comparison.results.result import SCHEMA_VERSION
 from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from comparison.sweep.data import SweepData
+    from comparison.results.sweep import SweepData
 
 _AXES = [("scenario", pa.string()), ("design", pa.string()), ("axes", pa.string())]  # the other axes, as JSON
 #: One row for each cell and figure.

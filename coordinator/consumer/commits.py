@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
-    from kernel.clock import Clock
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
 
 DROPPED = "DROPPED"
@@ -124,7 +124,7 @@ class CommitContext(Protocol):
     def tracer(self) -> Tracer: ...
 
     @property
-    def clock(self) -> Clock: ...
+    def runtime(self) -> Runtime: ...
 
 
 async def commit(
@@ -172,7 +172,7 @@ async def _send(
     errors = dict.fromkeys(request.offsets, DROPPED)
     while (current := request.identity()) is not None:
         identity, connection = current, stream.connection
-        now = context.clock.monotonic_ns()
+        now = context.runtime.clock.monotonic_ns()
         if now >= request.give_up_ns:
             break
         if request.blocked():

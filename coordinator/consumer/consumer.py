@@ -19,9 +19,9 @@ from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.settings import CoordinatorConsumerConfig
 from coordinator.consumer.stream import GroupStream
 from coordinator.consumer.subscribing import SubscribingConsumer
+from kernel.runtime import REAL, Runtime
 
 if TYPE_CHECKING:
-    from kernel.clock import Clock
     from kernel.trace.writer import Tracer
 
 
@@ -29,9 +29,9 @@ class CoordinatorConsumer(SubscribingConsumer[GroupStream, CoordinatorConsumerCo
     """A consumer with one or more members of one group. `process` names it in messages."""
 
     def __init__(
-        self, config: CoordinatorConsumerConfig, *, tracer: Tracer, process: str, clock: Clock | None = None
+        self, config: CoordinatorConsumerConfig, *, tracer: Tracer, process: str, runtime: Runtime = REAL
     ) -> None:
-        super().__init__(config, tracer=tracer, process=process, clock=clock)
+        super().__init__(config, tracer=tracer, process=process, runtime=runtime)
         self._context = self._new_context()
 
     def _new_context(self) -> ConsumerContext:
@@ -49,7 +49,7 @@ class CoordinatorConsumer(SubscribingConsumer[GroupStream, CoordinatorConsumerCo
             listener=self._listener,
             listening=asyncio.Lock(),
             tracer=self._tracer,
-            clock=self._clock,
+            runtime=self._runtime,
             changed=self._changed.set,
         )
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from coordinator.consumer.fetcher import Fetcher
     from coordinator.consumer.settings import CoordinatorConsumerConfig
     from kernel.client.client import ClusterClient
-    from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
 
@@ -48,5 +48,5 @@ class ConsumerContext:
     listener: RebalanceListener
     listening: asyncio.Lock  #: held during a callback: only one stream calls the listener at a time
     tracer: Tracer
-    clock: Clock
+    runtime: Runtime
     changed: Callable[[], None]  #: wakes a waiting poll

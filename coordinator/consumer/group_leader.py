@@ -24,7 +24,6 @@ from coordinator.protocol.consumer_protocol import decode_assignment, encode_ass
 from coordinator.protocol.delay_data import delay_of, encode_delay
 from kernel.assignors.registry import assignor
 from kernel.clock import NS_PER_MS
-from kernel.computing import computed
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
@@ -74,7 +73,7 @@ class GroupLeader:
     async def _decide(self, effect: RunAssignor, generation: int, wanted: Callable[[], bool]) -> dict[str, bytes]:
         if not wanted():  # the group has moved on during the previous decision
             return {}
-        group = await computed(partial(_Group, effect), "read subscriptions")
+        group = await self._context.runtime.threads.compute(partial(_Group, effect), "read subscriptions")
         topics = group.topics
         await _describe(topics, self._context, wanted)
         if not wanted():
@@ -88,7 +87,8 @@ class GroupLeader:
             return await self._decide_delayed(generation, sizes, group.subscriptions, wanted)
         if group.in_arrays is not None:
             return await self._decide_sticky(effect, generation, sizes, group.in_arrays)
-        return await computed(partial(_assigned, effect.protocol, sizes, group.subscriptions), "assign")
+        work = partial(_assigned, effect.protocol, sizes, group.subscriptions)
+        return await self._context.runtime.threads.compute(work, "assign")
 
     async def _decide_sticky(
         self, effect: RunAssignor, generation: int, sizes: Mapping[str, int], subscriptions: Subscriptions
@@ -101,7 +101,7 @@ class GroupLeader:
             subscriptions,
             exact_up_to=self._context.config.sticky_exact_partitions_max,
         )
-        decision = await computed(decide, "assign")
+        decision = await self._context.runtime.threads.compute(decide, "assign")
         log.info(
             "generation %d assigned by %s (%s): %d partitions, %d members",
             generation,
@@ -120,13 +120,14 @@ class GroupLeader:
         wanted: Callable[[], bool],
     ) -> dict[str, bytes]:
         round_input = RoundInput(
-            now_ms=self._context.clock.monotonic_ns() // NS_PER_MS,
+            now_ms=self._context.runtime.clock.monotonic_ns() // NS_PER_MS,
             max_delay_ms=self._context.config.scheduled_rebalance_max_delay_ms,
             generation=generation,
             sizes=sizes,
             subscriptions=subscriptions,
         )
-        leader, assignments = await computed(partial(_assigned_with_delay, self._delayed, round_input), "assign")
+        work = partial(_assigned_with_delay, self._delayed, round_input)
+        leader, assignments = await self._context.runtime.threads.compute(work, "assign")
         if wanted():  # forget a decision that reaches no member
             self._delayed = leader
         return assignments

@@ -297,7 +297,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.feed, events.Ticked())
 
     def _now(self) -> int:
-        return self._context.clock.monotonic_ns()
+        return self._context.runtime.clock.monotonic_ns()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from coordinator.consumer.context import CurrentListener
 from coordinator.consumer.fetcher import Fetcher, FetchSettings
 from kernel.client.client import ClusterClient
-from kernel.clock import NS_PER_MS, Clock, SystemClock
+from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable, UserError
+from kernel.runtime import REAL, Runtime
 from kernel.values import CommitOutcome
 
 if TYPE_CHECKING:
@@ -76,11 +77,12 @@ C = TypeVar("C", bound=PollingSettings)
 class PollingConsumer(ABC, Generic[S, C]):
     """See the module. `process` names it in messages; S is the design's stream, C its configuration."""
 
-    def __init__(self, config: C, *, tracer: Tracer, process: str, clock: Clock | None = None) -> None:
+    def __init__(self, config: C, *, tracer: Tracer, process: str, runtime: Runtime = REAL) -> None:
         self._config = config
         self._tracer = tracer
         self._process = process
-        self._clock = clock or SystemClock()
+        self._runtime = runtime
+        self._clock = runtime.clock
         self._changed = asyncio.Event()
         self._client = ClusterClient(
             config.bootstrap_servers,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from coordinator.consumer.commits import Committing
     from kernel.client.connection import BrokerConnection
-    from kernel.clock import Clock
+    from kernel.runtime import Runtime
 
 Offsets = dict[TopicPartition, int]
 
@@ -37,7 +37,7 @@ class PositionContext(Protocol):
     def config(self) -> PositionSettings: ...
 
     @property
-    def clock(self) -> Clock: ...
+    def runtime(self) -> Runtime: ...
 
 
 class Lookup(Protocol):
@@ -60,7 +60,7 @@ async def committed(
     """
     backoff_s = context.config.retry_backoff_ms / 1000
     while (partitions := wanted()) is not None:
-        stamp, connection, sent_ns = stream.member.stamp, stream.connection, context.clock.monotonic_ns()
+        stamp, connection, sent_ns = stream.member.stamp, stream.connection, context.runtime.clock.monotonic_ns()
         if not partitions:
             return {}
         if connection is None:

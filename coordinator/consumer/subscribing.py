@@ -15,12 +15,12 @@ from coordinator.consumer.polling import PollingConsumer, PollingSettings, Strea
 from coordinator.consumer.topic_watcher import TopicWatcher, WatchedStream, WatcherSettings
 from coordinator.membership.subscription import by_name, by_pattern
 from kernel.consumer import Capabilities, SilentListener
+from kernel.runtime import REAL, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from coordinator.membership.subscription import Subscription
-    from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
@@ -80,8 +80,8 @@ C = TypeVar("C", bound=SubscribingSettings)
 class SubscribingConsumer(PollingConsumer[S, C], Generic[S, C]):
     """See the module. `process` names it in messages; S is the design's stream, C its configuration."""
 
-    def __init__(self, config: C, *, tracer: Tracer, process: str, clock: Clock | None = None) -> None:
-        super().__init__(config, tracer=tracer, process=process, clock=clock)
+    def __init__(self, config: C, *, tracer: Tracer, process: str, runtime: Runtime = REAL) -> None:
+        super().__init__(config, tracer=tracer, process=process, runtime=runtime)
         self._subscription: Subscription | None = None
         self._watcher = TopicWatcher(self._client, config, self._clock, self._streams, self._changed.set)
         self._log_prefix = log_lines.prefix(config.client_id, config.group_id, config.group_instance_id)

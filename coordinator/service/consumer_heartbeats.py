@@ -18,16 +18,17 @@ from coordinator.groups.errors import Error
 from coordinator.service.consumer_records import encode_partitions
 from coordinator.service.consumer_requests import HEARTBEAT_READERS
 from coordinator.service.led_partition import LedPartition, next_token
-from coordinator.service.member_ids import fresh_base64_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
 from coordinator.service.topic_regex import problem
 from kernel.broker.server.handlers import Encoded, ReadByHand
 from kernel.broker.settings.group_setting_table import CONSUMER_PROTOCOL
 from kernel.clock import NS_PER_MS
+from kernel.random_ids import fresh_base64_id
 from kernel.wire.consumer_heartbeats import consumer_heartbeat_tail
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from random import Random
 
     from coordinator.groups.classic.member import SessionTimer
     from coordinator.groups.consumer.group import ConsumerGroup
@@ -63,7 +64,7 @@ class ConsumerHeartbeatHandler(ReadByHand):
         if isinstance(at, Error):
             return encoded(ConsumerHeartbeatAnswer(at))
         token = next_token()
-        return at.put(token, request_of(context, body, token), encoded)
+        return at.put(token, request_of(context, body, token, self._services.runtime.random), encoded)
 
     def repeat(self, context: RequestContext, body: ConsumerHeartbeatBody) -> CachedResponse | None:
         """The fast path for a member that has its target; None for all others."""
@@ -76,7 +77,7 @@ class ConsumerHeartbeatHandler(ReadByHand):
         group = groups.find(body.group_id)
         if group is None or group.topics_view is not snapshot.topics or not group.is_settled_at(body.epoch):
             return None
-        request = request_of(context, body, 0)
+        request = request_of(context, body, 0, self._services.runtime.random)
         member, timer = settled_member(group, request), group.sessions.get(request.member_id)
         if member is None or timer is None:
             return None
@@ -92,7 +93,7 @@ class ConsumerHeartbeatHandler(ReadByHand):
             epoch=group.epoch,
             member=member,
             timer=timer,
-            monotonic_ns=self._services.clock.monotonic_ns,
+            monotonic_ns=self._services.runtime.clock.monotonic_ns,
             tail=encoded(
                 ConsumerHeartbeatAnswer(Error.NONE, member.id, member.epoch, settings.heartbeat_interval_ms, assignment)
             ).tail,
@@ -149,7 +150,7 @@ def _text_bytes(body: ConsumerHeartbeatBody) -> int:
     return sum(len(text.encode()) for text in texts if text is not None)
 
 
-def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int) -> ConsumerHeartbeat:
+def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int, random: Random) -> ConsumerHeartbeat:
     may_lack_id = context.version < MEMBERS_HAVE_IDS
     end = body.end
     return ConsumerHeartbeat(
@@ -159,7 +160,7 @@ def request_of(context: RequestContext, body: ConsumerHeartbeatBody, token: int)
         epoch=body.epoch,
         client_id=context.client_id,
         client_host=f"/{context.host}",
-        fresh_id=fresh_base64_id() if may_lack_id and not body.member_id else "",
+        fresh_id=fresh_base64_id(random) if may_lack_id and not body.member_id else "",
         may_lack_id=may_lack_id,
         instance_id=end.instance_id,
         rack_id=end.rack_id,

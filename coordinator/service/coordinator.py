@@ -36,8 +36,8 @@ class Coordinator:
 
     def __init__(self, services: BrokerServices, consumer: ConsumerSettings) -> None:
         self.services = services
-        self.topics = Topics(services.cluster, services.clock)
-        self._searcher = TopicSearcher(self.topics, services.clock)
+        self.topics = Topics(services.cluster, services.runtime.clock)
+        self._searcher = TopicSearcher(self.topics, services.runtime)
         self.partitions = LedPartitions(services, self._open_partition)
         self._peers = Peers()
         self.markers = TransactionMarkers(services, self.partitions, self._peers)
@@ -53,7 +53,7 @@ class Coordinator:
         self._settings = assignment_settings(services.config)
         self._consumer = consumer
         self._watcher = Watcher(services, self.partitions.every_led)
-        self._strategy_runner = StrategyRunner(self._settings)
+        self._strategy_runner = StrategyRunner(self._settings, services.runtime.threads)
 
     def _open_partition(self, log: KeyValueLog, leader_epoch: int) -> LedPartition:
         self._watcher.follow_topics()

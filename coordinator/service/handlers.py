@@ -28,13 +28,14 @@ from coordinator.groups.requests import DeleteGroup
 from coordinator.service import translation
 from coordinator.service.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
 from coordinator.service.led_partition import LedPartition, next_token
-from coordinator.service.member_ids import fresh_base64_id, fresh_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
 from kernel.broker.server.handlers import Encoded, in_rows
+from kernel.random_ids import fresh_base64_id, fresh_id
 from kernel.wire import commit_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from random import Random
 
     from coordinator.groups.requests import Commit, OffsetToCommit
     from coordinator.service.coordinator import Coordinator
@@ -62,6 +63,7 @@ class GroupHandlers:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._partitions = coordinator.partitions
+        self._random = coordinator.services.runtime.random
 
     def _at(self, group_id: str) -> LedPartition | Error:
         """Groups with members need a name; only offsets can do without."""
@@ -81,7 +83,7 @@ class GroupHandlers:
             token,
             client_id=context.client_id,
             host=context.host,
-            fresh_id=_fresh_id(at, body),
+            fresh_id=_fresh_id(at, body, self._random),
         )
         return at.put(token, request, JOIN_ANSWERS[version])
 
@@ -291,11 +293,11 @@ class OffsetHandlers:
         return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)
 
 
-def _fresh_id(at: LedPartition, body: JoinBody) -> str:
+def _fresh_id(at: LedPartition, body: JoinBody, random: Random) -> str:
     """In a group of the `consumer` design, ids have another form."""
     if body.member_id:
         return ""
-    return fresh_base64_id() if at.machine.consumer.in_use(body.group_id) else fresh_id()
+    return (fresh_base64_id if at.machine.consumer.in_use(body.group_id) else fresh_id)(random)
 
 
 def _overlong(body: JoinBody, client_id: str) -> str | None:

@@ -83,7 +83,7 @@ class HeartbeatHandler:
             group=group,
             generation=generation,
             member=group.members[member_id],
-            monotonic_ns=self._services.clock.monotonic_ns,
+            monotonic_ns=self._services.runtime.clock.monotonic_ns,
             good=tails[Error.NONE],
             rebalancing=tails[Error.REBALANCE_IN_PROGRESS],
         ).answer

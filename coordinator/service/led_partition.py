@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -105,11 +104,12 @@ class LedPartition:
         self.machine = machine
         self.closed = False
         self._log = log_
-        self._clock = services.clock
+        self._clock = services.runtime.clock
+        self._stopwatch = services.runtime.stopwatch
         self._moment = Moment(-1, 0)
         self._tracer = services.tracer
         self._node_id = services.node_id
-        self._timers = Timers(services.clock, self._timer_fired)
+        self._timers = Timers(self._clock, self._timer_fired)
         self._reply_queue = ReplyQueue(services.turns)
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
@@ -291,7 +291,7 @@ class LedPartition:
                 except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
                     self.stop(bug)
                     errors = [Error.UNKNOWN_SERVER_ERROR] * len(writes)
-                await in_pieces(self._report(writes, errors))
+                await in_pieces(self._report(writes, errors), self._stopwatch)
                 if Error.NOT_COORDINATOR in errors:
                     self.unload()
         finally:
@@ -299,8 +299,8 @@ class LedPartition:
 
     async def _gather(self) -> None:
         """Wait as long as each turn of the loop brings more writes, so that they share a transaction."""
-        count, end = 0, time.perf_counter() + LINGER_S
-        while count < len(self._writes) < WRITES_PER_BATCH and time.perf_counter() < end:
+        count, end = 0, self._stopwatch() + LINGER_S
+        while count < len(self._writes) < WRITES_PER_BATCH and self._stopwatch() < end:
             count = len(self._writes)
             await asyncio.sleep(0)
 
@@ -309,7 +309,7 @@ class LedPartition:
         for _ in encode_ahead(change for write in writes for change in write.changes):
             await asyncio.sleep(0)
         pairs: list[list[tuple[bytes, bytes | None]]] = []
-        await in_pieces(self._encode(_lasting(writes), pairs))
+        await in_pieces(self._encode(_lasting(writes), pairs), self._stopwatch)
         fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
         error = await self._write([pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded])
         return [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]

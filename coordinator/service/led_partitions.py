@@ -41,7 +41,7 @@ class LedPartitions:
         self._led: dict[int, LedPartition] = {}
         self._led_at: dict[int, Leadership] = {}  #: of the same partitions
         self._loading: set[int] = set()
-        self._loads = Loading()
+        self._loads = Loading(services.runtime.stopwatch)
         self._stopping = False
         self._count, self._counted_in = 0, object()  #: partitions of `__consumer_offsets`, and the snapshot's
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from typing import TYPE_CHECKING
 
 from kernel.broker.loop.turns import BUDGET_S
 from kernel.garbage import collection_put_off
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: Smaller loads stay with the garbage collector.
 RECORDS_MIN = 10_000
@@ -24,7 +23,8 @@ RECORDS_MIN = 10_000
 class Loading:
     """All loads of one coordinator, one at a time: each concurrent load would take its share of every turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopwatch: Callable[[], float]) -> None:
+        self._stopwatch = stopwatch
         self._lock = asyncio.Lock()
         self._records = 0  # loaded and not frozen yet
         self._is_kept = False
@@ -33,7 +33,7 @@ class Loading:
         """Exhaust `pieces`, which yield the number of records loaded. Raises what they raise."""
         async with self._lock:
             with collection_put_off():
-                self._records += await in_pieces(pieces)
+                self._records += await in_pieces(pieces, self._stopwatch)
                 if self._records >= RECORDS_MIN:
                     gc.freeze()
                     self._records, self._is_kept = 0, True
@@ -45,16 +45,16 @@ class Loading:
             self._is_kept = False
 
 
-async def in_pieces(pieces: Iterator[int]) -> int:
+async def in_pieces(pieces: Iterator[int], stopwatch: Callable[[], float]) -> int:
     """As `kernel.broker.loop.turns`, for work that a caller awaits. Return the sum of the pieces' items.
 
     Uses about `BUDGET_S` of each turn of the loop; a piece that has begun is finished.
     """
     total = 0
-    end = time.perf_counter() + BUDGET_S
+    end = stopwatch() + BUDGET_S
     for done in pieces:
         total += done
-        if time.perf_counter() >= end:
+        if stopwatch() >= end:
             await asyncio.sleep(0)
-            end = time.perf_counter() + BUDGET_S
+            end = stopwatch() + BUDGET_S
     return total

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.server.rounds import next_generation
-from kernel.computing import computed
 
 if TYPE_CHECKING:
     from coordinator.groups.effects import Decide
     from coordinator.groups.records import ServerRecord
     from coordinator.groups.server.group import AssignmentSettings
     from coordinator.service.led_partition import LedPartition
+    from kernel.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,9 @@ AT_A_TIME = 4
 class StrategyRunner:
     """Runs the strategy for partitions' machines and notifies them of the results."""
 
-    def __init__(self, settings: AssignmentSettings) -> None:
+    def __init__(self, settings: AssignmentSettings, threads: Threads) -> None:
         self._settings = settings
+        self._threads = threads
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,7 +48,7 @@ class StrategyRunner:
         async with self._places:
             if not partition.closed:
                 try:
-                    record = await computed(partial(next_generation, asked, self._settings), "assign")
+                    record = await self._threads.compute(partial(next_generation, asked, self._settings), "assign")
                 except Exception:  # a plugged-in strategy may raise anything; the group gets an error
                     log.exception("strategy %s has no assignment for group %s", self._settings.strategy, asked.group_id)
         partition.notify(lambda machine, turn: machine.server.decided(asked, record, turn))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import TYPE_CHECKING
 
 from coordinator.groups.consumer_records import RegexRecord
@@ -12,12 +11,12 @@ from coordinator.service.loading import in_pieces
 from coordinator.service.topic_regex import compiled, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from coordinator.groups.effects import Search
     from coordinator.service.led_partition import LedPartition
     from coordinator.service.topics import Topics
-    from kernel.clock import Clock
+    from kernel.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +27,9 @@ MATCHING_S_MAX = 5.0
 class TopicSearcher:
     """One search at a time; the others wait."""
 
-    def __init__(self, topics: Topics, clock: Clock) -> None:
+    def __init__(self, topics: Topics, runtime: Runtime) -> None:
         self._topics = topics
-        self._clock = clock
+        self._runtime = runtime
         self._place = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -48,7 +47,7 @@ class TopicSearcher:
     async def _search(self, asked: Search, partition: LedPartition) -> None:
         found: dict[str, RegexRecord] = {}
         async with self._place:
-            names, wall_ms = self._topics.names(), self._clock.wall_ms()
+            names, wall_ms = self._topics.names(), self._runtime.clock.wall_ms()
             try:
                 for regex in asked.regexes:
                     if not partition.closed:
@@ -70,17 +69,18 @@ class TopicSearcher:
             log.warning("regular expression %r matches nothing: %s", regex, wrong)
             return []
         matching: list[str] = []
-        await in_pieces(_pieces(regex, names, matching))
+        stopwatch = self._runtime.stopwatch
+        await in_pieces(_pieces(regex, names, matching, stopwatch), stopwatch)
         return sorted(matching)
 
 
-def _pieces(regex: str, names: Sequence[str], matching: list[str]) -> Iterator[int]:
+def _pieces(regex: str, names: Sequence[str], matching: list[str], stopwatch: Callable[[], float]) -> Iterator[int]:
     fullmatch, spent_s = compiled(regex).fullmatch, 0.0
     for name in names:
-        begin = time.perf_counter()
+        begin = stopwatch()
         if fullmatch(name.encode()) is not None:
             matching.append(name)
-        spent_s += time.perf_counter() - begin
+        spent_s += stopwatch() - begin
         if spent_s > MATCHING_S_MAX:
             raise TimeoutError
         yield 1

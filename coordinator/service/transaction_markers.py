@@ -124,7 +124,7 @@ class TransactionMarkers:
             EndTransactionMarker(mark.commits, mark.coordinator_epoch),
             producer_id=mark.producer.id,
             producer_epoch=mark.producer.epoch,
-            timestamp_ms=services.clock.wall_ms(),
+            timestamp_ms=services.runtime.clock.wall_ms(),
         )
         try:
             await led.append([batch])

@@ -9,8 +9,8 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Heartbeat, Leave, Leaving, OffsetToCommit
 from coordinator.groups.requests import Producer as TransactionalProducer
 from docs.generators.requests_by_state import ANSWERED, NO_GROUP, WAITS, Answers
-from tests.support.consumer_groups import owned_by_name
-from tests.support.consumer_partition import Partition
+from tests.support.groups.consumer import owned_by_name
+from tests.support.groups.consumer_partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.groups.errors import Error
-from tests.support.consumer_groups import by_name
-from tests.support.mixed_protocols import MixedPartition, assigned
+from tests.support.groups.consumer import by_name
+from tests.support.groups.mixed import MixedPartition, assigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,7 +22,7 @@ from coordinator.groups.consumer_records import (
     TargetRecord,
 )
 from coordinator.groups.errors import Error
-from tests.support.consumer_groups import GROUP, World, by_name, topic_id
+from tests.support.groups.consumer import GROUP, World, by_name, topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

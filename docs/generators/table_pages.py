@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from comparison.metrics import METRICS
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, UNKNOWN_KIND
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
 from comparison.pipeline.figures.waits import WAIT_SCHEMA
@@ -22,6 +21,7 @@ from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
 from comparison.pipeline.silver.rounds import PHASE_SCHEMA, ROUND_SCHEMA
 from comparison.pipeline.silver.windows import CHANGE_SCHEMA, FAULT_SCHEMA
 from comparison.pipeline.written import BYSTANDERS_SCHEMA, FILES_SCHEMA, METRICS_SCHEMA, RUNS_SCHEMA, VERDICTS_SCHEMA
+from comparison.results.metrics import METRICS
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA
 from docs.generators import columns
 from kernel.trace.column_names import FILE_NAMES

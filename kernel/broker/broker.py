@@ -30,15 +30,14 @@ from kernel.broker.cluster.leadership import Cluster
 from kernel.broker.cluster.led_logs import LedLogs
 from kernel.broker.cluster.registration import ensure_cluster, find_cluster, next_node_id
 from kernel.broker.cluster.topic_creation import DefaultTopics
-from kernel.broker.loop.turns import Turns
 from kernel.broker.server.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
 from kernel.broker.storage.previous_incarnations import clean_up_previous_incarnations
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
-from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError
 from kernel.records.compression import UnpackingTurn
+from kernel.runtime import REAL, Runtime
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
 from kernel.zookeeper.chroot import ensure_chroot
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.identity import Identity
     from kernel.broker.services import Mount
     from kernel.broker.settings.configuration import BrokerConfig
-    from kernel.clock import Clock
     from kernel.trace.writer import Tracer
 
 log = logging.getLogger(__name__)
@@ -76,19 +74,18 @@ class Broker:
         tracer: Tracer,
         mount: Sequence[Mount] = (),
         *,
-        clock: Clock | None = None,
         adopt_folder: bool = False,
+        runtime: Runtime = REAL,
     ) -> None:
         self.config = config
         self.address: BrokerAddress
         self.cluster: Cluster
         self._zookeeper = zookeeper
         self._data_dir = data_dir
-        self._folder = DataFolder(data_dir, adopt=adopt_folder)
+        self._folder = DataFolder(data_dir, adopt=adopt_folder, runtime=runtime)
         self._tracer = tracer
         self._mount = mount
-        self._clock = clock or SystemClock()
-        self._turns = Turns()
+        self._runtime = runtime
         self._on_stop: list[Callable[[], Awaitable[None]]] = []
         self._failure: RebalanceLabError | None = None
         self._failed = asyncio.Event()
@@ -122,8 +119,8 @@ class Broker:
             starting.callback(identity.release)
             await self._end_last_session(identity)
             node_id = identity.node_id
-            await asyncio.to_thread(clean_up_previous_incarnations, self._data_dir, node_id)
-            storage = Storage(self._data_dir, node_id)
+            await self._runtime.threads.run(clean_up_previous_incarnations, self._data_dir, node_id)
+            storage = Storage(self._data_dir, node_id, runtime=self._runtime)
             await storage.start()
             self._storage = storage
             starting.push_async_callback(storage.close)
@@ -134,10 +131,10 @@ class Broker:
             self.cluster.kept_topic_id = storage.topic_id_of
             self.cluster.deletes_topics = self.config.flag("delete.topic.enable")
             logs = LedLogs(storage)
-            configs = ConfigStore(node_id, self.config.given, self._clock)
+            configs = ConfigStore(node_id, self.config.given, self._runtime.clock)
             configs.connect(lambda: self.cluster.session, on_failed=self._fail)
             interval_ms = self.config.number("log.retention.check.interval.ms")
-            retention = Retention(logs.all, configs.of, self._clock, interval_ms=interval_ms)
+            retention = Retention(logs.all, configs.of, self._runtime.clock, interval_ms=interval_ms)
             self.cluster.subscribe(configs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
@@ -209,7 +206,7 @@ class Broker:
             requests_bytes_max=self.config.number("queued.max.request.bytes"),
             responses_bytes_max=self.config.number("queued.max.response.bytes"),
         )
-        return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
+        return BrokerServer({}, host=host, port=port, limits=limits, runtime=self._runtime)
 
     async def _become(self, listener: str) -> Identity:
         """Become a broker of the folder. If it is another cluster's, or not this one's, nothing is written anywhere."""
@@ -223,10 +220,12 @@ class Broker:
         ) as session:
             found = await self._cluster_of_folder(session)
             await self._folder.check(session)
-            cluster_id = found or await ensure_cluster(session)
+            cluster_id = found or await ensure_cluster(session, self._runtime.random)
             while True:
                 try:
-                    identity = await asyncio.to_thread(claim, self._data_dir, cluster_id, listener, node_id=node_id)
+                    identity = await self._runtime.threads.run(
+                        claim, self._data_dir, cluster_id, listener, node_id=node_id
+                    )
                 except BrokerAlreadyRunning:
                     if self.config.node_id >= 0:
                         raise
@@ -245,12 +244,12 @@ class Broker:
         """The cluster in ZooKeeper, which the folder's brokers must belong to; None: there is none yet."""
         found = await find_cluster(session)
         try:
-            await asyncio.to_thread(check_cluster, self._data_dir, found)
+            await self._runtime.threads.run(check_cluster, self._data_dir, found)
         except WrongCluster:
             # Another broker of this folder may have made the cluster since ZooKeeper was asked.
             if found is not None or (found := await find_cluster(session)) is None:
                 raise
-            await asyncio.to_thread(check_cluster, self._data_dir, found)
+            await self._runtime.threads.run(check_cluster, self._data_dir, found)
         return found
 
     async def _end_last_session(self, identity: Identity) -> None:
@@ -258,7 +257,7 @@ class Broker:
 
         The holder of the identity may do so: the process that opened the session is gone.
         """
-        credentials = await asyncio.to_thread(identity.last_session)
+        credentials = await self._runtime.threads.run(identity.last_session)
         if credentials is not None and not await end_session(
             self._zookeeper, credentials, timeout_s=self.config.number("zookeeper.connection.timeout.ms") / 1000
         ):
@@ -272,7 +271,7 @@ class Broker:
             connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
             tracer=self._tracer,
             process=f"broker-{self.address.node_id}",
-            clock=self._clock,
+            runtime=self._runtime,
         )
 
     def _mount_all(self, server: BrokerServer, storage: Storage, logs: LedLogs, configs: ConfigStore) -> None:
@@ -286,28 +285,28 @@ class Broker:
             storage=storage,
             cluster=cluster,
             tracer=self._tracer,
-            clock=self._clock,
+            runtime=self._runtime,
             session=lambda: cluster.session,
             create_internal_topic=topics.ensure,
             on_stop=self._on_stop.append,
-            turns=self._turns,
+            turns=server.turns,
             group_configs=configs.groups.of,
             logs=logs,
             verification=verification,
         )
-        turn = UnpackingTurn()
+        turn = UnpackingTurn(self._runtime.threads)
         for table in (
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
             TopicHandlers(cluster, config, configs).table(),
             ConfigHandlers(cluster, configs, config).table(),
             ClusterHandlers(cluster, lambda: cluster.session).table(),
-            RecordHandlers(cluster, logs, configs, self._data_dir).table(),
-            ProduceHandlers(cluster, logs, configs, verification, turn, self._clock).table(),
+            RecordHandlers(cluster, logs, configs, self._data_dir, self._runtime.threads).table(),
+            ProduceHandlers(cluster, logs, configs, verification, turn, self._runtime.clock).table(),
             FetchHandlers(
                 cluster, logs, turn, max_bytes=config.number("fetch.max.bytes"), responses=server.memory.responses
             ).table(),
-            OffsetHandlers(cluster, logs, turn, self._clock).table(),
-            LoopHandlers(self._turns).table(),
+            OffsetHandlers(cluster, logs, turn, self._runtime.clock).table(),
+            LoopHandlers(server.turns).table(),
         ):
             server.mount(table)
         for mount in self._mount:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from kernel.broker.apis.transaction_verification import Verification
-from kernel.broker.loop.turns import Turns
 from kernel.broker.server.handlers import HandlerTable
 
 if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterView, TopicView
+    from kernel.broker.loop.turns import Turns
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.storage.logs import PartitionLog
     from kernel.broker.storage.storage import Storage
-    from kernel.clock import Clock
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
     from kernel.zookeeper.session import ZooKeeperSession
@@ -47,7 +47,7 @@ class BrokerServices:
     storage: Storage
     cluster: ClusterView  #: leadership of this broker, and the metadata of all
     tracer: Tracer
-    clock: Clock
+    runtime: Runtime
     session: Callable[[], ZooKeeperSession]  #: the broker's own, once it has joined the cluster
     #: Create a topic that Kafka creates by itself (`__consumer_offsets`, with the settings made for it) unless it is
     #: there, and wait a moment for it; raises as `ClusterView.create_topic`, except for `TopicExists`.
@@ -55,7 +55,7 @@ class BrokerServices:
     #: Register a callback to await when the broker stops, before it leaves the cluster; last one first.
     on_stop: Callable[[Callable[[], Awaitable[None]]], None]
     #: The broker's queue for bulk work.
-    turns: Turns = field(default_factory=Turns)
+    turns: Turns
     #: What a group has of `GROUP_CONFIGS`, as text.
     group_configs: Callable[[str], Mapping[str, str]] = lambda _: {}
     #: Where to append a transaction's markers.

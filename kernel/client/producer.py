@@ -12,9 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError, Retriable, Unavailable
 from kernel.records.records import NewRecord, build_batch
+from kernel.runtime import REAL
 from kernel.wire.errors import ErrorCode, ProtocolError, error_name
 from kernel.wire.versions import Api
 
@@ -75,11 +75,11 @@ class Producer:
     """Does not number values itself: they are the caller's. Closing it flushes waiting records."""
 
     def __init__(
-        self, client: ClusterClient, config: ProducerConfig | None = None, *, clock: Clock | None = None
+        self, client: ClusterClient, config: ProducerConfig | None = None, *, clock: Clock = REAL.clock
     ) -> None:
         self._client = client
         self._config = config or ProducerConfig()
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._refreshing: asyncio.Lock = asyncio.Lock()
         self._refreshes: Counter[str] = Counter()  #: begun so far, by topic

@@ -20,6 +20,8 @@ from kernel.errors import RebalanceLabError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kernel.threads import Threads
+
 Result = TypeVar("Result")
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -59,15 +61,15 @@ def unpacked(codec: int, data: bytes) -> bytes:
 class UnpackingTurn:
     """Runs work on unpacked batches on a thread, one at a time, so that the limit above applies to all together."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self._turn = asyncio.Lock()
 
     async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Run `work(*arguments)`. The next work waits for its end, even if the caller is cancelled."""
         await self._turn.acquire()
-        loop = asyncio.get_running_loop()
         try:
-            ended = loop.run_in_executor(None, functools.partial(work, *arguments))
+            ended = self._threads.run(work, *arguments)
         except BaseException:
             self._turn.release()
             raise

@@ -18,10 +18,12 @@ from zkconsumer.member.subscription import SharedStreams
 from zkconsumer.rebalance.effects import ChangeNotified, Disconnected, Reconnected, SessionRenewed
 from zkconsumer.watching.topics import MatchingTopics
 from zkconsumer.watching.watcher import Listening
+from zkconsumer.znodes.payloads import registration_payload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from kernel.clock import Clock
     from zkconsumer.member.executor import Executor
     from zkconsumer.member.subscription import Streams, Subscription
     from zkconsumer.settings import ZkConsumerConfig
@@ -33,13 +35,14 @@ log = logging.getLogger(__name__)
 class Membership:
     """One consumer with one subscription. `demand(trigger, cause)` runs a rebalance: None, or why it failed."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of one consumer
         self,
         config: ZkConsumerConfig,
         consumer_id: str,
         subscription: Subscription,
         streams: Streams,
         *,
+        clock: Clock,
         watcher: Watcher,
         executor: Executor,
         demand: Callable[[str, str], Awaitable[str | None]],
@@ -48,6 +51,7 @@ class Membership:
         self._consumer_id = consumer_id
         self._subscription = subscription
         self._streams = streams
+        self._clock = clock
         self._session = watcher.session
         self._watcher = watcher
         self._executor = executor
@@ -66,11 +70,14 @@ class Membership:
 
     async def register(self) -> None:
         """See `registration.register`."""
+        subscription = self._subscription
         await register(
             self._session,
             self._config.group_id,
             self._consumer_id,
-            self._subscription,
+            registration_payload(
+                subscription.wanted, self._clock.wall_ms(), subscription.pattern, release=self._config.release
+            ),
             conflict_backoff_ms=self._config.session_timeout_ms,
             fail_on_conflict=self._config.registration_conflict == "fail",
             release=self._config.release,

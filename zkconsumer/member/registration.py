@@ -14,19 +14,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import uuid
 from typing import TYPE_CHECKING
 
-from kernel.clock import SystemClock
 from kernel.errors import UserError
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NodeExists, NoNode
 from kernel.zookeeper.operations import session_name
-from zkconsumer.znodes.payloads import registration_payload
 
 if TYPE_CHECKING:
+    from kernel.runtime import Runtime
     from kernel.zookeeper.session import ZooKeeperSession
-    from zkconsumer.member.subscription import Subscription
 
 log = logging.getLogger(__name__)
 
@@ -35,19 +32,19 @@ class IdTaken(UserError):
     """Another session holds the member's id, and `registration.conflict` is `fail` (as in 1.1)."""
 
 
-def new_consumer_id(group: str, configured: str | None) -> str:
+def new_consumer_id(group: str, configured: str | None, runtime: Runtime) -> str:
     """`<group>_<consumer.id>`, or `<group>_<host>-<epoch ms>-<8 hex digits>` when none is configured."""
     if configured is not None:
         return f"{group}_{configured}"
-    unique = uuid.uuid4().hex[:8]
-    return f"{group}_{socket.gethostname()}-{SystemClock().wall_ms()}-{unique}"
+    unique = f"{runtime.random.getrandbits(32):08x}"
+    return f"{group}_{socket.gethostname()}-{runtime.clock.wall_ms()}-{unique}"
 
 
 async def register(
     session: ZooKeeperSession,
     group: str,
     consumer_id: str,
-    subscription: Subscription,
+    payload: bytes,
     *,
     conflict_backoff_ms: int,
     fail_on_conflict: bool,
@@ -60,7 +57,6 @@ async def register(
     raise `IdTaken` with `fail_on_conflict`.
     """
     path = paths.member_id(group, consumer_id)
-    payload = registration_payload(subscription.wanted, SystemClock().wall_ms(), subscription.pattern, release=release)
     create = _create_as_1_1 if release == "1.1" else _create
     while True:
         try:

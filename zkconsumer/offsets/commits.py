@@ -88,6 +88,15 @@ class Offsets:
         async with self._lock:
             yield
 
+    async def commit_by_timer(self) -> None:
+        """Commit every auto.commit.interval.ms, for ever."""
+        while True:
+            await asyncio.sleep(self._config.auto_commit_interval_ms / 1000)
+            try:
+                await self.commit(explicit=False, step=BY_TIMER)
+            except RebalanceLabError:
+                log.exception("%s: the automatic commit failed", self._session.member)
+
     async def commit(self, *, explicit: bool, step: str) -> CommitOutcome:
         """Write the positions; `accepted` holds the store's offsets of the registry's partitions after the commit.
 

@@ -8,11 +8,10 @@ from comparison.assigning.notation import STEPS
 from comparison.assigning.strategies import all_names as rehearsed
 from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, NAME_OF_A_SETTING, SCENARIO, STEP, STRATEGY
 from comparison.consumers import CONSUMERS
-from comparison.metrics import METRICS
+from comparison.results.metrics import CHANGE_METRICS, METRICS, SWEEP_METRICS
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.setting_rows import rows
 from comparison.sweep.grid import NAMED
-from comparison.sweep.metrics import CHANGE_METRICS, OWN_METRICS
 from kernel.assignors.registry import names as strategies
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.broker.settings.topic_configs import TOPIC_SETTINGS
@@ -39,7 +38,7 @@ def names() -> dict[str, dict[str, str]]:
         STEP: dict.fromkeys(STEPS, ""),
         AXIS: dict.fromkeys(NAMED, ""),
         NAME_OF_A_SETTING: {row.setting.name: row.setting.doc for row in rows()},
-        METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **OWN_METRICS}.items()}, **changes},
+        METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **SWEEP_METRICS}.items()}, **changes},
     }
 
 

@@ -13,7 +13,7 @@ from comparison.pipeline.figures.group_checks import timer_s
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Added, Run
+    from comparison.results.run import Added, Run
 
 _NONE_ADDED = "no partitions were added"
 #: A watch that takes longer than this on a busy machine is none.

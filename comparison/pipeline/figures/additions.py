@@ -18,9 +18,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.pipeline.measured import ChangeStarted, GroupChanged, TopicWanted
-from comparison.pipeline.result import Added
+from comparison.results.keys import BELIEVED, DELIVERING, WHOLE
+from comparison.results.run import Added
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

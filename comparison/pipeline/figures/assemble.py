@@ -18,9 +18,20 @@ from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_
 from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
-from comparison.pipeline.keys import AUTHORITY, BELIEVED, COMPLETE, DELIVERING, FORMING, OFFSETS, SERIALS, WHOLE_RUN
 from comparison.pipeline.measured import CopiesRead, ProcessEnded, RunEnded, RunStarted, StageEntered
-from comparison.pipeline.result import Change, Copies, Overlap, Run, VerdictOutcome
+from comparison.results.keys import (
+    AUTHORITY,
+    BELIEVED,
+    COMPLETE,
+    DELIVERING,
+    FORMING,
+    GROUP_REQUESTS,
+    OFFSETS,
+    SERIALS,
+    WHOLE_RUN,
+)
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Change, Copies, Overlap, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +41,6 @@ if TYPE_CHECKING:
 
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
-GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
 #: A member of the consumer design joins, reconciles and leaves by heartbeats alone.
 HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
 #: Kafka's name for the error.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.keys import WHOLE_RUN
-from comparison.pipeline.result import Bystander
 from comparison.pipeline.silver.bystanders import BEFORE, DURING
+from comparison.results.keys import WHOLE_RUN
+from comparison.results.run import Bystander
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Change, Run
+    from comparison.results.run import Change, Run
 
 CLASSIC_TYPE, CONSUMER_TYPE = "classic", "consumer"
 _NOT_THERE_AND_BACK = "not every member was restarted there and back"

@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures.model import RESTART
-from comparison.pipeline.keys import COMPLETE, FORMING
-from comparison.pipeline.result import VerdictOutcome
+from comparison.results.keys import COMPLETE, FORMING
+from comparison.results.outcomes import VerdictOutcome
 from kernel.designs import COORDINATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comparison.pipeline.result import Change, Counted, Run, Term
+    from comparison.results.run import Change, Counted, Run, Term
 
 #: None: the check does not apply to the run.
 CheckResult = tuple[VerdictOutcome, str] | None

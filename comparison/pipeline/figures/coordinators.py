@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.result import Term
+from comparison.results.run import Term
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

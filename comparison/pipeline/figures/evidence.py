@@ -19,7 +19,7 @@ from comparison.pipeline.figures import split_checks as s
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from comparison.pipeline.result import Run
+    from comparison.results.run import Run
 
 _CHANGEOVER = "every member restarted with the other protocol, and back"
 _GROWN = "partitions added to a topic, and a rebalance"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE
-from comparison.pipeline.keys import FORMING
+from comparison.results.keys import FORMING
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Change, Run, Term, Wait
+    from comparison.results.run import Change, Run, Term, Wait
 
 SLOW, FAILOVER = "slow", "failover"
 #: Why `kept_goes_on` may be unknown.

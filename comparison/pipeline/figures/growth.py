@@ -11,14 +11,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.repeats import groups_of_repeats, spread
-from comparison.pipeline.keys import COMPLETE
-from comparison.pipeline.result import Growth, GrowthPoint
+from comparison.results.keys import COMPLETE
+from comparison.results.result import Growth, GrowthPoint
 from comparison.statistics import fitted_power, why_unfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comparison.pipeline.result import Change, Run
+    from comparison.results.run import Change, Run
 
 OPERATIONS, NOTIFICATIONS = "operations", "notifications"
 #: What counts as an operation, by the names of exact counts.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
 from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN, timer_s, was_silent_for_a_session
 from comparison.pipeline.figures.model import JOIN, RETURN
-from comparison.pipeline.keys import FORMING
+from comparison.results.keys import FORMING
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Change, Run
+    from comparison.results.run import Change, Run
 
 _NO_DUPLICATE = "no process was started with another one's group.instance.id"
 _NO_OWNERS = "the trace does not show who owned what after a change"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Change, Run
+    from comparison.results.run import Change, Run
 
 #: As in the trace.
 KILL, EXPIRE, FLAP, CUT, GROWING, QUORUM_LOSS = "kill", "expire", "flap", "cut", "growing-delay", "quorum-loss"

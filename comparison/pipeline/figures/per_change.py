@@ -8,12 +8,12 @@ from comparison.pipeline.figures import model, shares
 from comparison.pipeline.figures.additions import added_by
 from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
-from comparison.pipeline.keys import BELIEVED, CONFLICT, DELIVERING
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered
-from comparison.pipeline.result import Change, Delivery, FirstAttempt
 from comparison.pipeline.silver.counts import SYNC
 from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
 from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
+from comparison.results.keys import BELIEVED, CONFLICT, DELIVERING
+from comparison.results.run import Change, Delivery, FirstAttempt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures import group_model, model
-from comparison.pipeline.keys import CONFLICT, OK
-from comparison.pipeline.result import Counted
 from comparison.pipeline.silver.counts import READS
+from comparison.results.keys import CONFLICT, OK
+from comparison.results.run import Counted
 from kernel.designs import COORDINATED, ZOOKEEPER
 
 if TYPE_CHECKING:

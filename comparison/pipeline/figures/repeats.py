@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.metrics import METRICS
-from comparison.pipeline.result import Bystander, Repeated, RepeatedChange, Run, Spread, worst
+from comparison.results.metrics import CHANGE_METRICS, METRICS
+from comparison.results.outcomes import worst
+from comparison.results.result import Repeated, RepeatedChange, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: Figures of a change that have a spread, by their names in `Change`.
-OF_A_CHANGE = ("converge_ms", "rounds", "stopped", "moved", "unowned_partition_s", "stalled_s")
+    from comparison.results.run import Bystander, Run
+
+#: Figures of a change that have a spread.
+_OF_A_CHANGE = [name for name, metric in CHANGE_METRICS.items() if metric.is_spread]
 
 
 def repeated(runs: Sequence[Run]) -> list[Repeated]:
@@ -70,7 +73,7 @@ def _changes(made: Sequence[Run]) -> list[RepeatedChange]:
             round=round_,
             figures={
                 figure: spread(getattr(each[change, round_], figure) for each in by_name if (change, round_) in each)
-                for figure in OF_A_CHANGE
+                for figure in _OF_A_CHANGE
             },
         )
         for change, round_ in names

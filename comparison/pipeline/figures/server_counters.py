@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.result import Counter
 from comparison.pipeline.silver.readings import pairs_of
+from comparison.results.run import Counter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

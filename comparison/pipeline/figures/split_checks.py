@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, injected_fault
 from comparison.pipeline.figures.group_checks import timer_s
-from comparison.pipeline.keys import CONFLICT, OK
+from comparison.results.keys import CONFLICT, OK
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.checks import CheckResult
-    from comparison.pipeline.result import Change, Run
+    from comparison.results.run import Change, Run
 
 #: As in the trace: a member that joins at a server that lags, and another one.
 BEHIND = "join-behind"

@@ -33,8 +33,9 @@ from comparison.pipeline.figures import membership_checks as m
 from comparison.pipeline.figures import outage_checks as o
 from comparison.pipeline.figures import split_checks as s
 from comparison.pipeline.figures import with_settings as w
-from comparison.pipeline.keys import COMPLETE
-from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
+from comparison.results.keys import COMPLETE
+from comparison.results.outcomes import Kind, VerdictOutcome, worst
+from comparison.results.run import Run, Verdict
 from kernel.designs import (
     ALL_AT_ONCE,
     CLASSIC,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from comparison.pipeline.measured import GroupMemberLeft, ProcessEnded
-from comparison.pipeline.result import Phase, Wait
+from comparison.results.run import Phase, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,8 +6,8 @@ from collections import Counter as Tally
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.keys import WHOLE_RUN
 from comparison.pipeline.silver.counts import READS
+from comparison.results.keys import WHOLE_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from comparison.pipeline.keys import OVER_TIME
 from comparison.pipeline.measured import Coverage, FirstOverlap
 from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts, total
+from comparison.results.keys import OVER_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

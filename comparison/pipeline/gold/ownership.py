@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.ownership.fold import CLAIMS, DELIVERY_PAUSE_NS_MAX
-from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -26,6 +25,7 @@ from comparison.pipeline.silver.arrays import (
 )
 from comparison.pipeline.silver.deliveries import owners_of
 from comparison.pipeline.silver.naming import keys_of
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,6 @@ from comparison.pipeline.gold.cover import Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.ownership import authority, believed, delivering
 from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
-from comparison.pipeline.keys import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS
 from comparison.pipeline.measured import FinalOffsets
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
@@ -38,6 +37,7 @@ from comparison.pipeline.silver.deliveries import NO_SERIAL, owners_of
 from comparison.pipeline.silver.naming import Names, keys_of
 from comparison.pipeline.silver.offsets import FINAL, STARTED
 from comparison.pipeline.silver.reduce import bucket_of_topic
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comparison.pipeline.keys import WHOLE_RUN
 from comparison.pipeline.measured import BystanderLatency
 from comparison.pipeline.silver.arrays import codes, integers
+from comparison.results.keys import WHOLE_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

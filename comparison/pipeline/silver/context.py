@@ -20,10 +20,10 @@ from comparison.ownership.groups import Memberships
 from comparison.pipeline import measured
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
-from comparison.pipeline.keys import WHOLE_RUN
 from comparison.pipeline.silver.readings import reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
+from comparison.results.keys import WHOLE_RUN
 from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
-from comparison.pipeline.keys import WHOLE_RUN
 from comparison.pipeline.measured import EventCount, TracedOperations
 from comparison.pipeline.silver.arrays import ENCODED_TEXT, integers
+from comparison.results.keys import WHOLE_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

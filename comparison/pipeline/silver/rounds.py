@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from comparison.pipeline.keys import WHOLE
 from comparison.pipeline.measured import GroupChanged, MemberPhase, Round
+from comparison.results.keys import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.natural_order import natural
-from comparison.ownership.fold import AUTHORITY, BELIEVED, Key, Ownership
+from comparison.ownership.fold import Key, Ownership
 from comparison.ownership.groups import Memberships
 from comparison.printable import printable
 from comparison.report.export.members import Members
@@ -20,6 +20,7 @@ from comparison.report.export.tracks import (
     partition_of,
     partitions_in_words,
 )
+from comparison.results.keys import AUTHORITY, BELIEVED
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report import additions, restarts, strategies
-from comparison.report.figures import NOT_EXPECTED, UNKNOWN, by_change, ending, number
+from comparison.report.figures import by_change, ending, number
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
 from comparison.report.throughput import SLOW, describe_waits
+from comparison.results.outcomes import VerdictOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ def _endings(runs: Sequence[Run]) -> Iterator[Finding]:
 
 
 def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:
-    for outcome in (NOT_EXPECTED, UNKNOWN):
+    for outcome in (VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN):
         for run in runs:
             checks = [each for each in run["verdicts"] if each["outcome"] == outcome]
             for each in checks[:3]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.metrics import METRICS
-from comparison.report.figures import CHANGE_COLUMNS, ROWS
+from comparison.results.metrics import CHANGE_METRICS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,21 +25,20 @@ class Entry(NamedTuple):
 def glossary() -> list[Entry]:
     """Every row of the figures, and every column of the table of changes."""
     found, whole = [], ""
-    for name, label in ROWS:
-        is_part = label.startswith(" ")
-        whole = whole if is_part else label
-        if name in METRICS:
-            shown = f"{whole.partition(',')[0]}: {label.strip()}" if is_part else label
-            found.append(Entry(shown, METRICS[name].meaning, METRICS[name].unit))
+    for metric in METRICS.values():
+        whole = whole if metric.is_part else metric.label
+        if metric.label:
+            shown = f"{whole.partition(',')[0]}: {metric.label}" if metric.is_part else metric.label
+            found.append(Entry(shown, metric.meaning, metric.unit))
     return [*found, *(Entry(f"each change: {heading}", meaning) for heading, meaning in of_changes().items())]
 
 
 def of_changes() -> Mapping[str, str]:
     """The meaning of each column of the table of changes, by heading."""
-    known = {heading: METRICS[name].meaning for name, heading in CHANGE_COLUMNS if name in METRICS}
+    known = {metric.heading: metric.meaning for metric in CHANGE_METRICS.values() if metric.heading}
     return {**known, COUNTED: _COUNTED}
 
 
 def of_rows() -> Mapping[str, str]:
     """The meaning of each row, by its label."""
-    return {label.strip(): METRICS[name].meaning for name, label in ROWS if name in METRICS}
+    return {metric.label: metric.meaning for metric in METRICS.values() if metric.label}

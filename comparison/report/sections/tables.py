@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.failures import each_once
-from comparison.metrics import METRICS
 from comparison.report import additions, changeovers, restarts, strategies
 from comparison.report.figures import (
     CHANGE_COLUMNS,
-    EXPECTED,
     by_change,
     counted_noun,
     ending,
@@ -20,6 +18,8 @@ from comparison.report.figures import (
 )
 from comparison.report.repeats import repeat_summary, spread_of
 from comparison.report.trace_files import FileTable, file_table
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import VerdictOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -123,7 +123,7 @@ def _changes(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterat
             design=design,
             figures=[
                 (number(change[column], whole=column == "converge_ms"), spread_of(change, column))
-                for column, _ in CHANGE_COLUMNS
+                for column in CHANGE_COLUMNS
             ],
             counts=[_count(count) for count in change["counted"]],
             failed=change["attempts_failed"],
@@ -137,13 +137,13 @@ def _count(count: Mapping[str, Any]) -> Count:
 
 def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
     """Rows are metrics, columns designs."""
-    for name, label, values in metric_rows(runs):
+    for name, values in metric_rows(runs):
         cells = []
         for run, value in zip(runs, values, strict=True):
             beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
             cells.append((number(value), (spread_of(run, name), beside)))
-        meaning = METRICS[name].meaning if name in METRICS else ""
-        yield FigureRow(label.strip(), meaning, label.startswith(" "), cells)
+        metric = METRICS[name]
+        yield FigureRow(metric.label, metric.meaning, metric.is_part, cells)
 
 
 def _reasons(run: Run) -> RunReasons:
@@ -151,8 +151,8 @@ def _reasons(run: Run) -> RunReasons:
         design=run["design"],
         verdict=run["verdict"],
         repeats=repeat_summary(run),
-        expected=[each for each in run["verdicts"] if each["outcome"] == EXPECTED],
-        others=[each for each in run["verdicts"] if each["outcome"] != EXPECTED],
+        expected=[each for each in run["verdicts"] if each["outcome"] == VerdictOutcome.EXPECTED],
+        others=[each for each in run["verdicts"] if each["outcome"] != VerdictOutcome.EXPECTED],
         overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
         failures=each_once(run["failures"]),
         ending=ending(run),

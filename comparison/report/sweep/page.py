@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comparison.report.figures import EXPECTED, MARKS, NOT_EXPECTED, UNKNOWN
+from comparison.report.figures import MARKS
 from comparison.report.markup import render
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
-from comparison.report.sweep.panels import GROUP_SIZE, Layout, check_version, figure_text, growths
+from comparison.report.sweep.panels import Layout, check_version, figure_text, growths
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.sweep import GROUP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 #: The file may not load anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad"}
+_CLASSES = {VerdictOutcome.EXPECTED: "good", VerdictOutcome.UNKNOWN: "doubt", VerdictOutcome.NOT_EXPECTED: "bad"}
 #: Metrics that were not asked for have tables only, and no more panels than this.
 _OTHER_PANELS_MAX = 24
 #: Axes with columns of their own in the list of combinations, or none there.

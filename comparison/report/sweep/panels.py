@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.report.exponents import power_text
 from comparison.report.figures import number
+from comparison.results.sweep import GROUP_SIZE, SWEEP_SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-#: The version of sweep.json that the report knows.
-SCHEMA_VERSION = 1
-#: The axis of cells that are parts of others, by the size of the group.
-GROUP_SIZE = "group-size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +181,8 @@ def growth_text(exponent: Mapping[str, Any], *, design: bool, others: Sequence[s
 
 def check_version(data: Mapping[str, Any]) -> None:
     """Raise ValueError if sweep.json has a version that the report does not know."""
-    if data["schema_version"] != SCHEMA_VERSION:
+    if data["schema_version"] != SWEEP_SCHEMA_VERSION:
         raise ValueError(
-            f"the sweep has schema version {data['schema_version']}, this program knows {SCHEMA_VERSION}. Analyse it "
-            "again with --analyse-only"
+            f"the sweep has schema version {data['schema_version']}, this program knows {SWEEP_SCHEMA_VERSION}. "
+            "Analyse it again with --analyse-only"
         )

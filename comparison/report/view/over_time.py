@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.view.model import Interval, Joined, Rebalance
+from comparison.results.keys import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-#: The pseudo phase that is a whole rebalance.
-WHOLE = "rebalance"
 _NS_PER_MS = 1e6
 
 

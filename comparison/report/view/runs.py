@@ -23,9 +23,10 @@ from comparison.report.view.model import (
     Stretch,
 )
 from comparison.report.view.naming import MemberNames, place_of
-from comparison.report.view.over_time import WHOLE, course_of, joined_of, rebalances_of
+from comparison.report.view.over_time import course_of, joined_of, rebalances_of
 from comparison.report.view.raw_events import raw_events
 from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, SIZING, WHOLE
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     Key = tuple[str, str, int]
 
 _NS_PER_MS = 1e6
-_FORMING = ("form", "grow")
 #: Tables of what lanes show in more detail; their ends are no moments of their own.
 _OVER_TIME = ("course", "waits")
 
@@ -61,7 +61,7 @@ def read_views(result: Mapping[str, Any], folder: Path) -> list[RunView | None]:
 def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EVENTS) -> RunView:
     """One run; `run` is as in result.json."""
     ownership = tables.rows["ownership"]
-    owners = {row["owner"] for row in ownership if row["view"] != "authority"} - {SEVERAL}
+    owners = {row["owner"] for row in ownership if row["view"] != AUTHORITY} - {SEVERAL}
     names = MemberNames(owners, tables.rows[MEMBERS])
     began_ms, ended_ms = _bounds(run, tables)
     partitions = tuple(_partitions(tables, names, ended_ms))
@@ -96,7 +96,7 @@ def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EV
                 printable(change["change"]) + (f" {change['round']}" if change["round"] > 1 else ""), change["from_ms"]
             )
             for change in run["changes"]
-            if change["change"] not in _FORMING and change["members"] is not None
+            if change["change"] not in SIZING and change["members"] is not None
         ),
         began_ms=began_ms,
         ended_ms=ended_ms,
@@ -150,7 +150,7 @@ def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Itera
     for row in tables.rows["ownership"]:
         owner, until_ms = row["owner"], ended_ms if row["until_ns"] is None else _ms(row["until_ns"])
         if owner != SEVERAL:
-            owner = (names.of_authority if row["view"] == "authority" else names.of_owner)(owner)
+            owner = (names.of_authority if row["view"] == AUTHORITY else names.of_owner)(owner)
         holdings[_key(row)][row["view"]].append(Holding(_ms(row["from_ns"]), until_ms, owner))
     segments: defaultdict[Key, list[Row]] = defaultdict(list)
     for row in tables.rows["segments"]:
@@ -162,14 +162,14 @@ def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Itera
     several = len({group for group, _, _ in keys}) > 1
     for key in keys:
         group, topic, number = key
-        delivering = _in_order(holdings[key]["delivering"])
+        delivering = _in_order(holdings[key][DELIVERING])
         yield PartitionView(
             name=printable(f"{group}/{topic}-{number}" if several else f"{topic}-{number}"),
-            named=_in_order(holdings[key]["authority"]),
+            named=_in_order(holdings[key][AUTHORITY]),
             delivering=delivering,
             overlaps=tuple(_overlaps(segments[key], delivering)),
-            unnamed=_gaps(segments[key], "authority"),
-            unclaimed=_gaps(segments[key], "believed"),
+            unnamed=_gaps(segments[key], AUTHORITY),
+            unclaimed=_gaps(segments[key], BELIEVED),
             commits=tuple(sorted(commits[key], key=lambda each: each.at_ms)),
         )
 
@@ -198,7 +198,7 @@ def _overlaps(segments: Iterable[Row], delivering: Sequence[Holding]) -> Iterato
     rows = [
         (_ms(row["low"]), _ms(row["high"]))
         for row in segments
-        if row["view"] == "delivering" and row["counts_as_overlap"]
+        if row["view"] == DELIVERING and row["counts_as_overlap"]
     ]
     for low, high in _joined(rows):
         members = (each.member for each in delivering if each.from_ms < high and each.until_ms > low)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from comparison.results.keys import BELIEVED, OVER_TIME
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ MEMBERS = "events/kind=member_started"
 OWNERSHIP = "ownership"
 #: The owner of stretches that were too many to be kept apart, and into about how many a lane is joined at most.
 SEVERAL, _JOINED_INTO = "several", 500
-#: Of lines that are no times, and of stretches that say nothing, nothing is drawn.
-_DRAWN = ("believed", "authority", "delivering")
 
 
 class TablesMissing(UserError):
@@ -78,7 +77,8 @@ def _read(folder: Path, name: str, columns: Sequence[str]) -> pa.Table | None:
         raise TablesMissing(f"{path} is missing. Analyse the run again with this version")
     kept = None
     if name == "segments":
-        kept = pc.field("view").isin(_DRAWN) & (pc.field("counts_as_overlap") | (pc.field("holders") == 0))
+        # Of lines that are no times, and of stretches that say nothing, nothing is drawn.
+        kept = pc.field("view").isin(OVER_TIME) & (pc.field("counts_as_overlap") | (pc.field("holders") == 0))
     try:
         return pq.read_table(path, columns=["run_id", *columns], filters=kept, partitioning=None)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
@@ -133,7 +133,7 @@ def _thinned(name: str, table: pa.Table) -> pa.Table:
 
 def _owners_once(table: pa.Table) -> pa.Table:
     """What members believe is not drawn; of it, one row for each owner is kept, for the names."""
-    is_believed = pc.equal(table["view"], "believed")
+    is_believed = pc.equal(table["view"], BELIEVED)
     believed = table.filter(is_believed)
     codes = pc.dictionary_encode(believed["owner"].combine_chunks()).indices.to_numpy()
     _, first = np.unique(codes, return_index=True)

@@ -19,10 +19,10 @@ from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
 from coordinator.consumer.kip848.stream import Kip848Stream
 from coordinator.consumer.subscribing import SubscribingConsumer
 from coordinator.membership.subscription import ByRegex, by_regex
+from kernel.runtime import REAL, Runtime
 
 if TYPE_CHECKING:
     from coordinator.membership.subscription import Subscription, TopicsSeen
-    from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
 
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 class Kip848Consumer(SubscribingConsumer[Kip848Stream, Kip848ConsumerConfig]):
     """A consumer with one or more members of one group. `process` names it in messages."""
 
-    def __init__(
-        self, config: Kip848ConsumerConfig, *, tracer: Tracer, process: str, clock: Clock | None = None
-    ) -> None:
-        super().__init__(config, tracer=tracer, process=process, clock=clock)
+    def __init__(self, config: Kip848ConsumerConfig, *, tracer: Tracer, process: str, runtime: Runtime = REAL) -> None:
+        super().__init__(config, tracer=tracer, process=process, runtime=runtime)
         self._context = Kip848Context(
             config=config,
             calls=Kip848Calls(group=config.group_id, request_timeout_ms=config.request_timeout_ms),
@@ -42,7 +40,7 @@ class Kip848Consumer(SubscribingConsumer[Kip848Stream, Kip848ConsumerConfig]):
             listener=self._listener,
             listening=asyncio.Lock(),
             tracer=tracer,
-            clock=self._clock,
+            runtime=self._runtime,
             changed=self._changed.set,
         )
 

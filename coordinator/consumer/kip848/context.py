@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from coordinator.consumer.kip848.calls import Kip848Calls
     from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
     from kernel.client.client import ClusterClient
-    from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
 
 
@@ -29,5 +29,5 @@ class Kip848Context:
     listener: RebalanceListener
     listening: asyncio.Lock  #: held during a callback: only one stream calls the listener at a time
     tracer: Tracer
-    clock: Clock
+    runtime: Runtime
     changed: Callable[[], None]  #: wakes a waiting poll

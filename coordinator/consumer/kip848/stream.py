@@ -8,13 +8,11 @@ waits for it. Commits and lookups do not.
 from __future__ import annotations
 
 import asyncio
-from base64 import urlsafe_b64encode
 from collections import deque
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import uuid4
 
 from coordinator.consumer import log_lines
 from coordinator.consumer.commits import RETRIED
@@ -31,6 +29,7 @@ from coordinator.membership.consumer.reactions import HEARTBEAT, reaction
 from coordinator.membership.consumer.table import step
 from coordinator.membership.effects import CommitPositions, Effect
 from kernel.errors import Unavailable
+from kernel.random_ids import fresh_base64_id
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -64,13 +63,6 @@ class _Due(NamedTuple):
     work: Work
 
 
-def new_member_id() -> str:
-    """Make a member id as Kafka's consumer does: a UUID in base64, not beginning with '-' (Uuid.randomUuid)."""
-    while (made := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return made
-
-
 class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context]):
     """See the module. `number` is the stream's; `topics` what it subscribes to."""
 
@@ -78,7 +70,7 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         instance_id = instance_of(context.config.group_instance_id, number)
         context = replace(context, calls=replace(context.calls, instance_id=instance_id))
         settings = replace(context.config.member, instance_id=instance_id)
-        member = ConsumerMember(settings=settings, member_id=new_member_id())
+        member = ConsumerMember(settings=settings, member_id=fresh_base64_id(context.runtime.random))
         super().__init__(number, member, _LOGIC, CoordinatorFinder(context, number), context)
         self._link.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id, instance_id)
         self._targets = Targets(context.client)

@@ -22,13 +22,13 @@ from coordinator.consumer.server.stream import MemberStream
 from coordinator.membership.subscription import TopicsSeen, by_name
 from kernel.consumer import Capabilities, SilentListener
 from kernel.errors import UserError
+from kernel.runtime import REAL, Runtime
 from kernel.zookeeper.operations import SessionChange, SessionState
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
 
@@ -46,10 +46,8 @@ _NOT_STARTED = "the consumer is not started: call start() first"
 class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
     """A consumer with one or more members of one group. `process` names it in messages and threads."""
 
-    def __init__(
-        self, config: ServerConsumerConfig, *, tracer: Tracer, process: str, clock: Clock | None = None
-    ) -> None:
-        super().__init__(config, tracer=tracer, process=process, clock=clock)
+    def __init__(self, config: ServerConsumerConfig, *, tracer: Tracer, process: str, runtime: Runtime = REAL) -> None:
+        super().__init__(config, tracer=tracer, process=process, runtime=runtime)
         self._session: ZooKeeperSession | None = None
         self._context: ServerConsumerContext | None = None
         self._session_tasks: tuple[asyncio.Task[None], ...] = ()
@@ -102,7 +100,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             listener=self._listener,
             listening=asyncio.Lock(),
             tracer=self._tracer,
-            clock=self._clock,
+            runtime=self._runtime,
             changed=self._changed.set,
         )
         self._session_failure = asyncio.create_task(session.raise_failure(), name=f"failure of {self._process}")

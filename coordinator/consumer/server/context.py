@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from coordinator.consumer.server.calls import ServerCalls
     from coordinator.consumer.server.settings import ServerConsumerConfig
     from kernel.client.client import ClusterClient
-    from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
     from kernel.zookeeper.session import ZooKeeperSession
 
@@ -31,5 +31,5 @@ class ServerConsumerContext:
     listener: RebalanceListener
     listening: asyncio.Lock  #: held during a callback: only one stream calls the listener at a time
     tracer: Tracer
-    clock: Clock
+    runtime: Runtime
     changed: Callable[[], None]  #: wakes a waiting poll

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import uuid
 from typing import TYPE_CHECKING
 
 from coordinator.protocol.member_znode import registration_payload
-from kernel.clock import SystemClock
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NodeExists, NoNode, SessionClosed, SessionExpired
 from kernel.zookeeper.operations import session_name
@@ -21,6 +19,8 @@ from kernel.zookeeper.operations import session_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kernel.clock import Clock
+    from kernel.runtime import Runtime
     from kernel.zookeeper.session import ZooKeeperSession
 
 log = logging.getLogger(__name__)
@@ -29,15 +29,21 @@ log = logging.getLogger(__name__)
 LOOKS_PER_SESSION_TIMEOUT = 4
 
 
-def new_member_id(group: str, configured: str | None, stream: int) -> str:
+def new_member_id(group: str, configured: str | None, stream: int, runtime: Runtime) -> str:
     """Make `<group>_<consumer.id>`, or `<group>_<host>-<epoch ms>-<8 hex digits>`; streams from 1 on add `-<n>`."""
-    unique = uuid.uuid4().hex[:8]
-    second = f"{socket.gethostname()}-{SystemClock().wall_ms()}-{unique}" if configured is None else configured
+    unique = f"{runtime.random.getrandbits(32):08x}"
+    second = f"{socket.gethostname()}-{runtime.clock.wall_ms()}-{unique}" if configured is None else configured
     return f"{group}_{second}" + (f"-{stream}" if stream else "")
 
 
 async def register(
-    session: ZooKeeperSession, group: str, member_id: str, topics: Callable[[], tuple[str, ...]], *, only_in: int
+    session: ZooKeeperSession,
+    group: str,
+    member_id: str,
+    topics: Callable[[], tuple[str, ...]],
+    *,
+    clock: Clock,
+    only_in: int,
 ) -> None:
     """Create the znode, with `topics()` in it. Raises `SessionExpired` once the session `only_in` is over.
 
@@ -46,7 +52,7 @@ async def register(
     """
     path = paths.member_id(group, member_id)
     while True:
-        payload = registration_payload(topics(), SystemClock().wall_ms())
+        payload = registration_payload(topics(), clock.wall_ms())
         try:
             await session.create(path, payload, ephemeral=True, makepath=True, step="register", only_in=only_in)
         except NodeExists:
@@ -63,10 +69,10 @@ async def register(
 
 
 async def announce(
-    session: ZooKeeperSession, group: str, member_id: str, topics: tuple[str, ...], *, only_in: int
+    session: ZooKeeperSession, group: str, member_id: str, topics: tuple[str, ...], *, clock: Clock, only_in: int
 ) -> None:
     """Update the topics in the znode. Without the znode or the session, the member will register again anyway."""
-    payload = registration_payload(topics, SystemClock().wall_ms())
+    payload = registration_payload(topics, clock.wall_ms())
     try:
         await session.set(paths.member_id(group, member_id), payload, step="register", only_in=only_in)
     except (NoNode, SessionExpired, SessionClosed) as error:

@@ -135,7 +135,9 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
         config = self._context.config
         session, member_id = self._named
         if session != effect.session:
-            member_id = registering.new_member_id(config.group_id, config.consumer_id, self.number)
+            member_id = registering.new_member_id(
+                config.group_id, config.consumer_id, self.number, self._context.runtime
+            )
             self._named = (effect.session, member_id)
         if self.number == 0:
             self._context.session.member = member_id
@@ -148,7 +150,12 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
 
         try:
             await registering.register(
-                self._context.session, config.group_id, member_id, topics, only_in=effect.session
+                self._context.session,
+                config.group_id,
+                member_id,
+                topics,
+                clock=self._context.runtime.clock,
+                only_in=effect.session,
             )
         except (SessionExpired, SessionClosed):
             return  # the session's own events move the member on
@@ -159,7 +166,12 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
     async def _announce(self) -> None:
         session, member_id = self._named
         await registering.announce(
-            self._context.session, self._context.config.group_id, member_id, self.topics, only_in=session
+            self._context.session,
+            self._context.config.group_id,
+            member_id,
+            self.topics,
+            clock=self._context.runtime.clock,
+            only_in=session,
         )
         self.feed(events.SubscriptionAnnounced())
 

@@ -6,7 +6,6 @@ each of them describes the logs that it leads.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.config_store import ConfigStore
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
+    from kernel.threads import Threads
 
 #: DeleteRecordsRequest.HIGH_WATERMARK, and the low watermark in error responses.
 HIGH_WATERMARK, NO_WATERMARK = -1, -1
@@ -33,11 +33,14 @@ _SIZE_MAX = 2**62
 class RecordHandlers:
     """Works on the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, configs: ConfigStore, data_dir: Path) -> None:
+    def __init__(
+        self, cluster: ClusterView, logs: LedLogs, configs: ConfigStore, data_dir: Path, threads: Threads
+    ) -> None:
         self._cluster = cluster
         self._logs = logs
         self._configs = configs
         self._data_dir = data_dir
+        self._threads = threads
 
     def table(self) -> HandlerTable:
         return {Api.DeleteRecords: self.delete_records, Api.DescribeLogDirs: self.describe_log_dirs}
@@ -96,7 +99,7 @@ class RecordHandlers:
                 continue  # resigned since
             row = {"partition_index": tp.partition, "partition_size": size, "offset_lag": 0, "is_future_key": False}
             topics.setdefault(tp.topic, []).append(row)
-        disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)
+        disk = await self._threads.run(shutil.disk_usage, self._data_dir)
         result = {
             "error_code": ErrorCode.none,
             "log_dir": str(self._data_dir),

@@ -15,7 +15,7 @@ from kernel.broker.cluster import znodes
 from kernel.broker.cluster.admin_requests import preferred, reassigned
 from kernel.broker.cluster.cluster_view import changed_topics, topic_name_problem
 from kernel.broker.cluster.controller import decide, restarted
-from kernel.broker.cluster.registration import new_id
+from kernel.random_ids import fresh_uuid
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, NotEmpty
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import TopicView
     from kernel.broker.cluster.controller import WriteState
     from kernel.broker.cluster.observing import AdminRequest, Observation, TopicWithoutId
-    from kernel.clock import Clock
+    from kernel.runtime import Runtime
     from kernel.zookeeper.operations import TransactionPart
     from kernel.zookeeper.session import ZooKeeperSession
 
@@ -42,10 +42,10 @@ _BATCH = 100
 class Controller:
     """One broker's candidacy. One task calls `step` with every new observation."""
 
-    def __init__(self, session: ZooKeeperSession, node_id: int, clock: Clock) -> None:
+    def __init__(self, session: ZooKeeperSession, node_id: int, runtime: Runtime) -> None:
         self._session = session
         self._node_id = node_id
-        self._clock = clock
+        self._runtime = runtime
         self._epoch = -1
         self._epoch_version = -1  # of the znode; -1: not elected
         self._elected_in = 0  # the session of the election
@@ -95,7 +95,11 @@ class Controller:
         session_id = self._session.session_id
         try:
             await self._session.transaction(
-                Create(paths.CONTROLLER, znodes.controller_node(self._node_id, self._clock.wall_ms()), ephemeral=True),
+                Create(
+                    paths.CONTROLLER,
+                    znodes.controller_node(self._node_id, self._runtime.clock.wall_ms()),
+                    ephemeral=True,
+                ),
                 SetData(paths.CONTROLLER_EPOCH, znodes.controller_epoch_node(epoch), stat.version),
                 step=_STEP,
             )
@@ -153,7 +157,7 @@ class Controller:
         topic_id = topic.known_id
         if topic_id is None and topic.was_led and self.kept_topic_id is not None:
             topic_id = await self.kept_topic_id(topic.name)
-        named = znodes.TopicNode(topic.node.replicas, topic_id or new_id())
+        named = znodes.TopicNode(topic.node.replicas, topic_id or fresh_uuid(self._runtime.random))
         log.info("topic %s was written without its id; it %s", topic.name, "keeps it" if topic_id else "gets one")
         await self._fenced(SetData(paths.topic(topic.name), znodes.topic_node(named), topic.version))
 

@@ -28,7 +28,6 @@ folder, without its marker, goes unnoticed.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -37,9 +36,10 @@ import msgspec
 
 from kernel.broker.cluster import znodes
 from kernel.broker.cluster.identity import choosing, disk_faults_named, others_serve
-from kernel.broker.cluster.registration import new_id
 from kernel.broker.storage.epochs import FOLDER, synced
 from kernel.errors import EnvironmentFault, UserError
+from kernel.random_ids import fresh_uuid
+from kernel.runtime import REAL, Runtime
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode
 
@@ -118,7 +118,8 @@ class DataFolder:
     `adopt`: use the folder even if it is not the cluster's, as long as no broker is running.
     """
 
-    def __init__(self, data_dir: Path, *, adopt: bool = False) -> None:
+    def __init__(self, data_dir: Path, *, adopt: bool = False, runtime: Runtime = REAL) -> None:
+        self._runtime = runtime
         self._data_dir = data_dir
         self._adopt = adopt
         self._identity: Identity | None = None
@@ -142,9 +143,9 @@ class DataFolder:
         identity = self._identity
         assert identity is not None, "not opened"
         with disk_faults_named(self._data_dir):
-            await asyncio.to_thread(identity.leave)
+            await self._runtime.threads.run(identity.leave)
             version = await self._checked(session)
-            if await asyncio.to_thread(others_serve, self._data_dir, identity.node_id):
+            if await self._runtime.threads.run(others_serve, self._data_dir, identity.node_id):
                 return
         await self._record(session, version, closed=True)
 
@@ -152,7 +153,7 @@ class DataFolder:
         """The version of the znode for which the folder was found to be the cluster's; None: there is none."""
         last, version = await _last_use(session)
         with disk_faults_named(self._data_dir):
-            found = problem(last, await asyncio.to_thread(self._state))
+            found = problem(last, await self._runtime.threads.run(self._state))
         if found and self._adopt:
             if running := await _registered(session):
                 raise OtherFolder(
@@ -170,7 +171,7 @@ class DataFolder:
     async def _record(self, session: ZooKeeperSession, version: int | None, *, closed: bool) -> bool:
         """False if another broker was faster."""
         with disk_faults_named(self._data_dir):
-            use = await asyncio.to_thread(self._used, closed=closed)
+            use = await self._runtime.threads.run(self._used, closed=closed)
         data = msgspec.json.encode(use)
         try:
             if version is None:
@@ -194,7 +195,7 @@ class DataFolder:
 
     def _used(self, *, closed: bool) -> FolderUse:
         """Append a token to the folder, durably."""
-        folder, token = self._data_dir / FOLDER, znodes.id_text(new_id())
+        folder, token = self._data_dir / FOLDER, znodes.id_text(fresh_uuid(self._runtime.random))
         with choosing(self._data_dir):
             folder.mkdir(exist_ok=True)
             marker = folder / _MARKER

@@ -24,8 +24,8 @@ from kernel.broker.cluster.topics import TopicWriter
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
-from kernel.clock import Clock, SystemClock
 from kernel.errors import EnvironmentFault, RebalanceLabError, Retriable
+from kernel.runtime import REAL, Runtime
 from kernel.zookeeper.end_session import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
@@ -70,7 +70,7 @@ class Cluster:
         connection_timeout_ms: int,
         tracer: Tracer,
         process: str = "",
-        clock: Clock | None = None,
+        runtime: Runtime = REAL,
     ) -> None:
         self._zookeeper = zookeeper
         self._address = address
@@ -78,7 +78,7 @@ class Cluster:
         self._connection_timeout_ms = connection_timeout_ms
         self._tracer = tracer
         self._process = process
-        self._clock = clock or SystemClock()
+        self._runtime = runtime
         #: Called with each session before anything is registered in it, on a thread. May raise OSError.
         self.keep_session: Callable[[SessionCredentials], None] | None = None
         #: Called before this broker registers in another session, and when it has stopped writing.
@@ -141,15 +141,15 @@ class Cluster:
         """Register in this session, and read the cluster's state."""
         self._session = session
         await self._keep(session)
-        cluster_id = await ensure_cluster(session)
+        cluster_id = await ensure_cluster(session, self._runtime.random)
         patience_ms = session.negotiated_timeout_ms + _REGISTRATION_GRACE_MS
         session_id = session.session_id
-        await register(session, self._address, self._clock, patience_ms=patience_ms)
+        await register(session, self._address, self._runtime.clock, patience_ms=patience_ms)
         self._registered_in = session_id
         self._observer = Observer(session, cluster_id)
-        self._controller = Controller(session, self.node_id, self._clock)
+        self._controller = Controller(session, self.node_id, self._runtime)
         self._controller.kept_topic_id, self._controller.deletes_topics = self.kept_topic_id, self.deletes_topics
-        self._topics = TopicWriter(session)
+        self._topics = TopicWriter(session, self._runtime.random)
         self._publish(await self._observer.refresh())
 
     async def _keep(self, session: ZooKeeperSession) -> None:
@@ -157,7 +157,7 @@ class Cluster:
         if self.keep_session is None:
             return
         try:
-            await asyncio.to_thread(self.keep_session, SessionCredentials(*session.credentials))
+            await self._runtime.threads.run(self.keep_session, SessionCredentials(*session.credentials))
         except OSError as error:
             log.warning(
                 "broker %d: a start after kill -9 will have to wait for the session's timeout: %s", self.node_id, error
@@ -318,7 +318,7 @@ class Cluster:
                 if self.data_folder is not None:
                     await self.data_folder.check(session)
                 await self._keep(session)
-                await register(session, self._address, self._clock, patience_ms=None)
+                await register(session, self._address, self._runtime.clock, patience_ms=None)
             except SessionClosed:
                 return
             except OtherFolder as error:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from typing import TYPE_CHECKING
 
 from kernel.broker.cluster import znodes
 from kernel.errors import EnvironmentFault, UserError
+from kernel.random_ids import fresh_uuid
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode
 from kernel.zookeeper.operations import Create, SetData
 
 if TYPE_CHECKING:
+    from random import Random
+
     from kernel.clock import Clock
     from kernel.values import BrokerAddress
     from kernel.zookeeper.operations import WatchFired
@@ -29,13 +31,6 @@ RESERVED_BROKER_ID_MAX = 1000
 
 class BrokerIdTaken(UserError):
     """Another live session has registered this broker id."""
-
-
-def new_id() -> uuid.UUID:
-    """An id for a topic or cluster. Its text does not begin with '-', as an option does (Uuid.randomUuid)."""
-    while znodes.id_text(identifier := uuid.uuid4()).startswith("-"):
-        continue
-    return identifier
 
 
 async def find_cluster(session: ZooKeeperSession) -> str | None:
@@ -63,13 +58,13 @@ async def next_node_id(session: ZooKeeperSession) -> int:
     return RESERVED_BROKER_ID_MAX + stat.version
 
 
-async def ensure_cluster(session: ZooKeeperSession) -> str:
+async def ensure_cluster(session: ZooKeeperSession, random: Random) -> str:
     """Create the folders that Kafka creates, including /consumers; returns the cluster's id."""
     found = await asyncio.gather(*(session.exists(path, step=_STEP) for path in paths.BROKER_ROOTS))
     for path, stat in zip(paths.BROKER_ROOTS, found, strict=True):
         if stat is None:
             await session.ensure_path(path, step=_STEP)
-    proposed = znodes.id_text(new_id())
+    proposed = znodes.id_text(fresh_uuid(random))
     try:
         await session.create(paths.CLUSTER_ID, znodes.cluster_id_node(proposed), makepath=True, step=_STEP)
     except NodeExists:

@@ -5,7 +5,6 @@ Any broker may write them, as Kafka's own tools did; conditional writes decide r
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 from kernel.broker.cluster import znodes
@@ -21,12 +20,13 @@ from kernel.broker.cluster.cluster_view import (
     topic_name_problem,
 )
 from kernel.broker.cluster.controller import checked_assignment, spread
-from kernel.broker.cluster.registration import new_id
+from kernel.random_ids import fresh_uuid
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from random import Random
 
     from kernel.broker.cluster.cluster_view import ClusterSnapshot
     from kernel.zookeeper.session import ZooKeeperSession
@@ -40,9 +40,9 @@ PARTITIONS_IN_ALL_MAX = 50_000
 class TopicWriter:
     """Writes topics. Its results may be ahead of this broker's view."""
 
-    def __init__(self, session: ZooKeeperSession, rng: random.Random | None = None) -> None:
+    def __init__(self, session: ZooKeeperSession, random: Random) -> None:
         self._session = session
-        self._rng = rng or random.Random()
+        self._random = random
 
     async def create(
         self,
@@ -62,7 +62,7 @@ class TopicWriter:
             replicas = spread(cluster.brokers, partitions, replication_factor, start=start, shift=shift)
         else:
             replicas = checked_assignment(assignment, cluster.brokers)
-        node = znodes.TopicNode(replicas, new_id())
+        node = znodes.TopicNode(replicas, fresh_uuid(self._random))
         _check_room(cluster, name, node, added=len(replicas))
         if validate_only:
             return _view(name, node, 0)
@@ -91,7 +91,7 @@ class TopicWriter:
             old = znodes.parse_topic(data)
             grown = znodes.TopicNode(old.replicas + _more(cluster, name, old, partitions, assignment), old.topic_id)
             if grown.topic_id is None:
-                grown = znodes.TopicNode(grown.replicas, new_id())
+                grown = znodes.TopicNode(grown.replicas, fresh_uuid(self._random))
             _check_room(cluster, name, grown, added=len(grown.replicas) - len(old.replicas))
             if validate_only:
                 return _view(name, grown, stat.version)
@@ -122,7 +122,7 @@ class TopicWriter:
 
     def _randoms(self, cluster: ClusterSnapshot) -> tuple[int, int]:
         count = max(len(cluster.brokers), 1)
-        return self._rng.randrange(count), self._rng.randrange(count)
+        return self._random.randrange(count), self._random.randrange(count)
 
 
 def _check_name(name: str, cluster: ClusterSnapshot) -> None:

@@ -6,7 +6,6 @@ stopwatch here.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class LoopFigures(NamedTuple):
 class Stopwatch:
     """Adds up turns; call `begin` and `end` once for each."""
 
-    def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+    def __init__(self, clock_ns: Callable[[], int]) -> None:
         self.busy_ns = 0  #: of all turns; a reset does not change it
         self._clock_ns = clock_ns
         self._began_ns = self._collection_ns = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import selectors
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel.broker.loop.collecting import CalmCollector
@@ -36,7 +37,7 @@ class MeasuredLoop(asyncio.SelectorEventLoop):
     """asyncio's own loop with a stopwatch and postponed garbage collections."""
 
     def __init__(self) -> None:
-        self.stopwatch = Stopwatch()
+        self.stopwatch = Stopwatch(time.perf_counter_ns)
         super().__init__(_MeasuredSelector(self.stopwatch))
         gc.callbacks.append(self.stopwatch.on_collection)
         self._collector = CalmCollector(self, self.stopwatch)

@@ -8,13 +8,13 @@ so a read costs no asyncio handle, and an idle connection costs nothing.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Protocol
 
 from kernel.broker.loop.poller import poller
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from kernel.broker.loop.poller import Poller
     from kernel.broker.loop.turns import Turns
@@ -45,12 +45,13 @@ class SocketOwner(Protocol):
 class Readiness:
     """Calls `on_ready` of watched sockets until `close`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns, stopwatch: Callable[[], float]) -> None:
         """Records in `turns` how long serving a patient connection has taken."""
         self.clock = loop.time
         self.now = loop.time()  #: seconds of the loop's clock, as of the last poll
         self._loop = loop
         self._turns = turns
+        self._stopwatch = stopwatch
         self._watched: dict[int, SocketOwner] = {}
         self._prompt, self._patient = poller(), poller()
         loop.add_reader(self._prompt.fileno(), self._poll_prompt)
@@ -94,8 +95,8 @@ class Readiness:
     def _poll_patient(self) -> None:
         self.now = self._loop.time()
         watched = self._watched
-        turns = self._turns
-        before = time.perf_counter()
+        turns, stopwatch = self._turns, self._stopwatch
+        before = stopwatch()
         end = before + PATIENT_BUDGET_S
         for _ in range(PATIENT_MAX // PATIENT_AT_ONCE):
             ready = self._patient.poll(0, PATIENT_AT_ONCE)
@@ -103,7 +104,7 @@ class Readiness:
                 one = watched.get(fd)
                 if one is not None:
                     one.on_ready(events)
-                    now = time.perf_counter()
+                    now = stopwatch()
                     if now - before > turns.longest_s:
                         turns.longest_s, turns.longest = now - before, one.last_read
                     before = now

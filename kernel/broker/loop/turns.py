@@ -8,7 +8,6 @@ for two milliseconds in each turn of the loop; in between the loop reads its soc
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,11 @@ BUDGET_S = 0.002
 class Turns:
     """One queue for the running loop. No work is dropped; failures go to the loop's exception handler."""
 
-    def __init__(self, budget_s: float = BUDGET_S, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, stopwatch: Callable[[], float], budget_s: float = BUDGET_S) -> None:
         self.longest_s = 0.0  #: duration of the longest piece so far
         self.longest = ""  #: the name of its work
         self._budget_s = budget_s
-        self._clock = clock
+        self._stopwatch = stopwatch
         self._queue: deque[tuple[str, Iterator[object]]] = deque()
         self._is_due = False
 
@@ -53,8 +52,8 @@ class Turns:
         self.longest_s, self.longest = 0.0, ""
 
     def _turn(self) -> None:
-        queue, clock = self._queue, self._clock
-        before = clock()
+        queue, stopwatch = self._queue, self._stopwatch
+        before = stopwatch()
         end = before + self._budget_s
         try:
             while queue:
@@ -62,7 +61,7 @@ class Turns:
                 is_done = True
                 try:
                     for _ in pieces:
-                        now = clock()
+                        now = stopwatch()
                         if now - before > self.longest_s:
                             self.longest_s, self.longest = now - before, what
                         before = now

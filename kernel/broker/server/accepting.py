@@ -10,7 +10,6 @@ import asyncio
 import errno
 import logging
 import socket
-import time
 from typing import TYPE_CHECKING
 
 from kernel.errors import EnvironmentFault
@@ -33,7 +32,7 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """Binds a port; from `start` to `close` calls `accepted(socket, host)` for each connection."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, stopwatch: Callable[[], float]) -> None:
         """`host` is an address. Raises `EnvironmentFault` if the port is in use or not permitted."""
         if host == LOOPBACK:
             require_loopback()
@@ -51,6 +50,7 @@ class Listener:
                 ) from error
             raise
         self.port: int = self._socket.getsockname()[1]
+        self._stopwatch = stopwatch
         self._accepted: Callable[[socket.socket, str], None] | None = None
         self._retry: asyncio.TimerHandle | None = None
 
@@ -76,7 +76,7 @@ class Listener:
 
     def _accept(self) -> None:
         assert self._accepted is not None, "start() comes first"
-        end = time.perf_counter() + ACCEPT_BUDGET_S
+        end = self._stopwatch() + ACCEPT_BUDGET_S
         for _ in range(ACCEPTED_MAX):
             try:
                 accepted, address = self._socket.accept()
@@ -88,7 +88,7 @@ class Listener:
                 self._pause(error)
                 return
             self._accepted(accepted, str(address[0]))
-            if time.perf_counter() > end:
+            if self._stopwatch() > end:
                 return
 
     def _pause(self, error: OSError) -> None:

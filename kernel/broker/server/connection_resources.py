@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernel.broker.server.buffered_socket import BufferedSocket
     from kernel.broker.server.handlers import HandlerTable, Repeat, Response
     from kernel.broker.server.unsupported import UnsupportedRequests
+    from kernel.threads import Threads
     from kernel.wire.codec import Reader
     from kernel.wire.versions import Api
 
@@ -26,6 +27,7 @@ class ConnectionResources:
     frame_bytes_max: int
     memory: MemoryBudgets
     turns: Turns
+    threads: Threads
     readiness: Readiness
     handlers: HandlerTable
     #: Hand-written readers of request bodies, by API and version.

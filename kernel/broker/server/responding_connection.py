@@ -111,7 +111,7 @@ class RespondingConnection(BudgetedSocket):
         """
 
         async def encoded() -> Encoded:
-            frame = await asyncio.to_thread(encode_response, context.api, context.version, 0, response)
+            frame = await self._resources.threads.run(encode_response, context.api, context.version, 0, response)
             return Encoded(frame[8:])
 
         self._await(context, encoded())

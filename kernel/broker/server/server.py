@@ -33,6 +33,7 @@ from kernel.broker.server.served_connection import ServedConnection
 from kernel.broker.server.unsupported import UnsupportedRequests
 from kernel.broker.settings.setting_table import REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX
 from kernel.errors import ConfigurationError
+from kernel.runtime import REAL, Runtime
 from kernel.wire.frames import MAX_FRAME_BYTES
 from kernel.wire.versions import Api
 
@@ -73,7 +74,7 @@ class BrokerServer:
         host: str = "127.0.0.1",
         port: int = 0,
         limits: ServerLimits | None = None,
-        turns: Turns | None = None,
+        runtime: Runtime = REAL,
     ) -> None:
         if host != "localhost" and not _is_loopback(host):
             raise ConfigurationError(f"the broker listens on loopback addresses only, not on {host!r}. Use 127.0.0.1")
@@ -86,7 +87,8 @@ class BrokerServer:
             responses_bytes_max=self.limits.responses_bytes_max,
             frame_bytes_max=self.limits.frame_bytes_max,
         )
-        self.turns = Turns() if turns is None else turns  # `Turns` without work is falsy
+        self.turns = Turns(runtime.stopwatch)
+        self._runtime = runtime
         self.readiness: Readiness
         self.connections: set[ServedConnection] = set()
         self._repeats: dict[Api, Repeat] = {}
@@ -109,9 +111,9 @@ class BrokerServer:
 
     async def bind(self) -> None:
         """Bind the port without accepting connections yet. Raises `EnvironmentFault` if it is in use."""
-        self._listener = Listener(self.host, self.port)
+        self._listener = Listener(self.host, self.port, self._runtime.stopwatch)
         self.port = self._listener.port
-        self.readiness = Readiness(asyncio.get_running_loop(), self.turns)
+        self.readiness = Readiness(asyncio.get_running_loop(), self.turns, self._runtime.stopwatch)
 
     async def serve(self) -> None:
         """Start accepting connections."""
@@ -120,6 +122,7 @@ class BrokerServer:
             frame_bytes_max=self.limits.frame_bytes_max,
             memory=self.memory,
             turns=self.turns,
+            threads=self._runtime.threads,
             readiness=self.readiness,
             handlers=self._handlers,
             readers=self._readers,

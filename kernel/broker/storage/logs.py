@@ -67,7 +67,7 @@ class Log:
     async def _read(self, read: Callable[[], Result]) -> Result:
         if self._closed is not None:
             raise Fenced(self._closed)
-        return await asyncio.get_running_loop().run_in_executor(self._reader.executor, read)
+        return await self._reader.run(read)
 
 
 class ReadableLog(Log):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.storage.pair_batches import PairBatches
+    from kernel.threads import Threads
 
 _THREADS = 2
 #: Pairs per page. SQLite makes a page in one step, in hexadecimal and separated by blanks, without the interpreter
@@ -63,11 +63,12 @@ class Pairs:
 class Reader:
     """Runs reads on its threads, each with its own read connections."""
 
-    def __init__(self, data_dir: Path, name: str) -> None:
+    def __init__(self, data_dir: Path, name: str, threads: Threads) -> None:
         self._folder = data_dir / FOLDER
         self._local = threading.local()
         self._pools: list[ReaderPool] = []
-        self.executor = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"storage-read-{name}")
+        self._threads = threads.pool(_THREADS, f"storage-read-{name}")
+        self.run = self._threads.run
 
     def batches(
         self, segments: Sequence[Segment], offset: int, max_bytes: int, at_least_one: bool
@@ -246,7 +247,7 @@ class Reader:
 
     def close(self) -> None:
         """Wait for running reads."""
-        self.executor.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         for pool in self._pools:
             pool.close()
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import uuid
 from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.storage.epochs import topic_folder, topic_named
@@ -24,6 +23,8 @@ from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
 from kernel.broker.storage.terms import Term, TermRequest
 from kernel.broker.storage.writer import Writer
+from kernel.random_ids import fresh_uuid
+from kernel.runtime import REAL, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +44,10 @@ _QUEUED_MAX = 256
 class Storage:
     """`await start()` before use. SQLite runs on separate threads; nothing here blocks the event loop."""
 
-    def __init__(self, data_dir: Path, node_id: int, incarnation: str | None = None) -> None:
+    def __init__(self, data_dir: Path, node_id: int, incarnation: str | None = None, runtime: Runtime = REAL) -> None:
         self.data_dir = data_dir
-        self.file = f"broker-{node_id}-{incarnation or uuid.uuid4().hex}{SUFFIX}"
+        self.file = f"broker-{node_id}-{incarnation or fresh_uuid(runtime.random).hex}{SUFFIX}"
+        self._threads = runtime.threads
         self._logs: dict[TopicPartition, Log] = {}
         self._writer: Writer | None = None
         self._reader: Reader | None = None
@@ -62,8 +64,8 @@ class Storage:
     async def start(self) -> None:
         """Create this incarnation's file. Raises StorageFailed: not writable, full, or it exists already."""
         self._loop = asyncio.get_running_loop()
-        self._writer = await asyncio.to_thread(self._open)
-        self._reader = Reader(self.data_dir, self.file)
+        self._writer = await self._threads.run(self._open)
+        self._reader = Reader(self.data_dir, self.file, self._threads)
         self._writer.start()
 
     async def close(self) -> None:
@@ -75,10 +77,10 @@ class Storage:
             self.resign(tp)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         # Readers first: the last connection to close checkpoints the write-ahead log, and only the writer can.
-        await asyncio.to_thread(reader.close)
+        await self._threads.run(reader.close)
         writer.submit(Stop(future))
         await future
-        await asyncio.to_thread(writer.join)
+        await self._threads.run(writer.join)
 
     async def take_over(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> PartitionLog:
         """Lead a partition of records: fence every predecessor, and continue after what they have acknowledged.
@@ -117,12 +119,12 @@ class Storage:
     async def topic_id_of(self, name: str) -> UUID | None:
         """The id under which a topic of that name has records here, or None. Raises StorageFailed."""
         with faults_named(f"look for the id of topic {name}"):
-            return await asyncio.to_thread(topic_named, self.data_dir, name)
+            return await self._threads.run(topic_named, self.data_dir, name)
 
     async def forget_topic(self, topic_id: UUID) -> None:
         """Make a deleted topic impossible to lead, and delete our rows of it. Raises StorageFailed."""
         with faults_named(f"forget topic {topic_id}"):
-            await asyncio.to_thread(shutil.rmtree, topic_folder(self.data_dir, topic_id), ignore_errors=True)
+            await self._threads.run(shutil.rmtree, topic_folder(self.data_dir, topic_id), True)
         await self._perform(Forget(topic_id, asyncio.get_running_loop().create_future()))
 
     async def fill_up(self, *, full: bool) -> None:
@@ -132,7 +134,7 @@ class Storage:
     # -- internals ---------------------------------------------------------------------------------------------
 
     def _open(self) -> Writer:
-        return Writer(self.data_dir, self.file, self._answered, self._failed)
+        return Writer(self.data_dir, self.file, self._threads, self._answered, self._failed)
 
     def _opened_reader(self) -> Reader:
         if self._reader is None:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import sqlite3
-import threading
 from collections import ChainMap, deque
 from dataclasses import astuple, dataclass, field
 from itertools import islice
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.records.transactions import OpenTransactions
+    from kernel.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +88,7 @@ class Writer:
         self,
         data_dir: Path,
         file: str,
+        threads: Threads,
         answered: Callable[[list[JobResult]], None],
         failed: Callable[[LogStopped], None],
     ) -> None:
@@ -97,56 +97,54 @@ class Writer:
         self._file = file
         self._answered = answered
         self._failed = failed
-        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._waiting: deque[Job] = deque()  # taken off the queue
         self._at_work: Sequence[Job] = ()  # of these, the ones without a result
         with faults_named(f"create {data_dir / FOLDER / file}"):
             self._connection = create_file(data_dir / FOLDER / file)
-        self._thread = threading.Thread(target=self._run, name=f"storage-{file}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def submit(self, job: Job) -> None:
-        self._jobs.put(job)
+        self._refuses: LogStopped | None = None  # everything, after an internal error
+        self._worker = threads.worker(self._run, f"storage-{file}")
+        self.start, self.submit = self._worker.start, self._worker.put
 
     def join(self) -> None:
         """Call once `Stop` has its result."""
-        self._thread.join()
+        self._worker.join()
 
     # -- on the thread -----------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, jobs: list[Job]) -> bool:
+        """Whether more may come."""
+        if self._refuses is not None:
+            return self._refuse(jobs, self._refuses)
+        self._waiting.extend(jobs)
         try:
-            self._work()
+            return self._work()
         except BaseException as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
-            self._refuse_all(log_stopped(f"the storage in {self._file}", bug))
+            self._refuses = log_stopped(f"the storage in {self._file}", bug)
+            self._failed(self._refuses)
+            return self._refuse([*self._at_work, *self._waiting], self._refuses)
 
-    def _work(self) -> None:
-        """Run jobs until `Stop`."""
+    def _work(self) -> bool:
+        """Run all jobs; False after `Stop`."""
         waiting = self._waiting
-        while True:
-            waiting.append(self._jobs.get())
-            while not self._jobs.empty():
-                waiting.append(self._jobs.get())
-            while waiting:
-                if isinstance(waiting[0], Stop):
-                    self._stop()
-                    return
-                if isinstance(waiting[0], Append | Upsert):
-                    self._at_work = writes = _at_front(waiting, Append | Upsert)
-                    answers = self._group(writes)
-                elif isinstance(waiting[0], TakeOver):
-                    self._at_work = takeovers = _at_front(waiting, TakeOver)
-                    answers = self._take_over(takeovers)
-                elif isinstance(waiting[0], Trim):
-                    self._at_work = (trim_job := waiting.popleft(),)
-                    answers = [self._trim(trim_job)]
-                else:
-                    self._at_work = (job := waiting.popleft(),)
-                    answers = [self._rare(job)]
-                self._answered(answers)
-                self._at_work = ()
+        while waiting:
+            if isinstance(waiting[0], Stop):
+                self._stop()
+                return False
+            if isinstance(waiting[0], Append | Upsert):
+                self._at_work = writes = _at_front(waiting, Append | Upsert)
+                answers = self._group(writes)
+            elif isinstance(waiting[0], TakeOver):
+                self._at_work = takeovers = _at_front(waiting, TakeOver)
+                answers = self._take_over(takeovers)
+            elif isinstance(waiting[0], Trim):
+                self._at_work = (trim_job := waiting.popleft(),)
+                answers = [self._trim(trim_job)]
+            else:
+                self._at_work = (job := waiting.popleft(),)
+                answers = [self._rare(job)]
+            self._answered(answers)
+            self._at_work = ()
+        return True
 
     def _stop(self) -> None:
         stop = self._waiting.popleft()
@@ -160,17 +158,14 @@ class Writer:
         closed = Fenced("the storage was closed")
         self._answered([*((job, None, closed) for job in self._waiting), *answers])
 
-    def _refuse_all(self, failure: LogStopped) -> None:
-        """Refuse all jobs until `Stop`, and store nothing."""
-        self._failed(failure)
-        refused = [*self._at_work, *self._waiting]
-        while True:
-            self._answered([(job, None, None if isinstance(job, Stop) else failure) for job in refused])
-            if any(isinstance(job, Stop) for job in refused):
-                break
-            refused = [self._jobs.get()]
+    def _refuse(self, jobs: Sequence[Job], failure: LogStopped) -> bool:
+        """Refuse jobs and store nothing; False after `Stop`."""
+        self._answered([(job, None, None if isinstance(job, Stop) else failure) for job in jobs])
+        if not any(isinstance(job, Stop) for job in jobs):
+            return True
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
+        return False
 
     def _take_over(self, jobs: Sequence[TakeOver]) -> list[JobResult]:
         done = take_over(self._connection, self._data_dir, self._file, [job.request for job in jobs])

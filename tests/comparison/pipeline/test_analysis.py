@@ -11,14 +11,15 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from comparison.metrics import METRICS
 from comparison.pipeline import analysis
 from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.result import SCHEMA_PATH, Result, VerdictOutcome, schema
 from comparison.pipeline.synthetic import write_synthetic
-from tests.support.results import run
-from tests.support.traces import e, write_run
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import Result
+from tests.support.runs.results import run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,12 +204,6 @@ def test_tables_say_which_run_a_row_is_of(spark: SparkSession, tmp_path: Path) -
 def test_analysis_without_traces_fails_and_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NothingToAnalyse, match="Give the folder of a run"):
         analyze(spark, [tmp_path])
-
-
-def test_published_schema_is_up_to_date() -> None:
-    assert json.loads(SCHEMA_PATH.read_text()) == json.loads(msgspec.json.encode(schema())), (
-        "run: python -m comparison.pipeline.result"
-    )
 
 
 def test_run_that_belongs_to_two_scenarios_is_shown_in_both() -> None:

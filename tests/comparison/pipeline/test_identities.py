@@ -16,10 +16,10 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.jobs import analyse
-from comparison.pipeline.result import Run, VerdictOutcome
+from comparison.results.outcomes import VerdictOutcome
 from tests.comparison.pipeline.test_missing_evidence import judged
-from tests.support.inline_spark import InlineSpark
-from tests.support.traces import MS, e, tables, traced_run, write_run
+from tests.support.runs.inline_spark import InlineSpark
+from tests.support.trace.traces import MS, e, tables, traced_run, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from comparison.pipeline.measured import Measured
+    from comparison.results.run import Run
 
 Event = dict[str, Any]
 PARAMETERS = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10}

@@ -20,9 +20,9 @@ from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
-from comparison.pipeline.result import formatted
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
-from tests.support.inline_spark import InlineSpark
+from comparison.results.result import formatted
+from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from comparison.pipeline.figures.additions import BEHIND, DELIVER, GROW, NOTICE
-from comparison.pipeline.result import Added
 from comparison.report.additions import PARTS, additions, sentence
 from comparison.report.drawing.added_bars import added_bars
-from tests.support.results import change, run
+from comparison.results.run import Added
+from tests.support.runs.results import change, run
 
 
 def runs(**given: Any) -> Any:

@@ -12,7 +12,7 @@ from comparison.report.group_moment import RunEvents
 from comparison.report.sequence import sequence
 from coordinator.groups.placement import partition_of
 from kernel.trace.reader import Trace, read_trace
-from tests.support.traces import e, write_run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import VerdictOutcome, as_mapping
 from comparison.report.chosen import only, together
-from tests.support.results import every_design, joins, run
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import as_mapping
+from tests.support.runs.results import every_design, joins, run
 
 
 def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:

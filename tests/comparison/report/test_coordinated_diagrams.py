@@ -24,8 +24,8 @@ from comparison.report.group_history import listing, read_history
 from comparison.report.sequence import sequence
 from comparison.report.timeline import timeline
 from kernel.trace.reader import Trace
-from tests.support.mermaid import GANTT, SEQUENCE
-from tests.support.tracers import read_traces
+from tests.comparison.report.mermaid import GANTT, SEQUENCE
+from tests.support.trace.tracers import read_traces
 
 RECORDED = Path(__file__).with_name("coordinated")
 NAMES = ("join-server", "join-eager", "join-cooperative", "crash-delayed")

@@ -17,10 +17,12 @@ import pytest
 import comparison.report.page
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
-from comparison.pipeline.result import Counted, Overlap, VerdictOutcome, as_mapping
 from comparison.report.page import SCRIPTS, page
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import as_mapping
+from comparison.results.run import Counted, Overlap
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, every_design, run
+from tests.support.runs.results import change, counted, every_design, run
 
 _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 

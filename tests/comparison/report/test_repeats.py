@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Run, VerdictOutcome, as_mapping
 from comparison.report.figures import ratio
 from comparison.report.page import page
 from comparison.report.repeats import columns_of
 from comparison.report.terminal import render
-from tests.support.results import change, run
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import as_mapping
+from tests.support.runs.results import change, run
+
+if TYPE_CHECKING:
+    from comparison.results.run import Run
 
 PARAMETERS = {"members": 4, "partitions": 12, "brokers": 2, "rate": 200, "preset": "equal-timers"}
 TIMERS = {"session_ms": 3000, "max_poll_ms": 10_000}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import as_mapping
 from comparison.report.restarts import costs, remarks, title
+from comparison.results.result import as_mapping
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, every_design, restarted, run
+from tests.support.runs.results import change, every_design, restarted, run
 
 
 def shown(*runs: Any) -> list:

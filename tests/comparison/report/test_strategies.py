@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Change, as_mapping
 from comparison.report.page import page
 from comparison.report.strategies import TITLE, outcomes
 from comparison.report.terminal import render
-from tests.support.results import change, run
+from comparison.results.result import as_mapping
+from tests.support.runs.results import change, run
+
+if TYPE_CHECKING:
+    from comparison.results.run import Change
 
 
 def tried(strategy: str, **given: Any) -> list[Change]:

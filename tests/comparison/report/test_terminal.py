@@ -13,10 +13,11 @@ from rich.console import Console
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
-from comparison.pipeline.result import Overlap, Run, as_mapping
 from comparison.report.terminal import render
+from comparison.results.result import as_mapping
+from comparison.results.run import Overlap, Run
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, every_design, run
+from tests.support.runs.results import change, counted, every_design, run
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Delivery, Run, as_mapping
 from comparison.report.throughput import describe_waits, sparkline
-from tests.support.results import change, run, slowed
+from comparison.results.result import as_mapping
+from comparison.results.run import Delivery, Run
+from tests.support.runs.results import change, run, slowed
 
 
 def mapped(*runs: Run) -> list[dict]:

@@ -10,8 +10,8 @@ from comparison.report.group_history import history_of, read_history
 from comparison.report.timeline import timeline
 from comparison.report.view.model import Fault, Holding, Overlap, RunView, Stretch
 from kernel.trace.reader import read_trace
-from tests.support.seen_runs import write_cut
-from tests.support.traces import e
+from tests.support.runs.seen_runs import write_cut
+from tests.support.trace.traces import e
 
 
 @pytest.fixture(scope="module")

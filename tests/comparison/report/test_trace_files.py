@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import FileIntegrity, as_mapping
 from comparison.report.page import page
 from comparison.report.trace_files import HEADINGS, file_table
-from tests.support.results import run
+from comparison.results.result import as_mapping
+from comparison.results.run import FileIntegrity
+from tests.support.runs.results import run
 
 
 def file(name: str, **given: Any) -> FileIntegrity:

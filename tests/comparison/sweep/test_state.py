@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from comparison.pipeline.result import SCHEMA_VERSION
 from comparison.progress import about
+from comparison.results.result import SCHEMA_VERSION
 from comparison.sweep.grid import Grid, axes_from
 from comparison.sweep.plan import SweepPlan, SweepRun, planned_sweep
 from comparison.sweep.run import current_result, read_plan, read_state, sweep_folder

@@ -13,9 +13,10 @@ from coordinator.consumer.commits import DROPPED, RETRIED, CommitRequest, commit
 from coordinator.membership.effects import Identity
 from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
+from kernel.runtime import Runtime
 from kernel.values import TopicPartition
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import ListTracer
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +59,7 @@ class Group:
             config=SimpleNamespace(group_id="g", retry_backoff_ms=0),
             calls=self,
             tracer=self.tracer,
-            clock=ManualClock(),
+            runtime=Runtime(clock=ManualClock()),
         )
         request = CommitRequest(
             identity=lambda: self.identities[0],

@@ -21,17 +21,17 @@ from kernel.client.connection import BrokerConnection
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
-from tests.support.consuming import Listener, committed_all, partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of, eager
-from tests.support.tracers import ListTracer
+from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
+from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 

@@ -13,6 +13,7 @@ from coordinator.membership.classic.effects import RunAssignor
 from coordinator.membership.classic.events import GroupMember
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_subscription
 from kernel.assignors.subscription import MemberSubscription
+from kernel.runtime import REAL
 
 SIZES = {"t": 3, "u": 2}
 
@@ -21,7 +22,8 @@ def leader(exact_partitions_max: int) -> GroupLeader:
     """A leader that already knows SIZES."""
     metadata = SimpleNamespace(sizes=lambda: SIZES)
     config = SimpleNamespace(allow_auto_create_topics=False, sticky_exact_partitions_max=exact_partitions_max)
-    return GroupLeader(SimpleNamespace(client=SimpleNamespace(metadata=metadata), config=config))  # type: ignore[arg-type]  # it uses nothing else
+    client = SimpleNamespace(metadata=metadata)
+    return GroupLeader(SimpleNamespace(client=client, config=config, runtime=REAL))  # type: ignore[arg-type]  # it uses nothing else
 
 
 def members(*topics: tuple[str, ...]) -> tuple[GroupMember, ...]:

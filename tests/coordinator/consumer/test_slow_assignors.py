@@ -15,16 +15,16 @@ import coordinator.consumer.group_leader
 from coordinator.membership.delayed_leader import DelayedLeader
 from coordinator.service.mount import mount
 from kernel.assignors.per_topic import assign_ranges
-from kernel.computing import computed
+from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
-from tests.support.commander import commanded
-from tests.support.consuming import partitions_of, shared_out
-from tests.support.eager import bootstrap_of, eager
-from tests.support.failover import cluster
-from tests.support.tracers import ListTracer
-from tests.support.wire_clients import WireConnection
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.commander import commanded
+from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager
+from tests.support.coordinators.failover import cluster
+from tests.support.trace.tracers import ListTracer
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -208,7 +208,7 @@ def test_exception_of_a_computation_is_raised_to_its_waiter(raised: BaseExceptio
 
     async def test() -> None:
         with pytest.raises(type(raised), match="no"):
-            await computed(work, "test")
+            await REAL.threads.compute(work, "test")
 
     asyncio.run(test())
 
@@ -222,7 +222,7 @@ def test_cancelled_computation_is_dropped_and_does_not_keep_the_loop_open() -> N
         ended.set()
 
     async def test() -> None:
-        waiting = asyncio.create_task(computed(work, "test"))
+        waiting = asyncio.create_task(REAL.threads.compute(work, "test"))
         await until(begun.is_set, 60, "the thread to begin")
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -23,12 +23,12 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
-from tests.support.conversations import ConnectionEnded
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.conversations.recorded import ConnectionEnded
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

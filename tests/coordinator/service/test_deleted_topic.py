@@ -11,7 +11,7 @@ from kernel.client.connection import BrokerConnection
 from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
+from tests.support.brokers.live import create_topics, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,14 +16,14 @@ from kernel.broker.server.handlers import Encoded, RequestContext
 from kernel.wire.codec import decode_request, encode_request
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import Api
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.support.coordinators import HandlerConnection
+    from tests.support.coordinators.in_memory import HandlerConnection
 
 GROUP = "g"
 SETTINGS = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "50"}

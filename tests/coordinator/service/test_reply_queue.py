@@ -25,11 +25,12 @@ from coordinator.service.reply_queue import ReplyQueue
 from kernel.broker.loop.turns import Turns
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.storage.errors import Fenced
+from kernel.runtime import REAL, Runtime
 from kernel.values import TopicPartition
-from tests.support.coordinators import MemoryLog, MemoryStorage
-from tests.support.group_machine import RANGE
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import ListTracer
+from tests.support.coordinators.in_memory import MemoryLog, MemoryStorage
+from tests.support.groups.classic import RANGE
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ class TurnsByHand(Turns):
     """One piece at each `step`. A piece that fails ends its work, as in `Turns`."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(REAL.stopwatch)
         self.works: deque[Iterator[object]] = deque()
         self.failures = 0
 
@@ -164,7 +165,7 @@ class Play:
         services = SimpleNamespace(
             config=config,
             node_id=1,
-            clock=self.clock,
+            runtime=Runtime(clock=self.clock),
             tracer=ListTracer(clock=self.clock),
             turns=self.turns,
             storage=MemoryStorage(),

@@ -15,11 +15,11 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_cluster
-from tests.support.coordinators import LoneCoordinator, MemoryStorage
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
-from tests.support.wire_clients import WireConnection
+from tests.support.brokers.live import create_topics, running_cluster
+from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -17,11 +17,12 @@ from kernel.client.client import fetch, list_offset
 from kernel.records.compression import UNPACKED_BYTES_MIN, UnpackingTurn, room_for
 from kernel.records.record_check import RECORDS_AT_ONCE, checked, checked_off_the_loop
 from kernel.records.records import NewRecord, RefusedBatch, accepted, build_batch, decode
+from kernel.runtime import REAL
 from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, on_a_broker, produce
-from tests.support.bad_batches import TIME_MS, bad_batches, odd_batches, three_records, with_newest
+from tests.support.wire.bad_batches import TIME_MS, bad_batches, odd_batches, three_records, with_newest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +87,7 @@ def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroot: str
 
 def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
     """In a separate process under a limit, because what slips through may abort it."""
-    command = [sys.executable, "-m", "tests.support.bombs"]
+    command = [sys.executable, "-m", "tests.kernel.records.bombs"]
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert child.returncode == 0, child.stderr[-2000:]
     names = [line.split(":")[0] for line in child.stdout.splitlines()]
@@ -130,7 +131,7 @@ def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
         running.remove(number)
 
     async def test() -> None:
-        turn = UnpackingTurn()
+        turn = UnpackingTurn(REAL.threads)
         tasks = [asyncio.create_task(turn.run(work, number)) for number in range(5)]
         await until(lambda: running, 60, "the first one")
         for task in tasks[:3]:
@@ -156,7 +157,7 @@ def test_small_batch_is_checked_at_once_and_a_large_or_packed_one_on_a_thread() 
     async def threads(records: int, codec: str) -> int:
         asked.clear()
         data = build_batch([NewRecord(b"v", None, TIME_MS)] * records, codec=codec)
-        await checked_off_the_loop(accepted(data, max_bytes=1_000_000), Turn())
+        await checked_off_the_loop(accepted(data, max_bytes=1_000_000), Turn(REAL.threads))
         return len(asked)
 
     assert asyncio.run(threads(RECORDS_AT_ONCE, "none")) == 0

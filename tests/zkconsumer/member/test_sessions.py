@@ -7,14 +7,13 @@ import asyncio
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
-from tests.support.tracers import ListTracer
-from tests.support.weak_members import VISITOR, is_cut_off, mend, sever
-from tests.support.wildcards import add_broker, add_topic, operations, rebalanced
-from tests.support.zk_consumers import Member, member, new_member, settled, shared
-from tests.support.zk_proxy import Op, ZooKeeperProxy
-from tests.support.zookeeper import end_session, expire, opened
+from tests.support.consumers.weak_members import VISITOR, is_cut_off, mend, sever
+from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced
+from tests.support.consumers.zookeeper import Member, member, new_member, settled, shared
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session, expire, opened
 from zkconsumer.member.registration import register
-from zkconsumer.member.subscription import Subscription
 
 IDS = paths.member_ids("g")
 
@@ -209,11 +208,11 @@ def test_node_of_our_own_session_is_ours_at_any_timestamp(chroot):
     async def story():
         tracer = ListTracer()
         async with opened(chroot, tracer) as session:
-            subscription = Subscription.by_name({"t": 1})
+            payload = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"2"}'
             before = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
             await session.create(paths.member_id("g", "g_c1"), before, ephemeral=True, makepath=True)
             since = len(tracer.of("zk_op"))
-            await register(session, "g", "g_c1", subscription, conflict_backoff_ms=3_600_000, fail_on_conflict=False)
+            await register(session, "g", "g_c1", payload, conflict_backoff_ms=3_600_000, fail_on_conflict=False)
             assert [e["op"] for e in tracer.of("zk_op")[since:]] == ["create", "getData"]
 
     asyncio.run(story())

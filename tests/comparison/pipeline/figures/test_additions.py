@@ -8,11 +8,12 @@ import pytest
 
 from comparison.pipeline.figures.additions import added_by, furthest_behind
 from comparison.pipeline.figures.verdicts import CHECKS, judge
-from comparison.pipeline.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.pipeline.measured import Begun, ChangeStarted, ChangeWindow, Measured, MemberPhase, TopicWanted
-from comparison.pipeline.result import Added, Verdict, VerdictOutcome
+from comparison.results.keys import BELIEVED, DELIVERING, WHOLE
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Added, Verdict
 from kernel.designs import CLASSIC, DESIGN_NAMES
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 MS = 1_000_000

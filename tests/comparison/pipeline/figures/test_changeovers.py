@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from comparison.pipeline.figures.verdicts import judge
-from comparison.pipeline.result import Change, Verdict, VerdictOutcome
 from comparison.report.changeovers import changeovers
-from tests.support.results import change, run
+from comparison.results.outcomes import VerdictOutcome
+from tests.support.runs.results import change, run
+
+if TYPE_CHECKING:
+    from comparison.results.run import Change, Verdict
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 #: Of three members with twelve partitions, as librdkafka's on a real 4.1.1.

@@ -9,16 +9,17 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comparison.metrics import METRICS
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.result import Run, VerdictOutcome, worst
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import VerdictOutcome, worst
+from comparison.results.run import Run
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from kernel.designs import DESIGN_NAMES
-from tests.support import oracle_figures
-from tests.support.trace_strategies import traces
-from tests.support.traces import tables, traced_run
+from tests.support.oracle import figures as oracle_figures
+from tests.support.trace.strategies import traces
+from tests.support.trace.traces import tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun

@@ -8,10 +8,10 @@ import pytest
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.growth import growths
-from tests.support.results import HERD_SIZES, change, joins, waited
+from tests.support.runs.results import HERD_SIZES, change, joins, waited
 
 if TYPE_CHECKING:
-    from comparison.pipeline.result import Growth
+    from comparison.results.result import Growth
 
 
 def of(found: list[Growth], figure: str, design: str = "zookeeper") -> Growth:

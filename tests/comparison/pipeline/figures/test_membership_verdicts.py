@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.figures.verdicts import CHECKS, judge
-from comparison.pipeline.result import Change, Copies, Verdict, VerdictOutcome, Wait
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Change, Copies, Verdict, Wait
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 STOPPING = {"zookeeper", "server", "eager", "static"}

@@ -26,7 +26,7 @@ from comparison.pipeline.measured import (
 )
 
 if TYPE_CHECKING:
-    from comparison.pipeline.result import Change
+    from comparison.results.run import Change
 
 MS = 1_000_000
 KIND = RunKind("join", "cooperative", {"topics": 1, "partitions": 4, "rate": 40, "streams": 1})

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.repeats import repeated, spread
-from comparison.pipeline.result import Run, Spread, VerdictOutcome
-from tests.support.results import change, run
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import Spread
+from tests.support.runs.results import change, run
+
+if TYPE_CHECKING:
+    from comparison.results.run import Run
 
 
 def repeat(

@@ -10,13 +10,14 @@ import pytest
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.result import FirstAttempt, VerdictOutcome
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import FirstAttempt
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from tests.support.results import change, run
-from tests.support.traces import e, tables, traced_run
+from tests.support.runs.results import change, run
+from tests.support.trace.traces import e, tables, traced_run
 
 if TYPE_CHECKING:
-    from comparison.pipeline.result import Run
+    from comparison.results.run import Run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 SYNCED = {"fix.sync.before.reads": "true"}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from comparison.pipeline.gold.cover import Ranges, coverage_of, overlaps_of, segments_of, united
-from comparison.pipeline.keys import BELIEVED
 from comparison.pipeline.silver.context import Window
+from comparison.results.keys import BELIEVED
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import Coverage

@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.keys import WHOLE_RUN
 from comparison.pipeline.silver import counts
 from comparison.pipeline.silver.arrays import ENCODED_TEXT
 from comparison.pipeline.silver.context import Window
 from comparison.pipeline.silver.rounds import phases_of
+from comparison.results.keys import WHOLE_RUN
 from kernel.zookeeper import errors
 from kernel.zookeeper.errors import ZooKeeperError
-from tests.support.traces import MS, e, staged, tables, traced_run
+from tests.support.trace.traces import MS, e, staged, tables, traced_run
 
 A = {"member": "a", "stream": 0}
 

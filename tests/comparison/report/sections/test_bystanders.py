@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Bystander, as_mapping
 from comparison.report.sections.bystanders import waited as shown
-from tests.support.results import every_design, herd, run, waited
+from comparison.results.result import as_mapping
+from tests.support.runs.results import every_design, herd, run, waited
+
+if TYPE_CHECKING:
+    from comparison.results.run import Bystander
 
 
 def panels(*bystanders: Bystander) -> list:

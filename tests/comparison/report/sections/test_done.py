@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import as_mapping
 from comparison.report.sections.done import About, as_text, conditions
-from tests.support.results import run
+from comparison.results.result import as_mapping
+from tests.support.runs.results import run
 
 COMMAND = {
     "command": ["rebalance-lab", "run", "crash", "--seed", "3", "-c", "x=a b"],

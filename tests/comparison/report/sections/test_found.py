@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Copies, Kind, Verdict, VerdictOutcome, as_mapping
 from comparison.report.repeats import columns_of
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.view.model import Holding, Overlap
+from comparison.results.outcomes import Kind, VerdictOutcome
+from comparison.results.result import as_mapping
+from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.results import change, every_design, run, slowed
+from tests.support.runs.results import change, every_design, run, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from comparison.metrics import METRICS
 from comparison.report import restarts, strategies
-from comparison.report.figures import CHANGE_COLUMNS, ROWS
+from comparison.report.figures import CHANGE_COLUMNS
 from comparison.report.page import page
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
-from tests.support.results import every_design
+from comparison.results.metrics import METRICS
+from tests.support.runs.results import every_design
 
 
 def test_every_row_has_an_entry_of_its_own() -> None:
     labels = [entry.label for entry in glossary()]
-    assert len(labels) == len(set(labels)) == len([name for name, _ in ROWS if name in METRICS]) + len(of_changes())
+    assert len(labels) == len(set(labels)) == len([each for each in METRICS.values() if each.label]) + len(of_changes())
     assert "ZooKeeper reads: failed" in labels
     assert all(entry.meaning for entry in glossary())
 
 
 def test_every_column_of_changes_and_restarts_is_explained() -> None:
-    assert of_changes().keys() == {heading for _, heading in CHANGE_COLUMNS} | {COUNTED}
+    assert of_changes().keys() == {*CHANGE_COLUMNS.values(), COUNTED}
     assert {heading for _, heading in (*restarts.HEADINGS, *strategies.HEADINGS)} <= of_rows().keys()
 
 

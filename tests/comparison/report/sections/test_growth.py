@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import as_mapping
 from comparison.report.sections.growth import grown
-from tests.support.results import every_design, herd, joins
+from comparison.results.result import as_mapping
+from tests.support.runs.results import every_design, herd, joins
 
 
 def test_each_figure_has_a_line_a_design_with_the_model_dashed_over_it() -> None:

@@ -17,7 +17,7 @@ from comparison.report.view.events import KINDS_READ, read_events
 from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH
 from kernel.trace.reader import read_trace
 from kernel.trace.run_clock import events_in_order
-from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
+from tests.support.runs.seen_runs import analysed_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from comparison.report.view.model import Conversation

@@ -20,17 +20,17 @@ from kernel.client.connection import BrokerConnection
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
-from tests.support.consuming import committed_all, partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of
-from tests.support.reconciling import QUICK_GROUPS, laboratory, reconciling
-from tests.support.tracers import ListTracer
+from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
+from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of
+from tests.support.consumers.reconciling import QUICK_GROUPS, laboratory, reconciling
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 SHORT_SESSION = {"group.consumer.session.timeout.ms": "10000"}

@@ -14,8 +14,8 @@ from kernel.client.connection import BrokerConnection
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.brokers import running_broker
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import running_broker
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,18 @@ from kernel.broker.cluster.controlling import Controller
 from kernel.broker.cluster.observing import Observation, Observer
 from kernel.broker.cluster.registration import ensure_cluster, register
 from kernel.broker.cluster.topics import TopicWriter
+from kernel.runtime import Runtime
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
-from tests.support.manual_clock import ManualClock
-from tests.support.zookeeper import gone, opened
+from tests.support.time.manual_clock import ManualClock
+from tests.support.zookeeper.sessions import gone, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from kernel.zookeeper.session import ZooKeeperSession
 
-CLOCK = ManualClock()
+RUNTIME = Runtime(clock=ManualClock())
 
 
 @dataclass
@@ -55,15 +56,15 @@ async def candidates(chroot: str, number: int) -> AsyncIterator[list[Candidate]]
         made = []
         for node_id in range(1, number + 1):
             session = await stack.enter_async_context(opened(chroot))
-            cluster_id = await ensure_cluster(session)
-            await register(session, BrokerAddress(node_id, "127.0.0.1", 9000), CLOCK, patience_ms=30_000)
-            made.append(Candidate(session, Observer(session, cluster_id), Controller(session, node_id, CLOCK)))
+            cluster_id = await ensure_cluster(session, RUNTIME.random)
+            await register(session, BrokerAddress(node_id, "127.0.0.1", 9000), RUNTIME.clock, patience_ms=30_000)
+            made.append(Candidate(session, Observer(session, cluster_id), Controller(session, node_id, RUNTIME)))
         yield made
 
 
 async def create(candidate: Candidate, name: str, assignment: Sequence[Sequence[int]]) -> None:
     snapshot = (await candidate.look()).snapshot
-    await TopicWriter(candidate.session).create(
+    await TopicWriter(candidate.session, RUNTIME.random).create(
         snapshot, name, partitions=-1, replication_factor=-1, config=None, assignment=assignment, validate_only=False
     )
 
@@ -94,7 +95,7 @@ def test_broker_restarted_unnoticed_loses_its_previous_leadership(chroot: str) -
             await one.step()
             assert await one.states("shared") == [(2, 0, 1)]
             await two.session.delete("/brokers/ids/2")
-            await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), CLOCK, patience_ms=30_000)
+            await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), RUNTIME.clock, patience_ms=30_000)
             await one.step()
             # As Kafka does for a bounced broker: it left, then it returned.
             assert await one.states("shared") == [(1, 1, 1)]
@@ -124,7 +125,7 @@ def test_half_deleted_topic_is_deleted_by_the_next_controller(chroot: str) -> No
             await old.step()
             await create(old, "t", [[1], [1]])
             await old.step()
-            await TopicWriter(old.session).delete("t")
+            await TopicWriter(old.session, RUNTIME.random).delete("t")
             await old.session.delete("/brokers/topics/t/partitions/0/state")
             await old.session.delete("/controller")
             await new.step()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 
 from kernel.broker.loop.collecting import CALM_PERIODS, CALM_SHARE, DUE, OVERDUE, CalmCollector
 from kernel.broker.loop.loop_figures import Stopwatch
@@ -18,7 +19,7 @@ class Collected:
     def __init__(self) -> None:
         self.times = 0
         self._loop = asyncio.new_event_loop()
-        self.collector = CalmCollector(self._loop, Stopwatch(), self._collect)
+        self.collector = CalmCollector(self._loop, Stopwatch(time.perf_counter_ns), self._collect)
         self._loop.close()
 
     def _collect(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernel.broker.loop.turns import Turns
+from kernel.runtime import REAL
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def test_pieces_run_in_the_order_queued() -> None:
     async def test() -> list[str]:
         done: list[str] = []
         clock = Clock()
-        turns = Turns(0.002, clock)
+        turns = Turns(clock, 0.002)
         turns.run_in_turns(counted(done, "a", 5, clock, 0.0009))
         turns.soon(lambda: done.append("b"))
         turns.run_in_turns(counted(done, "c", 2, clock, 0.0009))
@@ -52,7 +53,7 @@ def test_turn_ends_with_the_piece_that_exhausts_its_budget(piece_s: float, a_tur
     async def test() -> None:
         done: list[str] = []
         clock = Clock()
-        turns = Turns(0.002, clock)
+        turns = Turns(clock, 0.002)
         turns.run_in_turns(counted(done, "a", 20, clock, piece_s))
         for turn in range(1, 4):
             await asyncio.sleep(0)  # one turn of the loop
@@ -69,7 +70,7 @@ def test_failing_piece_ends_only_its_own_work() -> None:
 
     async def test() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-        turns = Turns()
+        turns = Turns(REAL.stopwatch)
         turns.run_in_turns(fails())
         turns.soon(lambda: done.append("after"))
         await until(lambda: not len(turns), 60, "all work to be done")
@@ -86,7 +87,7 @@ def test_failing_piece_ends_only_its_own_work() -> None:
 def test_work_queued_by_a_piece_comes_last() -> None:
     async def test() -> list[str]:
         done: list[str] = []
-        turns = Turns()
+        turns = Turns(REAL.stopwatch)
         turns.soon(lambda: (done.append("a"), turns.soon(lambda: done.append("c"))))
         turns.soon(lambda: done.append("b"))
         await until(lambda: not len(turns), 60, "all work to be done")
@@ -98,7 +99,7 @@ def test_work_queued_by_a_piece_comes_last() -> None:
 def test_longest_piece_is_recorded_with_its_work() -> None:
     async def test() -> None:
         clock = Clock()
-        turns = Turns(0.002, clock)
+        turns = Turns(clock, 0.002)
         turns.run_in_turns(counted([], "a", 3, clock, 0.001), "many")
         turns.run_in_turns(counted([], "b", 1, clock, 0.25), "one")
         await until(lambda: not len(turns), 60, "all work to be done")

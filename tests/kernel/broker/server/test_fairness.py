@@ -17,6 +17,7 @@ from kernel.broker.loop.readiness import PATIENT_AT_ONCE, PATIENT_MAX, Readiness
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.accepting import ACCEPTED_MAX
 from kernel.broker.server.server import BrokerServer
+from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.versions import Api
@@ -39,8 +40,9 @@ class Served:
         self.seen: list[Api] = []
         self.parked: list[asyncio.Future[Mapping[str, Any]]] = []
         self.server = BrokerServer(
-            {Api.Heartbeat: self.at_once, Api.LeaveGroup: self.at_once, Api.JoinGroup: self.park}, turns=Turns(0.0)
+            {Api.Heartbeat: self.at_once, Api.LeaveGroup: self.at_once, Api.JoinGroup: self.park}
         )
+        self.server.turns = Turns(REAL.stopwatch, 0.0)
         self._stack = contextlib.ExitStack()
 
     def at_once(self, context: RequestContext, _body: Any) -> Mapping[str, Any]:
@@ -134,7 +136,7 @@ def test_connections_with_endless_input_do_not_starve_others(monkeypatch: pytest
     monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
 
     async def main() -> None:
-        looking = Readiness(asyncio.get_running_loop(), Turns())
+        looking = Readiness(asyncio.get_running_loop(), Turns(REAL.stopwatch), REAL.stopwatch)
         with contextlib.ExitStack() as stack:
             ones: list[Insatiable] = []
             for _ in range(2 * PATIENT_MAX):

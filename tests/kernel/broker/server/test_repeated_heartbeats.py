@@ -16,6 +16,7 @@ from kernel.broker.server.connection_resources import ConnectionResources
 from kernel.broker.server.handlers import Encoded
 from kernel.broker.server.served_connection import ServedConnection
 from kernel.broker.server.unsupported import UnsupportedRequests
+from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.frames import MAX_FRAME_BYTES
@@ -62,13 +63,14 @@ class FakePeer:
     clock = staticmethod(lambda: 0.0)
 
     def __init__(self, handler: CachingHandler) -> None:
-        self.turns = Turns()
+        self.turns = Turns(REAL.stopwatch)
         resources = ConnectionResources(
             frame_bytes_max=MAX_FRAME_BYTES,
             memory=MemoryBudgets(
                 requests_bytes_max=MAX_FRAME_BYTES, responses_bytes_max=MAX_FRAME_BYTES, frame_bytes_max=MAX_FRAME_BYTES
             ),
             turns=self.turns,
+            threads=REAL.threads,
             readiness=self,  # type: ignore[arg-type]  # all that a connection uses
             handlers={Api.Heartbeat: handler},
             readers={},

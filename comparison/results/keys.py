@@ -1,0 +1,28 @@
+"""What values in results and tables are found by: views, windows, changes, outcomes of runs, and names of requests."""
+
+from __future__ import annotations
+
+#: The five lines that are swept: three of ownership over time, two of records over their numbers.
+BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
+SERIALS, OFFSETS = "serials", "offsets"
+OVER_TIME = (BELIEVED, AUTHORITY, DELIVERING)
+
+#: The number of the window that is the whole run; changes count from 0.
+WHOLE_RUN = -1
+#: The change that brings a group to the size to be measured; it is not measured itself.
+FORMING = "form"
+#: Changes that only bring the group to the size to be measured.
+SIZING = (FORMING, "grow")
+#: The change that is a member's restart.
+RESTART = "restart"
+
+#: How an attempt to rebalance ended, as in the trace: it claimed everything, or met another member's claim.
+OK, CONFLICT = "ok", "conflict"
+
+#: The pseudo phase that is a whole rebalance, from its start to its end.
+WHOLE = "rebalance"
+#: The outcome of a run that went to its end.
+COMPLETE = "complete"
+
+#: The requests by which members of a classic group rebalance.
+GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")

@@ -1,0 +1,242 @@
+"""The figures of a run, of one change, and of a sweep's runs: what each means, how the reports show it, what compares.
+
+A new figure of a run is a row here, and its computation in `comparison.pipeline.figures.assemble`; one of a change is a
+row, and a field of `comparison.results.run.Change`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What a figure means; the unit is the last word of its name."""
+
+    unit: str
+    meaning: str
+
+
+class Compares(Enum):
+    """When a figure says something as a multiple of another design's."""
+
+    NEVER = auto()  #: a total of the run, whose length differs between designs
+    ALWAYS = auto()  #: it depends only on the changes made, not on their timing or the length of the run
+    #: It depends on the phase of the timers, on races and on the machine: one run shows one draw of them.
+    AS_MEDIAN = auto()
+
+
+class Metric(Meaning, frozen=True):
+    """A figure of a run."""
+
+    label: str = ""  #: of its row in the reports; '' where it has none
+    compares: Compares = Compares.NEVER
+    is_part: bool = False  #: of the row above it
+    is_always_shown: bool = False  #: others only if a design has a value other than 0
+
+
+class ChangeMetric(Meaning, frozen=True):
+    """A figure of one change."""
+
+    heading: str = ""  #: of its column in the reports; '' where it has none
+    is_spread: bool = False  #: over repeats
+
+
+ALWAYS, AS_MEDIAN = Compares.ALWAYS, Compares.AS_MEDIAN
+#: Every figure of a run, in display order.
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "converge_ms": Metric(
+            "ms",
+            "longest time from a change to every partition owned once",
+            "settled after, ms (worst)",
+            AS_MEDIAN,
+            is_always_shown=True,
+        ),
+        "unowned_partition_s": Metric(
+            "s",
+            "time that partitions were claimed by no member",
+            "unowned, partition-s",
+            AS_MEDIAN,
+            is_always_shown=True,
+        ),
+        "unowned_authority_partition_s": Metric("s", "time that partitions had no owner, by the authority"),
+        "stalled_s": Metric(
+            "s",
+            "time in the measured changes in which the whole group delivered nothing",
+            "nothing delivered, s",
+            AS_MEDIAN,
+        ),
+        "left_unnamed": Metric(
+            "",
+            "partitions without an owner at the end of the last change, by the authority",
+            "partitions without an owner at the end",
+        ),
+        "double_owned_partition_s": Metric(
+            "s", "time that partitions were claimed by two members", "claimed by two, partition-s", AS_MEDIAN
+        ),
+        "two_delivering_partition_s": Metric(
+            "s",
+            "time that two members delivered the same partition",
+            "two delivering, partition-s",
+            AS_MEDIAN,
+            is_always_shown=True,
+        ),
+        "two_delivering_longest_s": Metric("s", "the longest such time of one partition"),
+        "stopped": Metric(
+            "", "partitions taken from members that stayed, counted each time", "partitions stopped", ALWAYS
+        ),
+        "stopped_kept": Metric("", "of these, given back to the same member", "and given back", ALWAYS, is_part=True),
+        "moved": Metric(
+            "",
+            "partitions moved to another member in the measured changes, counted each time",
+            "partitions moved",
+            ALWAYS,
+        ),
+        "moved_minimum": Metric(
+            "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True
+        ),
+        "balance": Metric(
+            "",
+            "the most partitions of a member less the fewest, after the change where it was largest",
+            "most partitions less fewest",
+            ALWAYS,
+        ),
+        "lag_before": Metric(
+            "records", "records that were not committed when members were added", "lag when members were added"
+        ),
+        "lag_record_s": Metric(
+            "s",
+            "the lag from then to the end of the load, in records times seconds",
+            "from then on, record-s",
+            AS_MEDIAN,
+            is_part=True,
+        ),
+        "dip_records": Metric(
+            "records",
+            "the most that fewer were delivered since then than at the rate before",
+            "records fewer, at most",
+            AS_MEDIAN,
+        ),
+        "break_even_s": Metric(
+            "s",
+            "time until as many were delivered as at the rate before",
+            "made up for after, s",
+            AS_MEDIAN,
+            is_part=True,
+        ),
+        "rounds": Metric(
+            "",
+            "rebalances of the whole group in the measured changes: a coordinator's generations, or epochs",
+            "rebalances of the group",
+            ALWAYS,
+        ),
+        "rebalances": Metric("", "rebalances begun by members", "rebalances of members", AS_MEDIAN),
+        "rebalances_failed": Metric(
+            "", "rebalances that members gave up after the last attempt", "given up", is_part=True
+        ),
+        "attempts": Metric("", "attempts in them", "attempts", AS_MEDIAN, is_part=True),
+        "attempts_failed": Metric("", "attempts that failed", "failed", is_part=True),
+        "notifications": Metric("", "watch events delivered to members", "notifications"),
+        "zk_reads": Metric("", "successful ZooKeeper reads by members", "ZooKeeper reads"),
+        "zk_reads_failed": Metric("", "failed reads", "failed", is_part=True),
+        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes"),
+        "zk_writes_failed": Metric("", "failed writes, lost claims included", "failed", is_part=True),
+        "group_requests": Metric(
+            "", "JoinGroup, SyncGroup and LeaveGroup requests by members", "join, sync and leave requests", ALWAYS
+        ),
+        "heartbeats": Metric("", "heartbeats", "heartbeats"),
+        "commit_requests": Metric("", "offset commits sent to brokers or ZooKeeper", "commits sent"),
+        "fetches": Metric("", "fetch requests", "fetches"),
+        "delivered": Metric(
+            "records", "records delivered, counted each time", "records delivered", is_always_shown=True
+        ),
+        "duplicates": Metric(
+            "records", "records delivered again", "delivered again", AS_MEDIAN, is_part=True, is_always_shown=True
+        ),
+        "lost": Metric(
+            "records",
+            "acknowledged records that were never delivered; unknown if some were left when the run broke off",
+            "lost",
+            is_part=True,
+            is_always_shown=True,
+        ),
+        "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
+        "stale_deliveries": Metric(
+            "records", "records delivered by a member that was not the owner", "delivered by a non-owner"
+        ),
+        "commits": Metric("", "committed offsets that the authority stored"),
+        "stale_writes": Metric("", "commits accepted from a member that was not the owner", "commits by a non-owner"),
+        "moved_back": Metric("", "commits that moved the committed offset back", "offsets moved back"),
+        "moved_back_records": Metric("records", "by how many records in all"),
+        "of_ended_sessions": Metric("", "commits that ZooKeeper stored after it had expired their session"),
+        "old_accepted": Metric(
+            "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
+        ),
+        "refused": Metric("", "commits that the authority refused"),
+        "started_behind": Metric("", "deliveries that started behind an accepted commit", "started behind a commit"),
+        "fenced": Metric(
+            "",
+            "commits refused for an old generation or an unknown member; not of a member whose epoch just rose",
+            "commits fenced",
+        ),
+        "final_read": Metric("", "partitions whose committed offset was read at the end"),
+        "final_behind": Metric("", "of these, behind the last accepted commit"),
+        "final_beyond": Metric("", "of these, beyond the end of the log"),
+        "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
+        "dropped": Metric(
+            "", "commits dropped by a member that had lost its generation", "commits dropped by their sender"
+        ),
+        **{
+            f"bystander_{op}_{stage}_{share}_ms": Metric(
+                "ms",
+                f"{meaning} of an uninvolved client's {op} on the same ZooKeeper, {stage} the changes",
+                meaning if is_part else f"bystander's {op} {stage}, ms",
+                AS_MEDIAN,
+                is_part=is_part,
+            )
+            for op in ("get", "set")
+            for stage in ("before", "during")
+            for share, meaning, is_part in (("p50", "median", False), ("p99", "99th percentile", True))
+        },
+    }
+)
+#: Figures of one change, in display order. Each is an attribute of `Change`.
+CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
+    {
+        "converge_ms": ChangeMetric("ms", "time until every partition was owned once", "ms", is_spread=True),
+        "takeover_ms": ChangeMetric("ms", "time until the authority first named a new owner"),
+        "rounds": ChangeMetric("", "rebalances of the whole group", "rounds", is_spread=True),
+        "stopped": ChangeMetric("", "partitions taken from members that stayed", "stopped", is_spread=True),
+        "moved": ChangeMetric("", "partitions moved to another member", "moved", is_spread=True),
+        "unowned_partition_s": ChangeMetric(
+            "s", "time that partitions were claimed by no member", "unowned, s", is_spread=True
+        ),
+        "unowned_longest_s": ChangeMetric("s", "the longest such time of one partition"),
+        "two_delivering_partition_s": ChangeMetric("s", "time that two members delivered the same partition"),
+        "stalled_s": ChangeMetric("s", "time in which the whole group delivered nothing", is_spread=True),
+        "attempts": ChangeMetric("", "attempts to rebalance"),
+        "attempts_failed": ChangeMetric("", "attempts that failed"),
+        "notifications": ChangeMetric("", "watch events delivered to members"),
+        "zk_reads": ChangeMetric("", "reads of ZooKeeper by members"),
+        "zk_writes": ChangeMetric("", "writes to ZooKeeper by members, without commits"),
+        "group_requests": ChangeMetric("", "JoinGroup, SyncGroup and LeaveGroup requests of members"),
+        "added_ms": ChangeMetric("ms", "time until every partition that was added had been delivered from"),
+    }
+)
+FAILED_RUNS, APPLICATION_ERRORS = "failed_runs", "application_errors"
+#: Figures of a run in a sweep besides METRICS.
+SWEEP_METRICS: Mapping[str, Meaning] = MappingProxyType(
+    {
+        FAILED_RUNS: Meaning("", "runs that failed: their number, of those that ended"),
+        APPLICATION_ERRORS: Meaning(
+            "", "errors that reached applications, in failed runs too; in zookeeper each is a rebalance given up"
+        ),
+    }
+)
