@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.broker.cluster.cluster_view import topic_name_problem
 from kernel.errors import UserError
 from kernel.java_regex import Regex, compiled
+from kernel.topic_names import topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

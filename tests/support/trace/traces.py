@@ -89,7 +89,7 @@ def traced_run(
     tolerance_ns: int = TOLERANCE_NS,
     boots: Mapping[str, str] = MappingProxyType({}),
 ) -> TraceRun:
-    """A run for measuring hand-written events: without files, but for what tells the boots of processes."""
+    """A run for measuring hand-written events: without files, except what distinguishes the boots of processes."""
     files = tuple(
         TraceFile(Path(f"{process}.jsonl"), 0, process=process, header=HeaderLine({"boot_id": boot}))
         for process, boot in boots.items()
