@@ -4,7 +4,7 @@ Fair is what Kafka's own tests require: no member has two or more partitions mor
 the topic of one of them. With equal subscriptions this means that loads differ by at most one.
 
 Moves are compared with the fewest possible with equal subscriptions, and otherwise with a lower bound for every
-algorithm (`tests.support.moves_bound`). That bound says little, and is often 0, when members have a handful of
+algorithm (`tests.kernel.assignors.moves_bound`). That bound says little, and is often 0, when members have a handful of
 partitions each; then the fewest moves that lead to the loads of the answer count.
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench.assign_cases import NOBODY
-from tests.support.moves_bound import moves_lower_bound
+from tests.kernel.assignors.moves_bound import moves_lower_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

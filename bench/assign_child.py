@@ -49,7 +49,7 @@ class Growth:
 
     @staticmethod
     def _read(name: str) -> int:
-        """Kilobytes."""
+        """The value in kilobytes."""
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split(f"{name}:")[1].split()[0])
 

@@ -19,8 +19,8 @@ from kernel.errors import RebalanceLabError
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
-from tests.support import count_model
-from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import count_model
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

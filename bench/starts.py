@@ -27,8 +27,8 @@ from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support import count_model
-from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import count_model
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,8 +31,8 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support import count_model
-from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import count_model
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -129,7 +129,7 @@ async def theirs(version: str, name: str, group: str, zookeeper: str, folder: Pa
 
 
 async def produce(bootstrap: tuple[str, int]) -> None:
-    """Evenly, until cancelled."""
+    """Produce at an even rate until cancelled."""
     client = ClusterClient([bootstrap], "wake")
     producer = Producer(client)
     try:

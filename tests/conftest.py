@@ -17,7 +17,7 @@ from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support.experiments import Laboratory
+from tests.support.runs.experiments import Laboratory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from docs.site import hook
-from tests.support.browser import DESKTOP, PHONE, running_browser
+from tests.support.pages.browser import DESKTOP, PHONE, running_browser
 from tests.test_tidy import PACKAGES, ROOT
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ def analysed(
     again: bool = False,
     sources: Sources = NOWHERE_ELSE,
 ) -> Analysed:
-    """Analyse the runs and store the result in `folder` as `result.json` and, unless told not to, `report.html`.
+    """Analyse the runs and store the result in `folder` as `result.json` and, unless `report` is false, `report.html`.
 
     Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
     URIs of further runs, and the folders of the commands that made the runs.

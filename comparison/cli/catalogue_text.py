@@ -135,10 +135,10 @@ def _defaults(scenario: Scenario) -> str:
     ]
     counts[1:1] = [(made.topics, "topic")] if made.topics > 1 else []
     counts[1:1] = [(made.streams, "stream")] if made.streams > 1 else []
-    told = [counted(count, noun) for count, noun in counts]
-    told += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
+    parts = [counted(count, noun) for count, noun in counts]
+    parts += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
     sized = " (the steps say how many members there are)" if scenario.sets_own_sizes else ""
-    return ", ".join(told) + sized
+    return ", ".join(parts) + sized
 
 
 def _expectations(scenario: Scenario) -> list[str]:
@@ -150,7 +150,7 @@ def _expectations(scenario: Scenario) -> list[str]:
     for row, judged in (*_judged(scenario, designs), *_unpromised(scenario, designs)):
         by_designs.setdefault(judged, []).extend(row)
     lines = textwrap.wrap(
-        "Expected of each design: promises that it keeps, faults that history knows it for, and exact numbers of the "
+        "Expected of each design: promises that it keeps, faults that it is known for, and exact counts of the "
         "model. A verdict is unknown if the run lacks what it needs. What is not promised is measured, and not judged.",
         WIDTH,
     )

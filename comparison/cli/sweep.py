@@ -101,9 +101,9 @@ session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's f
     help="embedded, docker, docker:3, or HOST:PORT,... of a running one.  [default: embedded]",
     metavar="TARGET",
 )
-@click.option("--rerun-failed", is_flag=True, help="Make the runs again that failed.")
+@click.option("--rerun-failed", is_flag=True, help="Repeat the runs that failed.")
 @click.option(
-    "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Make no run; analyse what is there."
+    "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Start no runs; analyse the finished ones."
 )
 @dry_run_option
 @quiet_option

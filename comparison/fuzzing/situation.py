@@ -141,7 +141,7 @@ class Situation:
                 return False
 
     def take(self, step: Step) -> None:
-        """It comes next."""
+        """Go on to the situation after `step`."""
         self._take(step)
         if self.settled or isinstance(step, Hold):
             self._arriving.clear()

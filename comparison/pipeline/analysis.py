@@ -85,7 +85,7 @@ def analyze(
     before, known = tables_in(folder), NOTHING_KNOWN
     if again is not Again.READING:
         known = recall(before, runs, marks, measured=again is Again.NOTHING)
-    progress(_told(len(runs), len(known.found)))
+    progress(_progress_line(len(runs), len(known.found)))
     if len(known.found) == len(runs) and known.tables_hold:
         found = known.found
     else:
@@ -110,7 +110,7 @@ def _of_source(run: TraceRun, copies: Mapping[Path, str]) -> TraceRun:
     return run
 
 
-def _told(runs: int, kept: int) -> str:
+def _progress_line(runs: int, kept: int) -> str:
     if not kept:
         return f"analysing {runs} runs" if runs > 1 else "analysing the run"
     unchanged = f"{kept} unchanged since the last analysis"

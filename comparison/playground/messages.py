@@ -1,6 +1,6 @@
 """What the game says to the page: a snapshot and increments. What the page says is in `commands.py`.
 
-Everything is a msgspec struct, sent as JSON. A union is told apart by its field `type`.
+Everything is a msgspec struct, sent as JSON. The types of a union are distinguished by its field `type`.
 
 The page first gets a `Snapshot`, which has everything, and then each `Increment`, numbered by `seq` without a gap, with
 the changes since the one before. `comparison.playground.applying` applies one to the other, as the page does. A page

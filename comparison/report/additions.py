@@ -19,7 +19,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "notice": "nobody in the group knows yet",
         "hear": "a member has not heard of the rebalance",
         "backoff": "waiting after a failed attempt",
-        "detect": "told, and not reacting yet",
+        "detect": "notified, and not reacting yet",
         "stop": "stopping and committing",
         "release": "giving up claims",
         "join": "reading the group, or JoinGroup",

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
-from comparison.report.brokers import OFFSETS_TOPIC, UNLOADED, Coordinators, broker_ids
+from comparison.report.brokers import UNLOADED, Coordinators, broker_ids
 from kernel.designs import ZOOKEEPER
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.events import Role
 from kernel.trace.run_clock import events_in_order, reference_of
 from kernel.values import TopicPartition

@@ -114,7 +114,7 @@ def schema() -> dict[str, Any]:
 
 
 def as_mapping(result: Result) -> dict[str, Any]:
-    """As JSON has it."""
+    """The result as result.json has it."""
     mapping = msgspec.to_builtins(result)
     assert isinstance(mapping, dict)
     return mapping

@@ -9,8 +9,8 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Heartbeat, Leave, Leaving, OffsetToCommit
 from coordinator.groups.requests import Producer as TransactionalProducer
 from docs.generators.requests_by_state import ANSWERED, NO_GROUP, WAITS, Answers
-from tests.support.consumer_groups import owned_by_name
-from tests.support.consumer_partition import Partition
+from tests.support.groups.consumer import owned_by_name
+from tests.support.groups.consumer_partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def _stable() -> Partition:
 
 
 def _reconciling() -> Partition:
-    """Another member, b, has come, and waits for what a and s have to give up; a has been told."""
+    """Another member, b, has come, and waits for what a and s have to give up; a knows it."""
     at = _stable()
     at.join("b")
     at.beat("a", 2)
@@ -65,8 +65,8 @@ OFFSETS = (OffsetToCommit("foo", 0, 7, -1, ""),)
 
 
 def _in_transaction(at: Partition, epoch: int) -> Any:
-    told = {"member_id": "a", "generation": epoch, "offsets": OFFSETS, "producer": TransactionalProducer(7, 0)}
-    return at.ask(Commit, **told)
+    given = {"member_id": "a", "generation": epoch, "offsets": OFFSETS, "producer": TransactionalProducer(7, 0)}
+    return at.ask(Commit, **given)
 
 
 REQUESTS: Mapping[str, Callable[[Partition], Any]] = {

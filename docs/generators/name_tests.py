@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.kafka_markers import covered
-from tests.support.kafka_names import CLASSES, GROUPS_LEFT_OUT, LEFT_OUT
+from tests.support.kafka_names.markers import covered
+from tests.support.kafka_names.names import CLASSES, GROUPS_LEFT_OUT, LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

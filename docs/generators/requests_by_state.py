@@ -14,9 +14,9 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit
 from coordinator.protocol.server_commands import Command
 from coordinator.protocol.server_errors import ServerError
-from tests.support.error_table import COLUMNS, cells
-from tests.support.group_machine import RANGE
-from tests.support.served_groups import GROUP, Question, Served
+from tests.support.groups.classic import RANGE
+from tests.support.groups.error_table import COLUMNS, cells
+from tests.support.groups.server import GROUP, Question, Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ It terminates: partitions only move to members with at least two less, so each s
 loads by at least two, and each round but one makes a step. So the number of steps is at most half of that sum after
 step 2. In practice there are a few rounds, and hundreds only if members form a chain of shared topics.
 
-The number of moves is not minimal, but close to it: tests/support/moves_bound.py computes a lower bound.
+The number of moves is not minimal, but close to it: tests/kernel/assignors/moves_bound.py computes a lower bound.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from bench.pipeline import core_of, exponent_of
 from bench.pipeline_child import DUCKDB, JSON, NUMPY, OURS, TABLES
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.synthetic import write_synthetic
-from tests.support.inline_spark import InlineSpark
+from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
     from pathlib import Path

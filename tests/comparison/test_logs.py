@@ -13,7 +13,7 @@ import pytest
 
 from comparison.cli.main import COMMANDS, cli
 from comparison.logs import LEVEL_VARIABLE, KafkaFormatter, PrintableFormatter, set_inherited_level, set_level
-from tests.support.terminals import Terminals
+from tests.support.commands.terminals import Terminals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

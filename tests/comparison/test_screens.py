@@ -18,8 +18,8 @@ from comparison.group_columns import GroupSeen, Keeper, MemberRow, Part, Partiti
 from comparison.report.sweep.terminal import render_sweep
 from comparison.report.terminal import render
 from kernel.values import TopicPartition
-from tests.support.results import every_design
-from tests.support.sweeps import data_of, mapping_of, plan_of, result_of
+from tests.support.runs.results import every_design
+from tests.support.runs.sweeps import data_of, mapping_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ from comparison.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support.brokers import broker_thread
-from tests.support.consuming import Running
-from tests.support.topics import topics_of
-from tests.support.tracers import ListTracer
+from tests.support.brokers.live import broker_thread
+from tests.support.brokers.topics import topics_of
+from tests.support.consumers.consuming import Running
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,15 +15,15 @@ from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserErr
 from kernel.ports import free_ports
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.consuming import Listener, committed_all, partitions_of, producing, shared_out
-from tests.support.topics import topics_of
+from tests.support.brokers.topics import topics_of
+from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from kernel.consumer import GroupConsumer
     from tests.contract.conftest import Bench
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 
 @asynccontextmanager

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from docs.generators.name_tests import PAGE, page
-from tests.support.kafka_markers import covered, named_in_prose
-from tests.support.kafka_names import CLASSES, LEFT_OUT, NAMES
+from tests.support.kafka_names.markers import covered, named_in_prose
+from tests.support.kafka_names.names import CLASSES, LEFT_OUT, NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path

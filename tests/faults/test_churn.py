@@ -32,7 +32,7 @@ from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, Settle, Steady
 from kernel.designs import EAGER, ZOOKEEPER
 from kernel.trace.reader import read_trace
-from tests.support.one_run import performed, request_of
+from tests.faults.one_run import performed, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,10 +18,10 @@ from comparison.scenarios.processes.fork_server import ForkServer
 from kernel.errors import RebalanceFailed
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.weak_members import committed, failure, has, joined, joining, polling
-from tests.support.zk_consumers import SETTINGS, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session, opened
+from tests.support.consumers.weak_members import committed, failure, has, joined, joining, polling
+from tests.support.consumers.zookeeper import SETTINGS, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session, opened
 
 pytestmark = pytest.mark.faults
 

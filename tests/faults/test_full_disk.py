@@ -20,7 +20,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.ended import all_ended
+from tests.support.commands.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from kernel.trace.listed_file import run_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNFENCED = "tests.support.unfenced_broker"
+UNFENCED = "tests.faults.unfenced_broker"
 SEED = 1
 STEPS_MAX, DRAWN_MAX = 5, 7
 #: A schedule takes half a minute on a busy machine; the seed's third one is the first that shows the bug.

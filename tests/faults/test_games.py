@@ -13,7 +13,7 @@ from comparison.pipeline.analysis import analyze
 from comparison.playground import commands as c
 from comparison.playground import messages as m
 from comparison.run_folder import run_dirs_in
-from tests.support.played_game import Player, play
+from tests.faults.played_game import Player, play
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ from comparison.scenarios.plan.points import KILLED, POINTS
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, KillAtPoint, Steady
 from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
-from tests.support.one_run import performed, request_of
+from tests.faults.one_run import performed, request_of
 
 if TYPE_CHECKING:
     from pathlib import Path

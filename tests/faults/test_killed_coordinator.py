@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.commander import commanded
-from tests.support.consuming import partitions_of, shared_out
-from tests.support.failover import cluster
+from tests.support.consumers.commander import commanded
+from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.coordinators.failover import cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

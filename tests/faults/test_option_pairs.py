@@ -21,13 +21,13 @@ from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
-from tests.support.pairs import covering_rows
+from tests.faults.pairs import covering_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
-    from tests.support.experiments import Laboratory
+    from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
 

@@ -19,7 +19,7 @@ import pytest
 from comparison.exits import Exit
 from comparison.scenarios.plan.plugins import ENTRY_POINTS as PLUGINS
 from kernel.assignors.registry import ENTRY_POINTS
-from tests.support.installed import installed
+from tests.support.commands.installed import installed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparison.exits import Exit
-from tests.support.browser import running_browser
-from tests.support.playground_page import card, column, opened
+from tests.support.pages.browser import running_browser
+from tests.support.pages.playground import card, column, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from comparison.scenarios.testbed.quorum import SERVERS
 from kernel.waiting import until
-from tests.support.linked_ensemble import linked_ensemble, serving
+from tests.faults.linked_ensemble import linked_ensemble, serving
 
 if TYPE_CHECKING:
     from pathlib import Path

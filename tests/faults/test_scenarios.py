@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
-    from tests.support.experiments import Laboratory
+    from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
 

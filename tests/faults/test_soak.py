@@ -28,9 +28,9 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
 from kernel.zookeeper.txnlog import read_ensemble
-from tests.support.brokers import client_of, create_topics, running_broker
-from tests.support.soak import GROUP, PARTITIONS, TICK_MS, TOPIC, Soak
-from tests.support.zookeeper import opened
+from tests.faults.soak import GROUP, PARTITIONS, TICK_MS, TOPIC, Soak
+from tests.support.brokers.live import client_of, create_topics, running_broker
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

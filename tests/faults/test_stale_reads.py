@@ -11,11 +11,11 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.linked_ensemble import linked_ensemble
-from tests.support.weak_members import attempts, joined, joining, outcomes, releases
-from tests.support.zk_consumers import running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.faults.linked_ensemble import linked_ensemble
+from tests.support.consumers.weak_members import attempts, joined, joining, outcomes, releases
+from tests.support.consumers.zookeeper import running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 
 pytestmark = pytest.mark.faults
 

@@ -12,7 +12,7 @@ import pytest
 from comparison.playground import commands as c
 from comparison.playground import messages as m
 from comparison.playground.web import server
-from tests.support.played_game import Player, play
+from tests.faults.played_game import Player, play
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ import pytest
     ],
 )
 def test_mutated_answers_and_batches_are_decoded_or_refused_within_little_memory(answers: int, seed: int) -> None:
-    command = [sys.executable, "-m", "tests.support.decoded_in_a_child", str(answers), str(seed)]
+    command = [sys.executable, "-m", "tests.hostile.decoded_in_a_child", str(answers), str(seed)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert child.returncode == 0, child.stderr[-3000:]
     output = re.fullmatch(r"(\d+) answers, (\d+) refused; (\d+) batches, (\d+) refused\n", child.stdout)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.originals import original_host, real_broker
+from tests.support.java.originals import original_host, real_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from kernel.client.client import ClusterClient
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from tests.kernel.broker.apis.test_data_plane import TP, produce
-from tests.support.bad_batches import bad_batches, odd_batches
-from tests.support.originals import real_broker
+from tests.support.java.originals import real_broker
+from tests.support.wire.bad_batches import bad_batches, odd_batches
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.support.consuming import partitions_of
-from tests.support.eager import eager, generation_of, settled
-from tests.support.originals import real_broker, require
+from tests.support.consumers.consuming import partitions_of
+from tests.support.consumers.eager import eager, generation_of, settled
+from tests.support.java.originals import real_broker, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comparison.originals.brokers import RealBroker
-    from tests.support.consuming import Owned, Running
+    from tests.support.consumers.consuming import Owned, Running
 
 EVERYTHING = partitions_of("t", 12)
 

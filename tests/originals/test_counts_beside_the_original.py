@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from kernel.zookeeper import paths
-from tests.support import count_model
-from tests.support.count_model import Shape
-from tests.support.originals import real_broker
-from tests.support.zk_consumers import new_member
-from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.consumers.zookeeper import new_member
+from tests.support.java.originals import real_broker
+from tests.support.zookeeper import count_model
+from tests.support.zookeeper.count_model import Shape
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from comparison.originals.brokers import RealBroker
     from comparison.originals.hosts import OriginalHost, OriginalMember
-    from tests.support.zk_consumers import Member
-    from tests.support.zk_proxy import Op
+    from tests.support.consumers.zookeeper import Member
+    from tests.support.zookeeper.proxy import Op
 
 P = 12
 TOPIC = "counted"

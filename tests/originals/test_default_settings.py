@@ -6,8 +6,8 @@ import pytest
 
 from comparison.scenarios.plan.setting_rows import BROKERS, Row, rows
 from kernel.settings import written
-from tests.support.java_defaults import BROKER, CONSUMER, OLD_CONSUMER, java_defaults
-from tests.support.originals import require
+from tests.support.java.defaults import BROKER, CONSUMER, OLD_CONSUMER, java_defaults
+from tests.support.java.originals import require
 from zkconsumer.kafka_settings import KAFKA_SETTINGS
 
 #: {our name of a strategy: its class}

@@ -24,21 +24,21 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import partitions_of
-from tests.support.eager import eager
-from tests.support.era_clients import BALANCED, MANAGED, NODE, SIMPLE, era_member
-from tests.support.originals import PROPERTIES
-from tests.support.zk_consumers import member as our_member
-from tests.support.zk_consumers import owners
-from tests.support.zookeeper import opened
+from tests.originals.era_clients import BALANCED, MANAGED, NODE, SIMPLE, era_member
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import partitions_of
+from tests.support.consumers.eager import eager
+from tests.support.consumers.zookeeper import member as our_member
+from tests.support.consumers.zookeeper import owners
+from tests.support.java.originals import PROPERTIES
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
     from comparison.originals.brokers import RealBroker
-    from tests.support.era_clients import EraMember
+    from tests.originals.era_clients import EraMember
 
 PARTITIONS = 4
 NUMBER = 600  #: of records, on all partitions

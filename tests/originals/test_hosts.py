@@ -15,8 +15,8 @@ from kernel.errors import EnvironmentFault
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.originals import PROPERTIES, original_host, real_broker
-from tests.support.zookeeper import opened
+from tests.support.java.originals import PROPERTIES, original_host, real_broker
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from comparison.originals.brokers import RealBroker

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers import broker_thread
-from tests.support.java_admin import VERSION, seen_by_java
-from tests.support.originals import real_broker, require
+from tests.support.brokers.live import broker_thread
+from tests.support.java.admin import VERSION, seen_by_java
+from tests.support.java.originals import real_broker, require
 
 if TYPE_CHECKING:
     from pathlib import Path

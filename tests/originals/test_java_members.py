@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.service.mount import mount
-from tests.support.brokers import broker_thread
-from tests.support.java_member import VERSION
-from tests.support.originals import require
-from tests.support.protocol_stories import STORIES, freeze_and_wake, restart_static, share_and_leave, share_with_ours
-from tests.support.stock_members import JAVA
+from tests.support.brokers.live import broker_thread
+from tests.support.java.member import VERSION
+from tests.support.java.originals import require
+from tests.support.stock.members import JAVA
+from tests.support.stock.protocol_stories import (
+    STORIES,
+    freeze_and_wake,
+    restart_static,
+    share_and_leave,
+    share_with_ours,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

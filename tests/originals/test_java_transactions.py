@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coordinator.service.mount import mount
-from tests.support.brokers import broker_thread
-from tests.support.java_transactions import VERSION, observe
-from tests.support.originals import require
+from tests.support.brokers.live import broker_thread
+from tests.support.java.originals import require
+from tests.support.java.transactions import VERSION, observe
 
 if TYPE_CHECKING:
     from pathlib import Path

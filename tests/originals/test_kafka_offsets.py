@@ -17,9 +17,9 @@ from kernel.values import NO_OFFSET, TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.originals import PROPERTIES
-from tests.support.zk_consumers import member
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import member
+from tests.support.java.originals import PROPERTIES
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from comparison.originals.hosts import OriginalHost, OriginalMember
     from kernel.client.connection import BrokerConnection
     from kernel.zookeeper.session import ZooKeeperSession
-    from tests.support.zk_consumers import Member
+    from tests.support.consumers.zookeeper import Member
 
 OURS, OLD, LAST = "ours", "0.8.2.2", "1.1.1"
 KAFKA = {"offsets.storage": "kafka", "offsets.channel.backoff.ms": "100"}

@@ -11,15 +11,15 @@ import pytest
 from coordinator.consumer.errors import GroupRefused
 from coordinator.consumer.kip848.consumer import Kip848Consumer
 from kernel.waiting import until
-from tests.support.consuming import committed_all, partitions_of, producing, shared_out
-from tests.support.originals import real_broker, require
-from tests.support.reconciling import QUICK_GROUPS, reconciling
+from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling
+from tests.support.java.originals import real_broker, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comparison.originals.brokers import RealBroker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 6)
 QUIET = {"auto.commit.interval.ms": "600000"}

@@ -13,8 +13,8 @@ import pytest
 from comparison.originals.hosts import Pattern
 from kernel.assignors.thread_roundrobin import roundrobin_0_8_2, roundrobin_1_1
 from kernel.values import TopicPartition
-from tests.support.mixed_groups import MixedGroup, mixed_group
-from tests.support.originals import original_host
+from tests.support.java.mixed_groups import MixedGroup, mixed_group
+from tests.support.java.originals import original_host
 from zkconsumer.znodes.filters import TopicFilter
 
 HOSTS = {"0.8.2.2": "host_0_8", "1.1.1": "host_1_1"}

@@ -6,8 +6,8 @@ import pytest
 
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey, ProducerKey, ServerKey, TransactionKey
 from coordinator.service.record_codec import encode
-from tests.support.java_keys import kinds
-from tests.support.originals import require
+from tests.support.java.keys import kinds
+from tests.support.java.originals import require
 
 KEYS = {
     OffsetKey("g", "t", 0): "offset",

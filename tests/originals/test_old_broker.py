@@ -6,9 +6,9 @@ import asyncio
 import logging
 
 from kernel.waiting import until
-from tests.support.originals import real_broker
-from tests.support.zk_consumers import member, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import member, settled, shared
+from tests.support.java.originals import real_broker
+from tests.support.zookeeper.sessions import opened
 
 
 def test_member_claims_on_a_broker_of_0_8_and_warns_that_it_cannot_fetch(chroot, tmp_path, caplog):

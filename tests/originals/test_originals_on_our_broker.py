@@ -18,11 +18,11 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.kernel.broker.apis.test_data_plane import produce
-from tests.support.brokers import client_of, create_topics, running_cluster
-from tests.support.originals import PROPERTIES
-from tests.support.zk_consumers import member as our_member
-from tests.support.zk_consumers import owners, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import client_of, create_topics, running_cluster
+from tests.support.consumers.zookeeper import member as our_member
+from tests.support.consumers.zookeeper import owners, settled, shared
+from tests.support.java.originals import PROPERTIES
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

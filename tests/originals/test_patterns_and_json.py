@@ -8,8 +8,8 @@ import pytest
 
 from kernel.errors import UserError
 from kernel.java_regex import compiled
-from tests.support.java_oracle import VERSION, ask
-from tests.support.originals import require
+from tests.support.java.originals import require
+from tests.support.java.patterns import VERSION, ask
 from zkconsumer.znodes.filters import TopicFilter
 from zkconsumer.znodes.payloads import UnreadableZnode, parse_partitions, parse_registration, registration_payload
 

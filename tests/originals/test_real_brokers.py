@@ -16,11 +16,11 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.chroot import ensure_chroot
-from tests.support.brokers import broker_thread
-from tests.support.mixed_groups import mixed_group
-from tests.support.originals import real_broker
-from tests.support.zk_consumers import member, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import broker_thread
+from tests.support.consumers.zookeeper import member, settled, shared
+from tests.support.java.mixed_groups import mixed_group
+from tests.support.java.originals import real_broker
+from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ import pytest
 from coordinator.consumer.errors import GroupRefused
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.consuming import partitions_of, shared_out
-from tests.support.originals import real_broker, require
-from tests.support.protocol_stories import ask, epoch_of
-from tests.support.reconciling import QUICK_GROUPS, reconciling
-from tests.support.stock_members import BROKERS, stock_member
+from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling
+from tests.support.java.originals import real_broker, require
+from tests.support.stock.members import BROKERS, stock_member
+from tests.support.stock.protocol_stories import ask, epoch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comparison.originals.brokers import RealBroker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 12)
 

@@ -10,7 +10,7 @@ from bench import herd, starts
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support.originals import real_broker, require
+from tests.support.java.originals import real_broker, require
 
 pytestmark = pytest.mark.long
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from tests.support import java_targets
-from tests.support.originals import require
-from tests.support.target_groups import answer, runs
+from tests.support.groups.targets import answer, runs
+from tests.support.java import targets as java_targets
+from tests.support.java.originals import require
 
 SIZES = (0, 1, 2, 5, 12, 13, 17, 24, 25, 48, 60)
 

@@ -25,9 +25,9 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.brokers import client_of, create_topics, read_values, running_cluster, send_values
-from tests.support.originals import require
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import client_of, create_topics, read_values, running_cluster, send_values
+from tests.support.java.originals import require
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ import pytest
 
 from bench import wake
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support.originals import real_broker, require
+from tests.support.java.originals import real_broker, require
 
 pytestmark = pytest.mark.long
 

@@ -24,8 +24,8 @@ from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.originals import real_broker, require
-from tests.support.zookeeper import opened
+from tests.support.java.originals import real_broker, require
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -20,7 +20,7 @@ from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.mixed_groups import MixedGroup, Ours, Theirs, mixed_group
+from tests.support.java.mixed_groups import MixedGroup, Ours, Theirs, mixed_group
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:

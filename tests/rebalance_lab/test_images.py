@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.dockerfile import lay_out
+from tests.rebalance_lab.dockerfile import lay_out
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -21,10 +21,10 @@ from coordinator.service.mount import mount
 from kernel.assignors.registry import ENTRY_POINTS
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
-from tests.support.brokers import broker_thread
-from tests.support.consuming import producing
-from tests.support.installed import installed
-from tests.support.seen_runs import analysed_inline, write_cut
+from tests.support.brokers.live import broker_thread
+from tests.support.commands.installed import installed
+from tests.support.consumers.consuming import producing
+from tests.support.runs.seen_runs import analysed_inline, write_cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ import pytest
 
 from kernel.errors import UserError
 from rebalance_lab import open_run
-from tests.support.seen_runs import analysed_inline, write_cut
+from tests.support.runs.seen_runs import analysed_inline, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

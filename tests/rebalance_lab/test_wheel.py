@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.dockerfile import lay_out
+from tests.rebalance_lab.dockerfile import lay_out
 
 pytestmark = pytest.mark.long
 

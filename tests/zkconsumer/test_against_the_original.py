@@ -15,8 +15,8 @@ from kazoo.client import KazooClient
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.zk_consumers import Member, member, owners, produce, running_broker
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import Member, member, owners, produce, running_broker
+from tests.support.zookeeper.sessions import opened
 
 HERE = Path(__file__).parent
 ZNODES = json.loads((HERE / "znodes-0.8.2.2.json").read_text())

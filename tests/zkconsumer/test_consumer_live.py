@@ -17,9 +17,8 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import NoNode, SessionFailed
 from kernel.zookeeper.operations import SessionState
-from tests.support.tracers import ListTracer
-from tests.support.weak_members import VISITOR
-from tests.support.zk_consumers import (
+from tests.support.consumers.weak_members import VISITOR
+from tests.support.consumers.zookeeper import (
     SETTINGS,
     Member,
     member,
@@ -31,7 +30,8 @@ from tests.support.zk_consumers import (
     shared,
     wait_for_id,
 )
-from tests.support.zookeeper import expire, fail, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import expire, fail, opened
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
 

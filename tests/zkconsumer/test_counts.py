@@ -1,6 +1,6 @@
 """What a change of the group costs on a real ZooKeeper: every attempt equals the count model, to the last request.
 
-The model is `tests/support/count_model.py`; the traces are also compared with the server's counters.
+The model is `tests/support/zookeeper/count_model.py`; the traces are also compared with the server's counters.
 `tests/originals/test_counts_beside_the_original.py` compares our members with the originals.
 """
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.counters import read_counters
-from tests.support import count_model
-from tests.support.count_model import Attempt, Shape
-from tests.support.weak_members import begins
-from tests.support.zk_consumers import Member, led, member, new_member, produce, running_broker
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session
+from tests.support.consumers.weak_members import begins
+from tests.support.consumers.zookeeper import Member, led, member, new_member, produce, running_broker
+from tests.support.zookeeper import count_model
+from tests.support.zookeeper.count_model import Attempt, Shape
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:

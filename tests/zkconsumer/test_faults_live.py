@@ -16,9 +16,9 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
-from tests.support.weak_members import lapse
-from tests.support.zk_consumers import Member, member, produce, running_broker, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.consumers.weak_members import lapse
+from tests.support.consumers.zookeeper import Member, member, produce, running_broker, settled, shared
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

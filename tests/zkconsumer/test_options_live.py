@@ -10,8 +10,8 @@ import pytest
 from kernel.errors import RebalanceFailed
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from tests.support.zk_consumers import member, new_member, owners, produce, running_broker, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import member, new_member, owners, produce, running_broker, settled, shared
+from tests.support.zookeeper.sessions import opened
 
 FIXES = {
     "fix_claim_before_offsets": "true",

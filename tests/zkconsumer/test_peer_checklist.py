@@ -15,11 +15,21 @@ from kernel.errors import ConfigurationError, StreamsExist
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.brokers import create_topics, running_cluster
-from tests.support.weak_members import claims, fetches, joined, joining, mend, outcomes, partitions, polling, sever
-from tests.support.zk_consumers import client_of, member, new_member, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import expire, opened
+from tests.support.brokers.live import create_topics, running_cluster
+from tests.support.consumers.weak_members import (
+    claims,
+    fetches,
+    joined,
+    joining,
+    mend,
+    outcomes,
+    partitions,
+    polling,
+    sever,
+)
+from tests.support.consumers.zookeeper import client_of, member, new_member, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import expire, opened
 
 
 def test_owners_follow_joins_and_a_member_without_topics_changes_nothing(chroot, tmp_path):

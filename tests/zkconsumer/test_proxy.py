@@ -1,4 +1,4 @@
-"""The proxy of tests/support/zk_proxy.py: what it reads from a session's traffic, and how it interferes."""
+"""The proxy of tests/support/zookeeper/proxy.py: what it reads from a session's traffic, and how it interferes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kernel.waiting import until
 from kernel.zookeeper import operations
 from kernel.zookeeper.errors import NodeExists
 from kernel.zookeeper.operations import SessionState, WatchEvent
-from tests.support.tracers import ListTracer
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import Watched, become, expire, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import Watched, become, expire, opened
 
 ID = "/consumers/g/ids/g_c1"
 

@@ -19,17 +19,17 @@ import pytest
 from kernel.errors import RebalanceLabError
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.count_model import Shape, failed_attempt, reads_of_expiry, rebalances_of_expiry
-from tests.support.zk_consumers import Member, new_member, running_broker, wait_for_id
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session, opened
+from tests.support.consumers.zookeeper import Member, new_member, running_broker, wait_for_id
+from tests.support.zookeeper.count_model import Shape, failed_attempt, reads_of_expiry, rebalances_of_expiry
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session, opened
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kernel.broker.broker import Broker
-    from tests.support.zk_proxy import Mark, Op
+    from tests.support.zookeeper.proxy import Mark, Op
 
 HERE = Path(__file__).parent
 RECORDED = {

@@ -13,11 +13,11 @@ from kernel.errors import RebalanceFailed, UserError
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionClosed
-from tests.support.weak_members import VISITOR
-from tests.support.wildcards import add_broker, add_topic, operations, rebalanced, wildcard
-from tests.support.zk_consumers import Member, member, new_member, owners, produce, running_broker
-from tests.support.zk_proxy import Op, ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.weak_members import VISITOR
+from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced, wildcard
+from tests.support.consumers.zookeeper import Member, member, new_member, owners, produce, running_broker
+from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.filters import TopicFilter
 
 

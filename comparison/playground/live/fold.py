@@ -59,7 +59,7 @@ class GroupFold:
     def apply(self, at_ms: float, event: Event) -> None:
         """Fold one event, which happened at this time of the game; unknown kinds are ignored.
 
-        Once everything is being stopped, nothing is: the end of the game is no part of it.
+        Once everything is being stopped nothing counts: the end of the game is not part of it.
         """
         if self._over:
             return

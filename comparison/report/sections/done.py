@@ -23,7 +23,7 @@ _NOT_SETTINGS = ("seed", "preset", "settings", "time_limit_s")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the report is told besides the result; everything may be missing.
+    """What the report gets besides the result; everything may be missing.
 
     `command` is what command.json or run.json holds; `catalogue` describes scenarios by name, with symptom, steps in
     words, look_for, references and defaults.

@@ -43,8 +43,8 @@ _MISSED: Mapping[str, str] = MappingProxyType(
         "rebalance.max.retries": "8",
     }
 )
-#: Polls of a quarter of a second, so that a member that is told of a rebalance soon rejoins; and heartbeats in Kafka's
-#: proportion to the session, so that members are told at different times.
+#: Polls of a quarter of a second, so that a member that learns of a rebalance soon rejoins; and heartbeats in Kafka's
+#: proportion to the session, so that members learn of it at different times.
 _UNDER_LAG: Mapping[str, str] = MappingProxyType(
     {
         "max.poll.records": "30",
@@ -118,11 +118,11 @@ MEMBERSHIP = (
         "UNRELEASED_INSTANCE_ID.",
         look_for=(
             "static: the newer one takes the place and the partitions of the older one, without a rebalance",
-            "static: the older one is told with its next request (a heartbeat, a commit); its application gets an "
+            "static: the older one learns of it from its next request (a heartbeat, a commit); its application gets an "
             "error that no retry helps against. Until then both deliver, and none of the older one's commits is "
             "accepted",
             "consumer: the other way round. The newer one is refused (UNRELEASED_INSTANCE_ID) for as long as the older "
-            "one heartbeats, which notices nothing",
+            "one sends heartbeats; the older one notices nothing",
         ),
         steps=(Form(), Steady(), DuplicateInstance()),
         members_min=2,

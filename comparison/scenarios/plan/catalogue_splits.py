@@ -109,7 +109,7 @@ _ZOMBIE_COMMIT = Scenario(
     references=("KIP-62", "KAFKA-2431"),
 )
 
-#: A variant is its scenario, but for what is said here.
+#: A variant equals its scenario, except for what is said here.
 SPLITS = (
     _STALE_VIEW,
     replace(

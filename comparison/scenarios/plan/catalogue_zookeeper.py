@@ -222,12 +222,12 @@ OUTAGES = (
         symptom="The network to one consumer gets slower and slower: when does that cost its place in the group?",
         look_for=(
             "zookeeper and server: past two thirds of zookeeper.session.timeout.ms the client gives up one connection "
-            "after the other; each attempt to connect that arrives keeps the session, as in asymmetric-cut, so it ends "
-            "late or never",
+            "after the other. Each connection attempt that arrives keeps the session alive, as it does in "
+            "asymmetric-cut, so the session ends late or never",
             "zookeeper goes on delivering, also beside its successor; server stops the member's partitions",
             "the other designs: when the round trip is about as long as session.timeout.ms. The member gives up first, "
             "and its partitions have no owner until the coordinator's timer ends too; in consumer it delivers until it "
-            "is told",
+            "learns of it",
         ),
         steps=(
             Form(),

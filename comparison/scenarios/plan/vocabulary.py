@@ -37,7 +37,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Wait until every partition has been delivered and committed, then for a random part of the timers' interval.
+    """Wait until every partition has been delivered and committed, then for a random fraction of a timer interval.
 
     How soon a change is noticed depends on the phase of the heartbeats, and how much is delivered twice on that of the
     automatic commits. So the phase is drawn from the seed.
@@ -208,7 +208,7 @@ class CrashAndReturn:
 class DuplicateInstance:
     """Start one more process with the group.instance.id of an owner, which goes on running.
 
-    The step ends when the application of one of the two has been told that it is one too many, and has closed its
+    The step ends when the application of one of the two has learned that it is one too many, and has closed its
     consumer: the owner's in static, the newer one's in consumer.
     """
 
@@ -226,7 +226,7 @@ class StartAnew:
 
 @dataclass(frozen=True, slots=True)
 class JoinAndLeave:
-    """Let one more member join, and then the one leave that has been there longest.
+    """Let one more member join, then let the longest-standing member leave.
 
     `label` begins the names of both measurements.
     """

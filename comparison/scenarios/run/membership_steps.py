@@ -57,14 +57,14 @@ class MembershipSteps:
         view, name = self._members.view, self._members.choose_owner()
         rivals = [name]
 
-        def told() -> list[str]:
+        def refused() -> list[str]:
             self._members.check()
             return [each for each in rivals if any(failure.startswith(f"{each}: ") for failure in view.failures)]
 
         async def duplicate() -> None:
             rivals.extend(await self._members.add(1, posing_as=self._members.place_of(name)))
-            message = f"{' or '.join(rivals)} to be told that both have the same name"
-            loser, *_ = await until(told, self._changes.takeover_s, message)
+            message = f"{' or '.join(rivals)} to learn that both have the same name"
+            loser, *_ = await until(refused, self._changes.takeover_s, message)
             await self._members.go(self._members.place_of(loser), self._changes.takeover_s)
 
         detail = {"target": name}

@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.group_members import GroupMembers
     from comparison.scenarios.testbed.testbed import Testbed
 
-    #: Plays against a group until it is told to stop.
+    #: Plays against a group until it is asked to stop.
     Player = Callable[[Changes], Awaitable[None]]
 
 
 async def nobody(_: Changes) -> None:
-    """Plays nothing."""
+    """Return at once: nobody plays."""
 
 
 def performers(

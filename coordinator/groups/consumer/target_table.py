@@ -173,7 +173,7 @@ class TargetTable:
         self.place(member_id, None, target)
 
     def forget(self, member_id: str, target: Partitions | None) -> None:
-        """A member has gone."""
+        """Forget a member that has gone. `target`: what it was to have."""
         self.place(member_id, target, NONE)
         self.outdated.discard(member_id)
         if self._slots.pop(member_id, None) is not None:

@@ -13,7 +13,7 @@ from comparison.assigning.on_the_broker import ON_THE_BROKER, assign_on_broker
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.target.registry import TARGET_ASSIGNORS
 from kernel.values import TopicPartition
-from tests.support.target_groups import answer
+from tests.support.groups.targets import answer
 
 SIZES = {"t": 5, "u": 3, "v": 0, "w": 40}
 TOPICS = st.lists(st.sampled_from(sorted(SIZES)), unique=True).map(tuple)

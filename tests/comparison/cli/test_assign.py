@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from comparison.cli.assign import assign
 from comparison.exits import Exit
 from kernel.errors import UserError
-from tests.support.installed import installed
+from tests.support.commands.installed import installed
 
 if TYPE_CHECKING:
     from pathlib import Path

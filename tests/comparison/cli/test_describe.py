@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from comparison.cli.describe import describe
 from comparison.exits import Exit
 from kernel.errors import UserError
-from tests.support.seen_runs import ATTACK, write_cut, write_hostile
+from tests.support.runs.seen_runs import ATTACK, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from pathlib import Path

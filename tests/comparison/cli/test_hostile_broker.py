@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 
 from kernel.wire.versions import Api
-from tests.support.hostile_broker import hostile_broker
+from tests.comparison.cli.hostile_broker import hostile_broker
 
 #: The request that the broker gets first, or after ApiVersions; and the command.
 COMMANDS = [

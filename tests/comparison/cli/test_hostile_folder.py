@@ -14,9 +14,9 @@ from comparison.exits import Exit
 from kernel.interpreter import PYTHON, SAFE_PATH, bare_command, module_command
 from kernel.waiting import wait_until
 from kernel.zookeeper.containers.ownership import DISMISSED
+from tests.comparison.cli.hostile_folder import make_hostile, run_in
 from tests.comparison.pipeline.test_bad_runs import run_in as write_run_in
-from tests.support.hostile_folder import make_hostile, run_in
-from tests.support.terminals import Terminals
+from tests.support.commands.terminals import Terminals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.terminals import Terminals
+from tests.support.commands.terminals import Terminals
 
 if TYPE_CHECKING:
     import subprocess

@@ -21,7 +21,7 @@ from comparison.run_folder import run_dirs_in
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.waiting import wait_until
-from tests.support.ended import all_ended
+from tests.support.commands.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

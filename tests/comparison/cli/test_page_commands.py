@@ -8,7 +8,7 @@ import click
 import pytest
 
 from comparison.cli.state import STATE_VARIABLE
-from tests.support.typed_commands import commands, commands_in_text, parsed
+from tests.support.pages.typed_commands import commands, commands_in_text, parsed
 
 ROOT = Path(__file__).parents[3]
 PAGES = (

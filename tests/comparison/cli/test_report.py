@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from comparison.cli import report as module
 from comparison.cli.report import report
 from kernel.errors import EnvironmentFault, UserError
-from tests.support.seen_runs import analysed_inline, write_cut
+from tests.support.runs.seen_runs import analysed_inline, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

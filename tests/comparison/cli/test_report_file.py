@@ -11,8 +11,8 @@ from comparison.exits import Exit
 from comparison.pipeline.analysis import analyze
 from comparison.run_folder import write_json
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from tests.support.inline_spark import InlineSpark
-from tests.support.seen_runs import analysed_inline, reported_inline, write_cut
+from tests.support.runs.inline_spark import InlineSpark
+from tests.support.runs.seen_runs import analysed_inline, reported_inline, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ from kernel.waiting import wait_until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.ended import all_ended
+from tests.support.commands.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

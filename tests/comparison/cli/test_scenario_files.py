@@ -10,7 +10,7 @@ from comparison.cli.main import main
 from comparison.exits import Exit
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.step_names import STEPS
-from tests.support.complaints import place_first
+from tests.support.commands.complaints import place_first
 
 if TYPE_CHECKING:
     from pathlib import Path

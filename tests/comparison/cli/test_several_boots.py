@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from comparison.cli.main import cli
-from tests.support.seen_runs import write_cut
+from tests.support.runs.seen_runs import write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

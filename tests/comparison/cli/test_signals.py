@@ -28,9 +28,9 @@ from comparison.cli.state import STATE_VARIABLE, ServerState, process_start
 from comparison.exits import Exit
 from comparison.interrupts import LIMIT_VARIABLE
 from kernel.waiting import WaitTimeout, wait_until
-from tests.support import bad_servers
-from tests.support.bad_servers import BadServer
-from tests.support.ended import all_ended
+from tests.comparison.cli import bad_servers
+from tests.comparison.cli.bad_servers import BadServer
+from tests.support.commands.ended import all_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

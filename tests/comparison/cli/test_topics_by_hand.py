@@ -11,7 +11,7 @@ import pytest
 from comparison.exits import Exit
 from kernel.ports import free_ports
 from kernel.waiting import wait_until
-from tests.support.terminals import Terminals
+from tests.support.commands.terminals import Terminals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
 from comparison.cli.trace import trace
 from kernel.errors import UserError
-from tests.support.seen_runs import write_cut
+from tests.support.runs.seen_runs import write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

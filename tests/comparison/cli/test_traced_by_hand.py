@@ -10,8 +10,8 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.seen_runs import analysed_inline
-from tests.support.terminals import Terminals
+from tests.support.commands.terminals import Terminals
+from tests.support.runs.seen_runs import analysed_inline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

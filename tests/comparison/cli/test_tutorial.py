@@ -9,7 +9,7 @@ import pytest
 from comparison.cli.state import STATE_VARIABLE
 from docs.generators.tutorial import PAGE, differences, play
 from docs.generators.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
-from tests.support.typed_commands import parsed
+from tests.support.pages.typed_commands import parsed
 
 if TYPE_CHECKING:
     from pathlib import Path

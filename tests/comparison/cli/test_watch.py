@@ -15,7 +15,7 @@ from comparison.exits import Exit
 from comparison.group_columns import GroupSeen, Keeper, Part, PartitionRow
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
-from tests.support.terminals import Terminals
+from tests.support.commands.terminals import Terminals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparison.fuzzing.judging import Judgement, Outcome, judge_folder
-from tests.support.traces import e, write_run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
-from tests.support.brokers import create_topics, running_broker
+from tests.support.brokers.live import create_topics, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

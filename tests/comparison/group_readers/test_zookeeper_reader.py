@@ -9,8 +9,8 @@ from comparison.group_columns import MemberRow, Subscribed
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.payloads import registration_payload
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernel.values import TopicPartition
-from tests.support.mixed_groups import Ownership, by_range, was_in_hand
+from tests.support.java.mixed_groups import Ownership, by_range, was_in_hand
 
 TP = TopicPartition("t", 0)
 

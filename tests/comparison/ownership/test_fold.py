@@ -14,7 +14,7 @@ from comparison.ownership.fold import ownership_of
 from comparison.pipeline.gold import ownership
 from comparison.pipeline.silver.deliveries import claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
-from tests.support.traces import MS, context, e, tables
+from tests.support.trace.traces import MS, context, e, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,8 +18,8 @@ from comparison.pipeline.synthetic import write_synthetic
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import Result
-from tests.support.results import run
-from tests.support.traces import e, write_run
+from tests.support.runs.results import run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

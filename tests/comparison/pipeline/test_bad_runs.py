@@ -16,8 +16,8 @@ from comparison.pipeline.analysis import analyze
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
 from kernel.trace.reader import LINE_BYTES_MAX
 from tests.comparison.pipeline.test_analysis import PAUSE
-from tests.support.inline_spark import InlineSpark
-from tests.support.traces import write_run
+from tests.support.runs.inline_spark import InlineSpark
+from tests.support.trace.traces import write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import pytest
 
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.synthetic import write_synthetic
-from tests.support.spark_cluster import python_without_ours, standalone_cluster
+from tests.comparison.pipeline.spark_cluster import python_without_ours, standalone_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.jobs import analyse
 from comparison.pipeline.synthetic import Faults, write_synthetic
-from tests.support.inline_spark import InlineSpark
+from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from comparison.pipeline.gold.run import measure
 from comparison.pipeline.jobs import analyse
 from comparison.results.outcomes import VerdictOutcome
 from tests.comparison.pipeline.test_missing_evidence import judged
-from tests.support.inline_spark import InlineSpark
-from tests.support.traces import MS, e, tables, traced_run, write_run
+from tests.support.runs.inline_spark import InlineSpark
+from tests.support.trace.traces import MS, e, tables, traced_run, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.errors import EnvironmentFault
-from tests.support.seen_runs import analysed_inline, reported_inline, write_cut
+from tests.support.runs.seen_runs import analysed_inline, reported_inline, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

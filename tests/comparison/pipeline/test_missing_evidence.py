@@ -12,7 +12,7 @@ from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.tasks import analyse_part
 from comparison.results.outcomes import VerdictOutcome
 from tests.comparison.pipeline.test_analysis import PAUSE
-from tests.support.traces import write_run
+from tests.support.trace.traces import write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

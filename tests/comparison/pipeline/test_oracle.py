@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from comparison.pipeline.measured import ChangeWindow, FinalOffsets, KeptThrough, MemberPhase, Round, Turnover
 from comparison.pipeline.synthetic import Faults, write_synthetic
-from tests.support import oracle
-from tests.support.oracle import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
-from tests.support.trace_strategies import traces
-from tests.support.traces import MS, e
+from tests.support.oracle import twin as oracle
+from tests.support.oracle.twin import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
+from tests.support.trace.strategies import traces
+from tests.support.trace.traces import MS, e
 
 if TYPE_CHECKING:
     import random

@@ -22,7 +22,7 @@ from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
 from comparison.results.result import formatted
-from tests.support.inline_spark import InlineSpark
+from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

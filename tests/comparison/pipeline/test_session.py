@@ -19,7 +19,7 @@ from comparison.pipeline.session import spark_session
 from comparison.pipeline.spark.master import parse_master
 from comparison.pipeline.spark.settings import settings_of
 from kernel.waiting import wait_until
-from tests.support.ended import has_ended
+from tests.support.commands.ended import has_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
 from kernel.trace.reader import Reason, Trace
-from tests.support.tracers import read_traces
+from tests.support.trace.tracers import read_traces
 
 if TYPE_CHECKING:
     from pathlib import Path

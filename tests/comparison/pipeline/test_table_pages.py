@@ -31,8 +31,8 @@ from docs.generators.table_pages import (
 )
 from kernel.trace.events import KINDS
 from tests.comparison.pipeline.test_analysis import PAUSE
-from tests.support.seen_runs import analysed_inline, write_cut
-from tests.support.traces import e, write_run
+from tests.support.runs.seen_runs import analysed_inline, write_cut
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,11 +18,11 @@ from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from comparison.pipeline.silver.reduce import Bundle, needed_columns, reduced
 from comparison.results.keys import OVER_TIME
-from tests.support import oracle_commits
-from tests.support.oracle import differences, measured_of
-from tests.support.oracle_intervals import intervals_of, of
-from tests.support.trace_strategies import traces
-from tests.support.traces import MS, tables, traced_run
+from tests.support.oracle import commits as oracle_commits
+from tests.support.oracle.intervals import intervals_of, of
+from tests.support.oracle.twin import differences, measured_of
+from tests.support.trace.strategies import traces
+from tests.support.trace.traces import MS, tables, traced_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

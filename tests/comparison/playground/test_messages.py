@@ -10,7 +10,7 @@ import pytest
 from comparison.playground import commands as c
 from comparison.playground import messages as m
 from comparison.playground.applying import applied
-from tests.support.played_example import RecordedGame, example
+from tests.support.pages.played_example import RecordedGame, example
 
 
 def test_commands_are_told_apart_by_their_type():

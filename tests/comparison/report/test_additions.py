@@ -10,7 +10,7 @@ from comparison.pipeline.figures.additions import BEHIND, DELIVER, GROW, NOTICE
 from comparison.report.additions import PARTS, additions, sentence
 from comparison.report.drawing.added_bars import added_bars
 from comparison.results.run import Added
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 
 def runs(**given: Any) -> Any:

@@ -6,7 +6,7 @@ from comparison.pipeline.analysis import compose
 from comparison.report.chosen import only, together
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import as_mapping
-from tests.support.results import every_design, joins, run
+from tests.support.runs.results import every_design, joins, run
 
 
 def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:

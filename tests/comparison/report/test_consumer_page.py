@@ -13,7 +13,7 @@ from comparison.scenarios.run.experiments import plan
 from docs.generators.migration import migration
 from docs.generators.reconciliation import PARTITIONS, Row, fenced, reconciliation, records, static, too_slow
 from docs.generators.reconciliation_page import PAGE, files, owned, picture
-from tests.support.typed_commands import commands, parsed
+from tests.support.pages.typed_commands import commands, parsed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,8 +25,8 @@ from comparison.report.sequence import sequence
 from comparison.report.timeline import timeline
 from comparison.report.timeline_view import timeline_view
 from kernel.trace.reader import Trace
-from tests.support.mermaid import GANTT, SEQUENCE
-from tests.support.tracers import read_traces
+from tests.comparison.report.mermaid import GANTT, SEQUENCE
+from tests.support.trace.tracers import read_traces
 
 RECORDED = Path(__file__).with_name("coordinated")
 NAMES = ("join-server", "join-eager", "join-cooperative", "crash-delayed")

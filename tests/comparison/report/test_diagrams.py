@@ -25,9 +25,9 @@ from comparison.report.timeline import ticks, timeline
 from kernel.errors import UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
-from tests.support.mermaid import GANTT, SEQUENCE
-from tests.support.tracers import read_traces
-from tests.support.zk_consumers import SETTINGS, produce, running_broker
+from tests.comparison.report.mermaid import GANTT, SEQUENCE
+from tests.support.consumers.zookeeper import SETTINGS, produce, running_broker
+from tests.support.trace.tracers import read_traces
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
 

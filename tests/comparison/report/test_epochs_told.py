@@ -6,7 +6,7 @@ from typing import Any
 
 from comparison.report.exchanges import coordination, member_lines
 from comparison.report.group_history import GroupHistory, history_of
-from tests.support.traces import e
+from tests.support.trace.traces import e
 
 FIELDS = {"api": "ConsumerGroupHeartbeat", "version": 1, "correlation": 1, "broker": 1, "error": ""}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.generators.machine_page import DIAGRAMS
-from tests.support.browser import running_browser
+from tests.support.pages.browser import running_browser
 
 #: Drawn from the code, not from a run.
 GENERATED = ("machine-*.svg", "coordinator-lookup.svg", "offset-*.svg", "phases-*.svg", "reconciliation.svg")

@@ -10,8 +10,8 @@ from comparison.group_columns import Keeper
 from comparison.report.group_moment import BELIEVED, RunEvents
 from kernel.trace.reader import read_trace
 from kernel.values import TopicPartition
-from tests.support.seen_runs import OWN_IDS, UUID, write_cut
-from tests.support.traces import e, write_run
+from tests.support.runs.seen_runs import OWN_IDS, UUID, write_cut
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

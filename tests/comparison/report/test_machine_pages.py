@@ -24,10 +24,10 @@ from docs.generators.machine_picture import picture, words
 from docs.generators.machines import BETWEEN, CONSUMER_MOVES, machines
 from docs.generators.rebalance_table import ORIGINAL
 from docs.generators.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
-from tests.support import rebalance_world
-from tests.support.consumer_groups import World
-from tests.support.error_table import REQUESTS
-from tests.support.rebalance_conversations import FILES, play
+from tests.support.groups.consumer import World
+from tests.support.groups.error_table import REQUESTS
+from tests.support.rebalance import world as rebalance_world
+from tests.support.rebalance.conversations import FILES, play
 from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.effects import StepFailed
 from zkconsumer.rebalance.state import Rebalance, RebalanceState

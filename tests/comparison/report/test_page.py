@@ -22,7 +22,7 @@ from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import as_mapping
 from comparison.results.run import Counted, Overlap
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, every_design, run
+from tests.support.runs.results import change, counted, every_design, run
 
 _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 

@@ -9,9 +9,9 @@ import pytest
 
 from comparison.report.page import page as page_of
 from comparison.run_folder import write_json
-from tests.support.browser import DESKTOP, PHONE, running_browser, visit
-from tests.support.results import herd
-from tests.support.seen_runs import reported_inline, write_cut, write_hostile
+from tests.support.pages.browser import DESKTOP, PHONE, running_browser, visit
+from tests.support.runs.results import herd
+from tests.support.runs.seen_runs import reported_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

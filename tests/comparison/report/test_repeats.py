@@ -15,7 +15,7 @@ from comparison.report.repeats import columns_of
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import as_mapping
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
     from comparison.results.run import Run

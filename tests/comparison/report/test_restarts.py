@@ -8,7 +8,7 @@ from comparison.pipeline.analysis import compose
 from comparison.report.restarts import costs, remarks, title
 from comparison.results.result import as_mapping
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, every_design, restarted, run
+from tests.support.runs.results import change, every_design, restarted, run
 
 
 def shown(*runs: Any) -> list:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.browser import running_browser, visit
-from tests.support.seen_runs import reported_inline, write_cut, write_hostile
+from tests.support.pages.browser import running_browser, visit
+from tests.support.runs.seen_runs import reported_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

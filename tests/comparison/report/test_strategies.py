@@ -12,7 +12,7 @@ from comparison.report.page import page
 from comparison.report.strategies import TITLE, outcomes
 from comparison.report.terminal import render
 from comparison.results.result import as_mapping
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
     from comparison.results.run import Change

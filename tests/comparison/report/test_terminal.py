@@ -17,7 +17,7 @@ from comparison.report.terminal import render
 from comparison.results.result import as_mapping
 from comparison.results.run import Overlap, Run
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, every_design, run
+from tests.support.runs.results import change, counted, every_design, run
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 

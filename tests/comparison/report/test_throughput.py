@@ -8,7 +8,7 @@ from comparison.pipeline.analysis import compose
 from comparison.report.throughput import describe_waits, sparkline
 from comparison.results.result import as_mapping
 from comparison.results.run import Delivery, Run
-from tests.support.results import change, run, slowed
+from tests.support.runs.results import change, run, slowed
 
 
 def mapped(*runs: Run) -> list[dict]:

@@ -9,7 +9,7 @@ from comparison.report.timeline import timeline
 from comparison.report.timeline_view import timeline_view
 from comparison.report.view.model import Fault, Holding, Overlap, RunView, Stretch
 from kernel.trace.reader import read_trace
-from tests.support.seen_runs import write_cut
+from tests.support.runs.seen_runs import write_cut
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from comparison.report.page import page
 from comparison.report.trace_files import HEADINGS, file_table
 from comparison.results.result import as_mapping
 from comparison.results.run import FileIntegrity
-from tests.support.results import run
+from tests.support.runs.results import run
 
 
 def file(name: str, **given: Any) -> FileIntegrity:

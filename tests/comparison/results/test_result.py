@@ -8,7 +8,7 @@ import msgspec
 
 from comparison.results.metrics import CHANGE_METRICS, METRICS
 from comparison.results.result import SCHEMA_PATH, schema
-from tests.support.results import change
+from tests.support.runs.results import change
 
 
 def test_published_schema_is_up_to_date() -> None:

@@ -13,7 +13,7 @@ from comparison.sweep.data import as_number
 from comparison.sweep.metrics import metrics_named
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA, write_sweep_tables
 from kernel.errors import ConfigurationError
-from tests.support.sweeps import change_of, data_of, plan_of, result_of
+from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from comparison.sweep.grid import Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import parse_grid, read_grid
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, EnvironmentFault
-from tests.support.complaints import place_first
+from tests.support.commands.complaints import place_first
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "sweeps").glob("*.toml"))
 

@@ -12,8 +12,8 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import kept_as, load_kept_files, read_plan, sweep_folder
 from comparison.sweep.state import RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
-from tests.support.complaints import place_first
-from tests.support.scenario_files import text_of
+from tests.comparison.sweep.scenario_files import text_of
+from tests.support.commands.complaints import place_first
 
 if TYPE_CHECKING:
     from pathlib import Path

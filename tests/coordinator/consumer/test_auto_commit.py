@@ -9,15 +9,15 @@ import pytest
 
 from coordinator.service.mount import mount
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker
-from tests.support.commander import commanded
-from tests.support.consuming import producing
-from tests.support.eager import bootstrap_of, eager
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.commander import commanded
+from tests.support.consumers.consuming import producing
+from tests.support.consumers.eager import bootstrap_of, eager
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 
 def last_commit(member: Running) -> object:

@@ -21,19 +21,19 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.bad_leaders import GROUP, HandmadeLeader, leading
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of, eager
-from tests.support.wire_clients import WireConnection
+from tests.coordinator.consumer.bad_leaders import GROUP, HandmadeLeader, leading
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.bad_leaders import Give
-    from tests.support.consuming import Running
+    from tests.coordinator.consumer.bad_leaders import Give
+    from tests.support.consumers.consuming import Running
 
 PROTOCOLS = ("range", "cooperative-sticky")
 MINE = partitions_of("t", 3)

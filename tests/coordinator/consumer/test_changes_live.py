@@ -10,8 +10,8 @@ import pytest
 
 from kernel.errors import UserError
 from kernel.waiting import until
-from tests.support.consuming import Listener, partitions_of, producing, shared_out
-from tests.support.eager import generation_of, settled
+from tests.support.consumers.consuming import Listener, partitions_of, producing, shared_out
+from tests.support.consumers.eager import generation_of, settled
 
 if TYPE_CHECKING:
     from tests.coordinator.consumer.conftest import Places

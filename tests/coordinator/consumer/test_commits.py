@@ -15,8 +15,8 @@ from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 from kernel.runtime import Runtime
 from kernel.values import TopicPartition
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import ListTracer
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

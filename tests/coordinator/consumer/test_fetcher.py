@@ -13,8 +13,8 @@ from kernel.client.client import ClusterClient
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.bad_batches import bad_batches
-from tests.support.scripted_broker import ScriptedBroker, scripted_broker
+from tests.support.brokers.scripted import ScriptedBroker, scripted_broker
+from tests.support.wire.bad_batches import bad_batches
 
 BROKEN, WHOLE = TopicPartition("t", 0), TopicPartition("t", 1)
 BAD = bad_batches()

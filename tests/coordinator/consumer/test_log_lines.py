@@ -12,7 +12,7 @@ from coordinator.consumer.settings import CoordinatorConsumerConfig
 from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker
+from tests.support.brokers.live import create_topics, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

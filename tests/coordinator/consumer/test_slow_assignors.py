@@ -18,13 +18,13 @@ from kernel.assignors.per_topic import assign_ranges
 from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
-from tests.support.commander import commanded
-from tests.support.consuming import partitions_of, shared_out
-from tests.support.eager import bootstrap_of, eager
-from tests.support.failover import cluster
-from tests.support.tracers import ListTracer
-from tests.support.wire_clients import WireConnection
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.commander import commanded
+from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager
+from tests.support.coordinators.failover import cluster
+from tests.support.trace.tracers import ListTracer
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -20,7 +20,7 @@ from kernel.clock import Clock, SystemClock
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection

@@ -9,12 +9,12 @@ import pytest
 
 from kernel.errors import UserError
 from kernel.waiting import until
-from tests.support.consuming import partitions_of, producing, shared_out
-from tests.support.eager import generation_of, settled
+from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.eager import generation_of, settled
 
 if TYPE_CHECKING:
     from tests.coordinator.consumer.conftest import Places
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 
 COOPERATIVE = {"partition_assignment_strategy": "cooperative-sticky"}

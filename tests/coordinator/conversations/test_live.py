@@ -18,9 +18,9 @@ from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.brokers import create_topics, running_broker
-from tests.support.conversations import player, recording
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.conversations.recorded import player, recording
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
     import uuid
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.conversations import Recording
+    from tests.support.conversations.recorded import Recording
 
 
 AT_A_TIME = 24

@@ -1,7 +1,7 @@
 """Recorded conversations about transactions on data, played over TCP to one of our brokers, all at once.
 
 They hold what a 4.1.1 broker answered to producers and zombies, what it stored (markers byte for byte), and what
-readers of both isolation levels received. `tests.support.record_transactions` recorded them.
+readers of both isolation levels received. `tests.coordinator.conversations.record_transactions` recorded them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
-from tests.support.brokers import running_broker
-from tests.support.conversations import player, recording
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.brokers.live import running_broker
+from tests.support.conversations.recorded import player, recording
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
     from pathlib import Path

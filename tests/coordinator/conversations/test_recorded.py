@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.conversations import FOLDER, player, recording
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
-from tests.support.recorded_json import conversations_text
-from tests.support.virtual_time import run_virtually
+from tests.support.conversations.recorded import FOLDER, player, recording
+from tests.support.conversations.recorded_json import conversations_text
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     from pathlib import Path

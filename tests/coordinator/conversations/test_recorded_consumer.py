@@ -8,10 +8,10 @@ import pytest
 
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.conversations import player, recording
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.conversations.recorded import player, recording
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     import uuid

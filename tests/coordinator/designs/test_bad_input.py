@@ -16,10 +16,10 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
 from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
-from tests.support.brokers import create_topics, running_broker
-from tests.support.conversations import player, recording
-from tests.support.group_machine import RANGE, Machine, subscription
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.conversations.recorded import player, recording
+from tests.support.groups.classic import RANGE, Machine, subscription
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import SERVED, Api
-from tests.support.coordinators import LoneCoordinator
-from tests.support.group_machine import assignment, subscription
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.groups.classic import assignment, subscription
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from tests.support.coordinators import HandlerConnection
+    from tests.support.coordinators.in_memory import HandlerConnection
 
 GROUP = "g"
 BROKER = {

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from coordinator.service.mount import mount
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import Listener, NumberedProducer, partitions_of, producing
-from tests.support.eager import bootstrap_of, eager, generation_of, joining, settled
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import Listener, NumberedProducer, partitions_of, producing
+from tests.support.consumers.eager import bootstrap_of, eager, generation_of, joining, settled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.consuming import Owned, Running
+    from tests.support.consumers.consuming import Owned, Running
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 EVERYTHING = partitions_of("t", 12)

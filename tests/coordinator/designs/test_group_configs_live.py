@@ -14,8 +14,8 @@ from kernel.clock import milliseconds
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import broker_thread
-from tests.support.wire_clients import WireConnection
+from tests.support.brokers.live import broker_thread
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,10 @@ from kernel.assignors.subscription import MemberSubscription
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import partitions_of, shared_out
-from tests.support.eager import bootstrap_of, eager, generation_of
-from tests.support.wire_clients import WireConnection
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager, generation_of
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from pathlib import Path

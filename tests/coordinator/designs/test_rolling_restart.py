@@ -21,8 +21,8 @@ from bench.rolling_members import KINDS
 from kernel.assignors.registry import assignor
 from kernel.assignors.sticky_data import encode_cooperative
 from kernel.assignors.subscription import MemberSubscription
-from tests.support.originals import real_broker
-from tests.support.target_groups import answer, runs
+from tests.support.groups.targets import answer, runs
+from tests.support.java.originals import real_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,21 +17,21 @@ from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.chroot import split_chroot
-from tests.support.brokers import client_of, create_topics, running_broker
-from tests.support.commanded_child import commanded_child
-from tests.support.commander import commanded
-from tests.support.consuming import committed_all, partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of
-from tests.support.tracers import ListTracer
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session, expire
+from tests.coordinator.designs.commanded_child import commanded_child
+from tests.support.brokers.live import client_of, create_topics, running_broker
+from tests.support.consumers.commander import commanded
+from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session, expire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 P0 = TopicPartition("t", 0)

@@ -19,12 +19,12 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support.brokers import broker_of, client_of, create_topics, running_broker
-from tests.support.coordinator_child import coordinator_child
-from tests.support.raw_members import GROUP, RawMember, raw_member
-from tests.support.tracers import ListTracer
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session, opened
+from tests.coordinator.designs.raw_members import GROUP, RawMember, raw_member
+from tests.support.brokers.live import broker_of, client_of, create_topics, running_broker
+from tests.support.coordinators.child import coordinator_child
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -10,14 +10,14 @@ import pytest
 
 from coordinator.service.mount import mount
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import partitions_of, producing
-from tests.support.eager import bootstrap_of, eager, joining, settled
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.eager import bootstrap_of, eager, joining, settled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 

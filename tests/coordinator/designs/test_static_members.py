@@ -12,15 +12,15 @@ from coordinator.consumer.errors import GroupRefused
 from coordinator.service.mount import mount
 from kernel.assignors.registry import assignor
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import partitions_of
-from tests.support.eager import bootstrap_of, eager, generation_of, settled
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import partitions_of
+from tests.support.consumers.eager import bootstrap_of, eager, generation_of, settled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.assignors.subscription import Assignor
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 6)
 

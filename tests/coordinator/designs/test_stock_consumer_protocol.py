@@ -9,9 +9,9 @@ import pytest
 
 from coordinator.service.mount import mount
 from kernel.waiting import until
-from tests.support.brokers import broker_thread
-from tests.support.protocol_stories import PATIENCE_S, SETTINGS, STORIES, described
-from tests.support.stock_members import BROKERS, stock_member
+from tests.support.brokers.live import broker_thread
+from tests.support.stock.members import BROKERS, stock_member
+from tests.support.stock.protocol_stories import PATIENCE_S, SETTINGS, STORIES, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -19,17 +19,17 @@ from kernel.assignors.claims import sticky_claim
 from kernel.assignors.sticky_data import NO_GENERATION, Claim
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.brokers import broker_thread
-from tests.support.consuming import partitions_of, producing
-from tests.support.eager import eager
-from tests.support.stock_members import CLIENTS, STRATEGIES, stock_member
+from tests.support.brokers.live import broker_thread
+from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.eager import eager
+from tests.support.stock.members import CLIENTS, STRATEGIES, stock_member
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
-    from tests.support.consuming import NumberedProducer, Running
-    from tests.support.stock_members import StockMember
+    from tests.support.consumers.consuming import NumberedProducer, Running
+    from tests.support.stock.members import StockMember
 
     Member = Running | StockMember
 

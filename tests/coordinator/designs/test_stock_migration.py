@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.service.mount import mount
-from tests.support.brokers import broker_thread
-from tests.support.migration_story import PARTITIONS, SETTINGS, TOPIC, migrate
+from tests.coordinator.designs.migration_story import PARTITIONS, SETTINGS, TOPIC, migrate
+from tests.support.brokers.live import broker_thread
 
 if TYPE_CHECKING:
     from pathlib import Path

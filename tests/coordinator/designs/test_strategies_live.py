@@ -11,14 +11,14 @@ import pytest
 from coordinator.service.mount import mount
 from kernel.assignors.checking import BadAssignment, checked
 from kernel.waiting import until
-from tests.support.brokers import create_topics, running_broker
-from tests.support.consuming import partitions_of, shared_out
-from tests.support.eager import bootstrap_of, eager
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 6)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.consumer_lives import Life
-from tests.support.moving import MovedCoordinator, play
+from tests.coordinator.failover.consumer_lives import Life
+from tests.coordinator.failover.moving import MovedCoordinator, play
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

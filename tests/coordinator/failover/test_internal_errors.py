@@ -17,18 +17,18 @@ from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watcher import Watcher
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.internal_errors import log_stopped
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
-from tests.support.conversations import ConnectionEnded
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.conversations.recorded import ConnectionEnded
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -328,7 +328,7 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
 def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    place = TopicPartition(GROUP_METADATA_TOPIC, partition_of(SICK, 4))
+    place = TopicPartition(OFFSETS_TOPIC, partition_of(SICK, 4))
 
     async def body() -> None:
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:

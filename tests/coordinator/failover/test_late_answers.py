@@ -30,10 +30,10 @@ from tests.coordinator.failover.test_stopped import (
     coordinates,
     doomed_coordinator,
 )
-from tests.support.coordinator_child import BEFORE_THE_LOOK, BEHIND_THE_LOOK, FREEZE
-from tests.support.coordinator_log import commit
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session
+from tests.support.coordinators.child import BEFORE_THE_LOOK, BEHIND_THE_LOOK, FREEZE
+from tests.support.coordinators.log import commit
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -14,7 +14,7 @@ from coordinator.groups.records import OffsetKey, OffsetRecord
 from coordinator.service import loading
 from coordinator.service.record_codec import encode
 from kernel.wire.versions import Api
-from tests.support.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs, play
+from tests.coordinator.failover.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs, play
 
 #: Groups of the same partition, and the offsets of each.
 GROUPS = [name for name in map("other-{}".format, range(100)) if partition_of(name, PARTITIONS) == NUMBER][:10]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.waiting import until
-from tests.support.consuming import partitions_of, producing
-from tests.support.eager import eager
-from tests.support.failover import cluster
-from tests.support.stock_members import CLIENTS, stock_member
+from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.eager import eager
+from tests.support.coordinators.failover import cluster
+from tests.support.stock.members import CLIENTS, stock_member
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernel.wire.versions import Api
-from tests.support.consumer_lives import Client, Life
-from tests.support.mixed_protocols import assigned, assignment, subscription
-from tests.support.moving import GROUP, JOIN, TOPIC_PARTITIONS, MovedCoordinator, play
+from tests.coordinator.failover.consumer_lives import Client, Life
+from tests.coordinator.failover.moving import GROUP, JOIN, TOPIC_PARTITIONS, MovedCoordinator, play
+from tests.support.groups.mixed import assigned, assignment, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.support.consumer_lives import Description, Party
+    from tests.coordinator.failover.consumer_lives import Description, Party
 
 
 @dataclass

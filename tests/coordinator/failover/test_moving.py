@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.storage.errors import Fenced, StorageFailed
-from tests.support.manual_clock import ManualClock
-from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, play
-from tests.support.virtual_time import run_virtually
+from tests.coordinator.failover.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, play
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 
 def test_leadership_that_returns_at_once_is_loaded_again_with_the_other_brokers_writes():

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.failover import cluster
-from tests.support.filled import filled, responses_while_moving, verify
+from tests.coordinator.failover.filled import filled, responses_while_moving, verify
+from tests.support.coordinators.failover import cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import pytest
 
 from coordinator.groups.placement import partition_of
 from kernel.waiting import until
-from tests.support.failover import cluster, committing
+from tests.support.coordinators.failover import cluster, committing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.failover import Brokers, CommittingClient
+    from tests.support.coordinators.failover import Brokers, CommittingClient
 
 PARTITIONS = 4
 

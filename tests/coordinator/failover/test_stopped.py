@@ -14,11 +14,11 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import create_topics, running_broker
-from tests.support.coordinator_child import coordinator_child, settings_of
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.coordinators.child import coordinator_child, settings_of
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.support.manual_clock import ManualClock
-from tests.support.moving import MovedCoordinator, SharedLogs
-from tests.support.virtual_time import run_virtually
+from tests.coordinator.failover.moving import MovedCoordinator, SharedLogs
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -1,4 +1,5 @@
-"""The group machine tested by conversations: `conversations/*.txt` (their form: `tests.support.group_script`)."""
+"""The group machine tested by conversations, `conversations/*.txt`; `tests.coordinator.groups.group_script` has their
+form."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.group_script import Script
-from tests.support.kafka_markers import named_in_prose
+from tests.coordinator.groups.group_script import Script
+from tests.support.kafka_names.markers import named_in_prose
 
 FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))
 

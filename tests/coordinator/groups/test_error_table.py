@@ -1,6 +1,6 @@
 """The error table, request by state: every cell (as in 4.1.1 where versions differ).
 
-The table is `error_table.txt`; `tests.support.error_table` describes its form and the groups of its columns.
+The table is `error_table.txt`; `tests.support.groups.error_table` describes its form and the groups of its columns.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.groups.requests import Protocol
-from tests.support.error_table import COLUMNS, REQUESTS, cells, happened, in_state, state_of
-from tests.support.group_machine import Machine, stable
+from tests.support.groups.classic import Machine, stable
+from tests.support.groups.error_table import COLUMNS, REQUESTS, cells, happened, in_state, state_of
 
 TABLE = cells(Path(__file__).with_name("error_table.txt"))
 CELLS = [pytest.param(cell, id=cell.id, marks=[pytest.mark.kafka(*cell.names)] if cell.names else []) for cell in TABLE]

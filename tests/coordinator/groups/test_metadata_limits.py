@@ -10,7 +10,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
 from coordinator.service.limits import METADATA_BYTES_MIN, limits_of
 from kernel.broker.settings.configuration import BrokerConfig
-from tests.support.group_machine import LIMITS, RANGE, Machine, assignment, stable
+from tests.support.groups.classic import LIMITS, RANGE, Machine, assignment, stable
 
 #: Room for three small members with all their ids, or for one with 500 bytes and another one.
 TIGHT = dataclasses.replace(LIMITS, member_bytes_max=600, group_bytes_max=700)

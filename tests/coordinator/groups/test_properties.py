@@ -13,7 +13,7 @@ from coordinator.groups.classic.states import GroupState
 from coordinator.groups.effects import TimerKind
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 from coordinator.groups.requests import Producer, Protocol
-from tests.support.group_machine import LIMITS, Machine, assignment, subscription
+from tests.support.groups.classic import LIMITS, Machine, assignment, subscription
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.member import Member

@@ -34,7 +34,7 @@ from coordinator.groups.partitions import partitions
 from coordinator.groups.requests import Protocol
 from coordinator.service.consumer_records import decode_consumer_key, decode_consumer_value, encode_consumer
 from coordinator.service.record_reader import MalformedRecord
-from tests.support.consumer_groups import World, owned_by_name, topic_id
+from tests.support.groups.consumer import World, owned_by_name, topic_id
 
 if TYPE_CHECKING:
     from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord

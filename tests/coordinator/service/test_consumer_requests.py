@@ -12,7 +12,7 @@ from coordinator.service.consumer_requests import ENDS_MAX, ConsumerHeartbeatRea
 from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.versions import SERVED, Api
-from tests.support.messages import entity_of, mappings
+from tests.support.wire.messages import entity_of, mappings
 
 API = Api.ConsumerGroupHeartbeat
 VERSIONS = range(SERVED[API][0], SERVED[API][1] + 1)

@@ -13,7 +13,7 @@ from coordinator.service.group_requests import PART_BYTES_MAX, PARTS_MAX, PROTOC
 from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.versions import SERVED, Api
-from tests.support.messages import entity_of, mappings
+from tests.support.wire.messages import entity_of, mappings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

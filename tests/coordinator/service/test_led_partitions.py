@@ -16,9 +16,9 @@ from coordinator.service.record_codec import decode_all
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.coordinators import HandlerConnection, LoneCoordinator, MemoryStorage
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.coordinators.in_memory import HandlerConnection, LoneCoordinator, MemoryStorage
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -15,8 +15,8 @@ from kernel.wire.bounds import REQUEST_ELEMENTS_MAX
 from kernel.wire.codec import decode_response, encode_request
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.frames import read_frame
-from tests.support.limited_broker import LimitedBroker, limited_broker
+from tests.support.brokers.limited import LimitedBroker, limited_broker
+from tests.support.wire.frames import read_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

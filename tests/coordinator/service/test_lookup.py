@@ -14,7 +14,7 @@ from kernel.broker.server.handlers import RequestContext
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import SERVED, Api
-from tests.support.coordinators import SIZE, FixedCluster
+from tests.support.coordinators.in_memory import SIZE, FixedCluster
 
 OFFSETS = {"__consumer_offsets": 50}
 LOWEST, HIGHEST = SERVED[Api.FindCoordinator]

@@ -16,8 +16,8 @@ from kernel.broker.settings.configuration import BrokerConfig
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionFailed, Unanswered
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import end_session, fail, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import end_session, fail, opened
 
 if TYPE_CHECKING:
     import pytest

@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kernel.wire.versions import Api
-from tests.support.coordinators import LoneCoordinator, MemoryStorage
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

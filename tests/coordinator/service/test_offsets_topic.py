@@ -15,14 +15,14 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import broker_thread, create_topics, running_broker, running_cluster
-from tests.support.coordinator_log import EARLIEST, LATEST, MAX_TIMESTAMP, TOPIC, OffsetsTopic, commit, converse
-from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.brokers.live import broker_thread, create_topics, running_broker, running_cluster
+from tests.support.coordinators.log import EARLIEST, LATEST, MAX_TIMESTAMP, TOPIC, OffsetsTopic, commit, converse
+from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
     from kernel.broker.broker import Broker
 
-#: What a real 4.1.1 wrote (tests.support.coordinator_log).
+#: What a real 4.1.1 wrote (tests.support.coordinators.log).
 RECORDED = Path(__file__).with_name("offsets-topic-4.1.1.json")
 GROUP = "g"
 NUMBER = partition_of(GROUP, 4)

@@ -12,8 +12,8 @@ from kernel.client.connection import BrokerConnection
 from kernel.values import BrokerAddress
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import running_broker
-from tests.support.peers import opened_by_coordinators
+from tests.support.brokers.live import running_broker
+from tests.support.brokers.peers import opened_by_coordinators
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,10 +27,10 @@ from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.storage.errors import Fenced
 from kernel.runtime import REAL, Runtime
 from kernel.values import TopicPartition
-from tests.support.coordinators import MemoryLog, MemoryStorage
-from tests.support.group_machine import RANGE
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import ListTracer
+from tests.support.coordinators.in_memory import MemoryLog, MemoryStorage
+from tests.support.groups.classic import RANGE
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

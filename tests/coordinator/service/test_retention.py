@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from kernel.wire.versions import Api
-from tests.support.coordinators import LoneCoordinator, MemoryStorage
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 SETTINGS = {
     "offsets.topic.num.partitions": "4",

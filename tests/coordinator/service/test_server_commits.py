@@ -12,7 +12,7 @@ from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Join
 from coordinator.service.record_codec import decode_all, encode
 from coordinator.service.record_reader import MalformedRecord
 from kernel.values import TopicPartition
-from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Question, Served
+from tests.support.groups.server import GROUP, REBALANCE_TIMEOUT_MS, Question, Served
 
 
 def stable(*members: str) -> Served:

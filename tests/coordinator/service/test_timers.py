@@ -7,8 +7,8 @@ import asyncio
 from coordinator.groups.effects import TimerKey, TimerKind
 from coordinator.service.timers import Timers
 from kernel.clock import NS_PER_MS
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 
 def key(name: str) -> TimerKey:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from coordinator.service import topic_searcher
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import run_virtually
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

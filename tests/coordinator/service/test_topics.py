@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coordinator.service.topics import Topics
-from tests.support.coordinators import LoneCoordinator
-from tests.support.manual_clock import ManualClock
+from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
 
 
 def test_topics_that_are_created_make_another_version_of_the_names_even_if_the_name_is_known() -> None:

@@ -19,9 +19,9 @@ from kernel.client.connection import BrokerConnection
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import ConnectionLost, Unanswered, ZooKeeperError
-from tests.support.brokers import create_topics, running_cluster
-from tests.support.zk_consumers import member
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import create_topics, running_cluster
+from tests.support.consumers.zookeeper import member
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,12 +13,12 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
-from tests.support.consuming import partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of, eager
-from tests.support.peers import opened_by_coordinators
-from tests.support.transactional import read, stable_and_end, transactional
-from tests.support.wire_clients import WireConnection
+from tests.coordinator.transactions.transactional import read, stable_and_end, transactional
+from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
+from tests.support.brokers.peers import opened_by_coordinators
+from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of, eager
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,11 +15,11 @@ from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
 from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
-from tests.support.failover import cluster
-from tests.support.transactional import read, stable_and_end, transactional
+from tests.coordinator.transactions.transactional import read, stable_and_end, transactional
+from tests.support.coordinators.failover import cluster
 
 if TYPE_CHECKING:
-    from tests.support.failover import Brokers
+    from tests.support.coordinators.failover import Brokers
 
 PARTITIONS = [TopicPartition("u", number) for number in range(4)]
 

@@ -18,10 +18,10 @@ import pytest
 from coordinator.service.mount import mount
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
-from tests.support.brokers import broker_thread
-from tests.support.consuming import producing
-from tests.support.stock_transactions import CLIENTS
-from tests.support.transactional import read
+from tests.coordinator.transactions.transactional import read
+from tests.support.brokers.live import broker_thread
+from tests.support.consumers.consuming import producing
+from tests.support.stock.transactions import CLIENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ RECORDS = 10
 
 @contextmanager
 def child(story: str, client: str, bootstrap: str, name: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.support.stock_transactions", story, client, bootstrap, name]
+    command = [sys.executable, "-m", "tests.support.stock.transactions", story, client, bootstrap, name]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]
         try:

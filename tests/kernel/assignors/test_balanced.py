@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernel.assignors import balanced
 from kernel.assignors.balanced import balance
-from tests.support.unequal_groups import NOBODY, Group, counts, fault_of, group, kinds
+from tests.kernel.assignors.unequal_groups import NOBODY, Group, counts, fault_of, group, kinds
 
 TINY, SMALL = (300, 25, 12), (3_000, 70, 30)
 

@@ -13,8 +13,8 @@ from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
-from tests.support.moves_bound import moves, moves_lower_bound
-from tests.support.unequal_groups import NOBODY, fewest_taken, group, kinds
+from tests.kernel.assignors.moves_bound import moves, moves_lower_bound
+from tests.kernel.assignors.unequal_groups import NOBODY, fewest_taken, group, kinds
 
 CASES = 300
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernel.assignors.connect import Circumstances, Memory, assign_incrementally, revocation_backoff
 from kernel.assignors.connect_units import Unit, Workers, in_order
-from tests.support.connect_units import configured_units
+from tests.kernel.assignors.connect_units import configured_units
 
 FIVE_MINUTES = 300_000
 

@@ -13,7 +13,7 @@ from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky_data import encode_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
-from tests.support.constrained_assignment import assign_one_by_one
+from tests.kernel.assignors.constrained_assignment import assign_one_by_one
 
 TOPICS = ["t", "u", "\ufb00", "\U0001d4b3"]
 PLAIN = [f"m{n}" for n in range(14)]

@@ -16,7 +16,7 @@ from kernel.assignors.subscription import MemberSubscription
 from kernel.assignors.thread_range import thread_range
 from kernel.assignors.thread_roundrobin import UnequalSubscriptions, roundrobin_0_8_2, roundrobin_1_1
 from kernel.values import TopicPartition
-from tests.support.connect_units import configured_units
+from tests.kernel.assignors.connect_units import configured_units
 
 with gzip.open(Path(__file__).parent / "recorded.jsonl.gz", "rt", encoding="utf-8") as lines:
     CHAINS = [json.loads(line) for line in lines]

@@ -12,7 +12,7 @@ from kernel.client.connection import BrokerConnection
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import broker_of, running_broker, running_cluster
+from tests.support.brokers.live import broker_of, running_broker, running_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

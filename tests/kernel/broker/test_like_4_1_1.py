@@ -1,4 +1,4 @@
-"""Administration and refusals: ours must answer like a 4.1.1 broker (`tests.support.admin_cases`).
+"""Administration and refusals: ours must answer like a 4.1.1 broker (`tests.kernel.broker.admin_cases`).
 
 Intended differences are excluded by name below; messages are compared if they are about settings.
 """
@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.asking import answers
-from tests.support.brokers import running_broker
+from tests.kernel.broker.asking import answers
+from tests.support.brokers.live import running_broker
 
 RECORDED = json.loads((Path(__file__).parent / "admin-4.1.1.json").read_text(encoding="utf-8"))
 

@@ -18,8 +18,8 @@ from kernel.client.producer import Producer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.brokers import broker_of, create_topics, read_values, running_broker, send_values
-from tests.support.zookeeper import expire, opened
+from tests.support.brokers.live import broker_of, create_topics, read_values, running_broker, send_values
+from tests.support.zookeeper.sessions import expire, opened
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -34,7 +34,7 @@ SESSION_MS = 3_000
 async def child(chroot: str, folder: Path, node_id: int, *, inside: Sequence[str] = ()) -> AsyncIterator[Process]:
     """A broker in a process of its own; standard error is kept. `inside`: a command that runs it."""
     process = await asyncio.create_subprocess_exec(
-        *(*inside, sys.executable, "-m", "tests.support.broker_child"),
+        *(*inside, sys.executable, "-m", "tests.support.brokers.child"),
         *(chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

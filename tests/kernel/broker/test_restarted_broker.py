@@ -23,8 +23,8 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.end_session import SessionCredentials, end_session
-from tests.support.brokers import broker_of, read_values, running_broker, send_values
-from tests.support.zookeeper import gone, opened
+from tests.support.brokers.live import broker_of, read_values, running_broker, send_values
+from tests.support.zookeeper.sessions import gone, opened
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -50,7 +50,7 @@ async def broker_on(port: int, chroot: str, folder: Path) -> AsyncIterator[Broke
 async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterator[Process]:
     """A broker in another process, which can be killed."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.broker_child", chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
+        *(sys.executable, "-m", "tests.support.brokers.child", chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parents[3],

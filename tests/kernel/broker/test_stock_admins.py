@@ -1,6 +1,6 @@
 """Stock admin clients against a live broker: each creates a topic, alters, describes, empties and deletes it.
 
-Each must see what it saw of a real 4.1.1 broker (`tests.support.stock_admins`).
+Each must see what it saw of a real 4.1.1 broker (`tests.support.stock.admins`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers import broker_thread
+from tests.support.brokers.live import broker_thread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ SEEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("client", SEEN)
 def test_admin_client_sees_what_it_saw_of_4_1_1(chroot: str, tmp_path: Path, client: str) -> None:
     with broker_thread(chroot, tmp_path) as bootstrap:
-        command = [sys.executable, "-m", "tests.support.stock_admins", client, bootstrap]
+        command = [sys.executable, "-m", "tests.support.stock.admins", client, bootstrap]
         done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout) == SEEN[client]

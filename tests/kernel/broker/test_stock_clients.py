@@ -14,8 +14,8 @@ import pytest
 from kernel.broker.apis.fetch import FetchHandlers
 from kernel.broker.apis.offsets import OffsetHandlers
 from kernel.wire.versions import Api
-from tests.support.brokers import broker_thread
-from tests.support.stock_clients import CLIENTS, CODECS, PLAIN, values_of
+from tests.support.brokers.live import broker_thread
+from tests.support.stock.clients import CLIENTS, CODECS, PLAIN, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Api, set[int]]:
 
 @contextmanager
 def stock_client(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.support.stock_clients", *arguments]
+    command = [sys.executable, "-m", "tests.support.stock.clients", *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:

@@ -22,8 +22,8 @@ from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
-from tests.support.frames import read_frame
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
+from tests.support.wire.frames import read_frame
 
 if TYPE_CHECKING:
     from kernel.broker.server.handlers import RequestContext

@@ -16,7 +16,7 @@ from kernel.trace.events import Role
 from kernel.trace.integrity import FileIntegrity, Integrity, file_integrity
 from kernel.trace.reader import EndMarker, HeaderLine, Reason, Trace, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter
-from tests.support.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,9 +16,9 @@ from kernel.trace.events import COMMON_FIELDS, Role
 from kernel.trace.reader import Reason, read_header, read_trace
 from kernel.trace.run_clock import events_in_order
 from kernel.trace.writer import TraceIdentity, TraceWriter
-from tests.support.drawn_events import ANY_EVENT
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import read_traces
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.drawn_events import ANY_EVENT
+from tests.support.trace.tracers import read_traces
 
 IDENTITY = TraceIdentity(run="r", scenario="crash", design="eager", role=Role.MEMBER, process="m0")
 GOOD = b'{"seq":0,"ns":1,"kind":"member_failed","process":"m0","member":null,"stream":null,"cause":"","error":"x"}\n'

@@ -14,8 +14,8 @@ import pytest
 from kernel.trace.events import KINDS, SCHEMA_VERSION, Role
 from kernel.trace.reader import EndMarker, Reason, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter, boot_id
-from tests.support.manual_clock import ManualClock
-from tests.support.tracers import ListTracer
+from tests.support.time.manual_clock import ManualClock
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path

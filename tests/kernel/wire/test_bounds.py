@@ -14,7 +14,7 @@ from kernel.wire.bounds import REQUEST_ELEMENTS_MAX, check_of
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.tags import TAGS_MAX, uvarint
 from kernel.wire.versions import SERVED, Api
-from tests.support.marked_frames import (
+from tests.support.wire.marked_frames import (
     MESSAGES,
     Message,
     arrays_of,
@@ -22,7 +22,7 @@ from tests.support.marked_frames import (
     minimal_body,
     random_body,
 )
-from tests.support.messages import entity_of
+from tests.support.wire.messages import entity_of
 
 #: A Metadata request of 20 bytes that announces 4,294,967,294 topics: kio asks for 34 GB and the process is aborted.
 TWENTY_BYTES = bytes.fromhex("0003000900000001ffff00ffffffff0f")
@@ -31,7 +31,11 @@ TWENTY_BYTES = bytes.fromhex("0003000900000001ffff00ffffffff0f")
 def test_absurd_counts_are_refused_in_every_version_of_every_message_within_little_memory() -> None:
     """In a separate process under a limit, because a count that slips through aborts it."""
     child = subprocess.run(
-        [sys.executable, "-m", "tests.support.absurd_counts"], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-m", "tests.support.wire.absurd_counts"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert child.returncode == 0, child.stderr[-2000:]
     with_counts = sum(1 for message in MESSAGES if check_of(message.entity, elements_max=1) is not None)

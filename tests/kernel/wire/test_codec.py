@@ -14,7 +14,7 @@ from kernel.wire import codec
 from kernel.wire.building import builder
 from kernel.wire.errors import ErrorCode, MalformedFrame, UnsupportedVersion
 from kernel.wire.versions import SERVED, Api
-from tests.support.messages import SERVED_VERSIONS, entity_of, mappings
+from tests.support.wire.messages import SERVED_VERSIONS, entity_of, mappings
 
 HEARTBEAT = {"group_id": "g", "generation_id": 3, "member_id": "m", "group_instance_id": None}
 

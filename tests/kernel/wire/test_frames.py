@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernel.wire.errors import FrameTooLarge
 from kernel.wire.frames import FrameBuffer
-from tests.support.frames import write_frame
+from tests.support.wire.frames import write_frame
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(1, 30), min_size=1, max_size=6))

@@ -14,7 +14,7 @@ from kernel.wire.errors import MalformedFrame
 from kernel.wire.schema import Field, fields_of, is_flexible
 from kernel.wire.tags import uvarint, without_unknown_tags
 from kernel.wire.versions import Api
-from tests.support.messages import SERVED_VERSIONS, entity_of, mappings
+from tests.support.wire.messages import SERVED_VERSIONS, entity_of, mappings
 
 FLEXIBLE = [
     (api, version, request)

@@ -24,8 +24,8 @@ from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
 from kernel.zookeeper.errors import NodeExists
 from kernel.zookeeper.server import PortInUse, ServerProcess, StartGivenUp
 from kernel.zookeeper.txnlog import read_ensemble
-from tests.support.ended import has_ended
-from tests.support.zookeeper import opened
+from tests.support.commands.ended import has_ended
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from kernel.zookeeper.servers import QuorumPorts
@@ -115,7 +115,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from kernel.errors import RebalanceLabError
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support.zookeeper import opened
+from tests.support.zookeeper.sessions import opened
 
 async def write(zookeeper):
     async with opened(zookeeper.connect_string) as session:

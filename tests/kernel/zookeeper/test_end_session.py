@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.support.zookeeper import end_session
+from tests.support.zookeeper.sessions import end_session
 
 SESSION_ID, PASSWORD = 7, b"p" * 16
 

@@ -13,9 +13,9 @@ from kernel.errors import Unavailable
 from kernel.waiting import until
 from kernel.zookeeper import errors, operations, replies
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support.scripted_zookeeper import GREETING, ScriptedZooKeeper, frame, reply
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import Watched, fail
+from tests.kernel.zookeeper.scripted_zookeeper import GREETING, ScriptedZooKeeper, frame, reply
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import Watched, fail
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

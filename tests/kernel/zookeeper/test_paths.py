@@ -8,8 +8,8 @@ import pytest
 
 from kernel.zookeeper import errors, paths
 from kernel.zookeeper.chroot import ensure_chroot, split_chroot
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened
 
 
 def test_paths_are_kafkas():

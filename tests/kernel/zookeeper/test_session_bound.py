@@ -10,8 +10,8 @@ import pytest
 from kernel.waiting import wait_until
 from kernel.zookeeper import errors
 from kernel.zookeeper.operations import SessionState
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import become, end_session, expire, opened
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import become, end_session, expire, opened
 
 
 def test_an_operation_for_one_session_is_done_while_that_session_lives(chroot):

@@ -16,8 +16,8 @@ from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import Watched, become, expire, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import Watched, become, expire, opened
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 from kernel.waiting import until
 from kernel.zookeeper.manners import JavaManners
 from kernel.zookeeper.operations import SessionState, WatchEvent
-from tests.support.tracers import ListTracer
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import Watched, become, end_session, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import Watched, become, end_session, opened
 
 
 class StoppedForLong(JavaManners):

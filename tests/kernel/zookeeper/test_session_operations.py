@@ -14,8 +14,8 @@ from kernel.zookeeper import errors
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import opened, successes
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened, successes
 
 
 def counted(zookeeper, chroot):

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import struct
 
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened
 
 _REPLY = struct.Struct("!iqi")  #: xid, zxid, error
 _REQUEST = struct.Struct("!ii")  #: xid, type

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 
 from kernel.waiting import until
 from kernel.zookeeper.operations import SessionState
-from tests.support.tracers import ListTracer
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import become, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import become, opened
 
 
 def test_session_survives_a_loop_busy_for_longer_than_its_timeout(chroot):

@@ -10,7 +10,7 @@ import pytest
 from kernel.waiting import until
 from kernel.zookeeper.connection import _connect_timeout_s
 from kernel.zookeeper.operations import SessionState
-from tests.support.zookeeper import become, opened
+from tests.support.zookeeper.sessions import become, opened
 
 
 class SilentOnce:

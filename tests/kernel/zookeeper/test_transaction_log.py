@@ -16,8 +16,8 @@ from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 from kernel.zookeeper.server import SERVER_JARS, jars
 from kernel.zookeeper.txnlog import read_ensemble, read_transactions
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import expire, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import expire, opened
 
 
 async def some_changes(connect_string, tracer):

@@ -12,8 +12,8 @@ from kernel.values import Record, TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
-from tests.support.rebalance_world import GROUP, ModelZooKeeper
-from tests.support.tracers import ListTracer
+from tests.support.rebalance.world import GROUP, ModelZooKeeper
+from tests.support.trace.tracers import ListTracer
 from zkconsumer.member.executor import Executor, Parts
 from zkconsumer.rebalance import effects
 from zkconsumer.rebalance.config import RebalanceConfig

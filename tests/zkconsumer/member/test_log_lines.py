@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
-from tests.support.zk_consumers import SETTINGS, running_broker
+from tests.support.consumers.zookeeper import SETTINGS, running_broker
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.member.log_lines import answered, before
 from zkconsumer.rebalance.effects import Emit, Operation, Refusal, Request, Response

@@ -7,12 +7,12 @@ import asyncio
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
-from tests.support.tracers import ListTracer
-from tests.support.weak_members import VISITOR, is_cut_off, mend, sever
-from tests.support.wildcards import add_broker, add_topic, operations, rebalanced
-from tests.support.zk_consumers import Member, member, new_member, settled, shared
-from tests.support.zk_proxy import Op, ZooKeeperProxy
-from tests.support.zookeeper import end_session, expire, opened
+from tests.support.consumers.weak_members import VISITOR, is_cut_off, mend, sever
+from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced
+from tests.support.consumers.zookeeper import Member, member, new_member, settled, shared
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session, expire, opened
 from zkconsumer.member.registration import register
 
 IDS = paths.member_ids("g")

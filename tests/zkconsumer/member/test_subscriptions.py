@@ -12,11 +12,18 @@ from kernel.errors import RebalanceFailed, StreamsExist, UserError
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import VISITOR
-from tests.support.wildcards import add_broker, add_topic, operations, reads_of_rebalances, rebalanced, wildcard
-from tests.support.zk_consumers import member, new_member, owners, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import expire, opened
+from tests.support.consumers.weak_members import VISITOR
+from tests.support.consumers.wildcards import (
+    add_broker,
+    add_topic,
+    operations,
+    reads_of_rebalances,
+    rebalanced,
+    wildcard,
+)
+from tests.support.consumers.zookeeper import member, new_member, owners, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import expire, opened
 from zkconsumer.znodes.filters import TopicFilter
 
 OFFSETS = "__consumer_offsets"

@@ -12,10 +12,10 @@ import pytest
 from kernel.values import NO_OFFSET
 from kernel.waiting import until
 from kernel.zookeeper import errors, paths
-from tests.support.offset_keepers import keeper, stored, t
-from tests.support.zk_consumers import member, produce, running_broker
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import member, produce, running_broker
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
+from tests.zkconsumer.offsets.offset_keepers import keeper, stored, t
 
 OFFSETS = "/consumers/g/offsets"
 

@@ -8,10 +8,10 @@ import pytest
 
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
-from tests.support.offset_keepers import Keeper, keeper, stored, t
-from tests.support.zk_consumers import member, produce, running_broker
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import become, end_session, opened
+from tests.support.consumers.zookeeper import member, produce, running_broker
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import become, end_session, opened
+from tests.zkconsumer.offsets.offset_keepers import Keeper, keeper, stored, t
 
 EPOCH = paths.epoch("g", "t", 0)
 REFUSAL = {"session": "SessionExpired", "epoch": "BadVersion"}

@@ -12,9 +12,9 @@ from kernel.values import NO_OFFSET
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.offset_keepers import Keeper, keeper, stored, t
-from tests.support.scripted_coordinator import SILENT, scripted
-from tests.support.zookeeper import opened
+from tests.support.zookeeper.sessions import opened
+from tests.zkconsumer.offsets.offset_keepers import Keeper, keeper, stored, t
+from tests.zkconsumer.offsets.scripted_coordinator import SILENT, scripted
 
 #: Pauses are short, except in tests of a pause.
 KAFKA = {"offsets_storage": "kafka", "offsets_channel_backoff_ms": "20", "offsets_channel_socket_timeout_ms": "5000"}

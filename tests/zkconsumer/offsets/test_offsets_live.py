@@ -12,10 +12,10 @@ from kernel.values import NO_OFFSET
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
-from tests.support.offset_keepers import Keeper, keeper, stored, t
-from tests.support.zk_consumers import member, produce
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
+from tests.support.consumers.zookeeper import member, produce
+from tests.support.zookeeper.sessions import opened
+from tests.zkconsumer.offsets.offset_keepers import Keeper, keeper, stored, t
 
 if TYPE_CHECKING:
     from kernel.broker.broker import Broker

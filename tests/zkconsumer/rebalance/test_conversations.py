@@ -2,7 +2,7 @@
 
 Each file in `conversations/` holds prose, commands (`> ...`) and, below each command, the table's effects and the
 answers of the model of ZooKeeper. `REWRITE_CONVERSATIONS=1` records the answers again: read the diff. The commands are
-in `tests/support/rebalance_conversations.py`.
+in `tests/support/rebalance/conversations.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.rebalance_conversations import FILES, play
+from tests.support.rebalance.conversations import FILES, play
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """Random interleavings of several members over a model of ZooKeeper, one state machine for each set of faults.
 
-Invariants are checked after every step (`tests.support.model_invariants`). At the end of each run everything heals, and
+Invariants are checked after every step (`tests.support.model.invariants`). At the end of each run everything heals, and
 once no member has anything left to do, final invariants are checked.
 """
 
@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.support import model_actions
-from tests.support.model_actions import ALL, CALM, GARBAGE, LISTENERS, SERVERS, STALE, TOPICS, WEIGHTS, Actions
-from tests.support.model_group import PATIENT
-from tests.support.model_invariants import Invariants
-from tests.support.model_zookeeper import ModelZooKeeper
+from tests.support.model import actions as model_actions
+from tests.support.model.actions import ALL, CALM, GARBAGE, LISTENERS, SERVERS, STALE, TOPICS, WEIGHTS, Actions
+from tests.support.model.group import PATIENT
+from tests.support.model.invariants import Invariants
+from tests.support.model.zookeeper import ModelZooKeeper
 from zkconsumer.rebalance.state import RebalanceState
 
 #: Fields of RebalanceConfig that are on or off.

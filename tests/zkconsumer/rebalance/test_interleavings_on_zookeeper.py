@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from tests.support.mirrored_zookeeper import mirrored
-from tests.support.model_actions import CALM, EXPIRIES, GARBAGE, WEIGHTS, Actions, beginning, end_of_faults, touch
-from tests.support.model_invariants import Invariants
+from tests.support.model.actions import CALM, EXPIRIES, GARBAGE, WEIGHTS, Actions, beginning, end_of_faults, touch
+from tests.support.model.invariants import Invariants
+from tests.zkconsumer.rebalance.mirrored_zookeeper import mirrored
 
 ACTIONS = (*CALM, *EXPIRIES, *GARBAGE)
 STEPS = 120

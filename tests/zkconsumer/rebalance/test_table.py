@@ -15,7 +15,7 @@ import zkconsumer.rebalance.state
 from docs.generators.draw import DOCS, FROM_CODE
 from docs.generators.rebalance_table import OPTIONS as OPTION_CONFIGS
 from kernel.trace.events import PHASES
-from tests.support.rebalance_conversations import FILES, play
+from tests.support.rebalance.conversations import FILES, play
 from zkconsumer.rebalance import attempt
 from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.config import RebalanceConfig

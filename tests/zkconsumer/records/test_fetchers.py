@@ -19,8 +19,8 @@ from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.zookeeper.errors import NoNode
-from tests.support.scripted_broker import ScriptedBroker, scripted_broker
-from tests.support.tracers import ListTracer
+from tests.support.brokers.scripted import ScriptedBroker, scripted_broker
+from tests.support.trace.tracers import ListTracer
 from zkconsumer.rebalance.effects import Claim
 from zkconsumer.records.fetchers import Fetcher
 from zkconsumer.records.leaders import FetcherManager, fetcher_id

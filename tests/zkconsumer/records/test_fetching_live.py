@@ -15,8 +15,8 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.kernel.broker.apis.test_data_plane import produce as produce_batch
-from tests.support import brokers as cluster
-from tests.support.zk_consumers import (
+from tests.support.brokers import live as cluster
+from tests.support.consumers.zookeeper import (
     SETTINGS,
     client_of,
     member,
@@ -26,7 +26,7 @@ from tests.support.zk_consumers import (
     settled,
     shared,
 )
-from tests.support.zookeeper import opened
+from tests.support.zookeeper.sessions import opened
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.records.leaders import fetcher_id
 from zkconsumer.settings import ZkConsumerConfig

@@ -9,10 +9,10 @@ import pytest
 from kernel.trace.writer import SilentTracer
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
-from tests.support.tracers import ListTracer
-from tests.support.wildcards import add_broker
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.wildcards import add_broker
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 from zkconsumer.records.leaders import FetcherManager
 from zkconsumer.settings import ZkConsumerConfig
 from zkconsumer.watching.brokers import read_brokers

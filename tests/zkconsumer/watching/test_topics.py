@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceFailed
 from kernel.waiting import until
-from tests.support.tracers import ListTracer
-from tests.support.wildcards import add_topic
-from tests.support.zookeeper import opened
+from tests.support.consumers.wildcards import add_topic
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened
 from zkconsumer.watching.topics import MatchingTopics
 from zkconsumer.watching.watcher import Watcher
 from zkconsumer.znodes.filters import TopicFilter

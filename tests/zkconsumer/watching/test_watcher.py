@@ -11,10 +11,10 @@ import pytest
 from kernel.waiting import until
 from kernel.zookeeper.errors import NoNode, SessionClosed
 from kernel.zookeeper.operations import SessionState
-from tests.support.tracers import ListTracer
-from tests.support.weak_members import mend, sever
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import expire, opened
+from tests.support.consumers.weak_members import mend, sever
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import expire, opened
 from zkconsumer.watching.watcher import Listening, Watcher
 
 if TYPE_CHECKING:

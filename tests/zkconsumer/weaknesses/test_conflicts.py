@@ -15,7 +15,7 @@ from kernel.errors import RebalanceFailed
 from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
-from tests.support.weak_members import (
+from tests.support.consumers.weak_members import (
     VISITOR,
     at_rest,
     attempts,
@@ -31,9 +31,9 @@ from tests.support.weak_members import (
     polling,
     sever,
 )
-from tests.support.zk_consumers import member, owners, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import member, owners, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 
 QUICK = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "50"}
 BOTH = shared("t", ("g_c1-0", [0]), ("g_c2-0", [1]))

@@ -13,10 +13,19 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import VISITOR, at_rest, attempts, begins, fetches, gives_up_soon, joined, outcomes
-from tests.support.zk_consumers import member, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.weak_members import (
+    VISITOR,
+    at_rest,
+    attempts,
+    begins,
+    fetches,
+    gives_up_soon,
+    joined,
+    outcomes,
+)
+from tests.support.consumers.zookeeper import member, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 
 
 def notified(who):

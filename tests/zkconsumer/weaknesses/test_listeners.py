@@ -13,9 +13,9 @@ import pytest
 from kernel.errors import RebalanceFailed
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import attempts, failure, fetches, joining, outcomes
-from tests.support.zk_consumers import new_member, owners, running_broker, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.consumers.weak_members import attempts, failure, fetches, joining, outcomes
+from tests.support.consumers.zookeeper import new_member, owners, running_broker, settled, shared
+from tests.support.zookeeper.sessions import opened
 
 IN_ATTEMPT = {"rebalance_listener_in_attempt": "true"}
 QUICK = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "50"}

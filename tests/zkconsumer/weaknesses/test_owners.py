@@ -15,7 +15,7 @@ from kernel.errors import RebalanceFailed, RebalanceLabError
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import (
+from tests.support.consumers.weak_members import (
     VISITOR,
     at_rest,
     attempts,
@@ -34,9 +34,9 @@ from tests.support.weak_members import (
     releases,
     sever,
 )
-from tests.support.zk_consumers import owners, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import owners, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 
 #: Together b and c own what a, which is away for a while, was about to release.
 SHARED_BY_B_AND_C = shared("t", ("g_b-0", range(3)), ("g_c-0", range(3, 6)))

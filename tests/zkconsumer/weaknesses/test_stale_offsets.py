@@ -14,7 +14,7 @@ from kernel.client.producer import Producer
 from kernel.serials import numbered_value, serial_of
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from tests.support.weak_members import (
+from tests.support.consumers.weak_members import (
     attempts,
     begins,
     claims,
@@ -28,9 +28,9 @@ from tests.support.weak_members import (
     polling,
     sever,
 )
-from tests.support.zk_consumers import client_of, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.zookeeper import client_of, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import asyncio
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
-from tests.support.weak_members import (
+from tests.support.consumers.weak_members import (
     VISITOR,
     attempts,
     claims,
@@ -19,9 +19,9 @@ from tests.support.weak_members import (
     reads_after_notification,
     sever,
 )
-from tests.support.zk_consumers import member, owners, produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import expire, opened
+from tests.support.consumers.zookeeper import member, owners, produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import expire, opened
 
 
 def notified(who, path="/consumers/g/ids"):

@@ -13,10 +13,10 @@ import pytest
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.operations import SessionState
-from tests.support.weak_members import has, is_cut_off, joined, lapse, mend, polling, sever
-from tests.support.zk_consumers import produce, running_broker, settled, shared
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.consumers.weak_members import has, is_cut_off, joined, lapse, mend, polling, sever
+from tests.support.consumers.zookeeper import produce, running_broker, settled, shared
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import opened
 
 MINE = TopicPartition("t", 0)
 

@@ -12,9 +12,9 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import at_rest, fetches, gives_up_soon
-from tests.support.zk_consumers import Member, member, owners, running_broker, settled, shared
-from tests.support.zookeeper import opened
+from tests.support.consumers.weak_members import at_rest, fetches, gives_up_soon
+from tests.support.consumers.zookeeper import Member, member, owners, running_broker, settled, shared
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,7 +14,7 @@ from comparison.pipeline.bronze.runs import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.tasks import read_tables
 from kernel.trace.reader import Reason, read_trace
-from tests.support.traces import MS, e, write_run
+from tests.support.trace.traces import MS, e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

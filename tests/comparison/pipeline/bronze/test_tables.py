@@ -28,8 +28,8 @@ from comparison.pipeline.bronze.tables import (
     write_table,
 )
 from kernel.trace.events import KINDS, Type
-from tests.support.drawn_events import ANY_EVENT, events_of_kind, line_of
-from tests.support.traces import e, tables, traced_run
+from tests.support.trace.drawn_events import ANY_EVENT, events_of_kind, line_of
+from tests.support.trace.traces import e, tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables

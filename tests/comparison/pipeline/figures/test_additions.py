@@ -13,7 +13,7 @@ from comparison.results.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Added, Verdict
 from kernel.designs import CLASSIC, DESIGN_NAMES
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 MS = 1_000_000

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.seen_runs import analysed_inline
-from tests.support.traces import e, write_run
+from tests.support.runs.seen_runs import analysed_inline
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.changeovers import changeovers
 from comparison.results.outcomes import VerdictOutcome
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
     from comparison.results.run import Change, Verdict

@@ -8,7 +8,7 @@ from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.results.metrics import METRICS
 from comparison.scenarios.plan.wording import summary_of
 from docs.generators.checks_page import PAGE, page
-from tests.support.results import run
+from tests.support.runs.results import run
 
 
 def test_every_check_says_what_it_needs() -> None:

@@ -17,9 +17,9 @@ from comparison.results.outcomes import VerdictOutcome, worst
 from comparison.results.run import Run
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from kernel.designs import DESIGN_NAMES
-from tests.support import oracle_figures
-from tests.support.trace_strategies import traces
-from tests.support.traces import tables, traced_run
+from tests.support.oracle import figures as oracle_figures
+from tests.support.trace.strategies import traces
+from tests.support.trace.traces import tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun

@@ -10,7 +10,7 @@ from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Term, Verdict, Wait
 from kernel.designs import DESIGN_NAMES
-from tests.support.results import change, counted, run
+from tests.support.runs.results import change, counted, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 

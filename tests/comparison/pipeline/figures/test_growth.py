@@ -8,7 +8,7 @@ import pytest
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.growth import growths
-from tests.support.results import HERD_SIZES, change, joins, waited
+from tests.support.runs.results import HERD_SIZES, change, joins, waited
 
 if TYPE_CHECKING:
     from comparison.results.result import Growth

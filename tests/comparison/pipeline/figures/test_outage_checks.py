@@ -12,7 +12,7 @@ from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Delivery
 from comparison.scenarios.run import link_faults
 from kernel.designs import COORDINATED, DESIGN_NAMES
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 HEARTBEATS = {"eager", "static", "cooperative", "delayed", "consumer"}

@@ -10,7 +10,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.repeats import repeated, spread
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import Spread
-from tests.support.results import change, run
+from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
     from comparison.results.run import Run

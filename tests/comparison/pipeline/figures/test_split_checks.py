@@ -13,8 +13,8 @@ from comparison.pipeline.gold.run import measure
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import FirstAttempt
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from tests.support.results import change, run
-from tests.support.traces import e, tables, traced_run
+from tests.support.runs.results import change, run
+from tests.support.trace.traces import e, tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.results.run import Run

@@ -10,7 +10,7 @@ import pytest
 from comparison.pipeline.figures.verdicts import CHECKS, judge, why_not_judged
 from comparison.results.outcomes import VerdictOutcome, worst
 from comparison.results.run import Counter, Term
-from tests.support.results import change, counted, run
+from tests.support.runs.results import change, counted, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 

@@ -12,8 +12,8 @@ from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import CommitTotals
 from comparison.pipeline.silver.naming import naming_rows
 from comparison.pipeline.silver.offsets import offset_rows
-from tests.support.oracle import measured_of
-from tests.support.traces import e, staged, tables, traced_run
+from tests.support.oracle.twin import measured_of
+from tests.support.trace.traces import e, staged, tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables

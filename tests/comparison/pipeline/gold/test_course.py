@@ -8,7 +8,7 @@ from comparison.pipeline.gold.course import COURSE_SCHEMA, course_table
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import RunSpan
 from comparison.pipeline.silver.course import INTERVALS_MAX, intervals_of
-from tests.support.traces import MS, e, tables, traced_run
+from tests.support.trace.traces import MS, e, tables, traced_run
 
 
 def acked(at_ms: float, first: int, last: int, p: int = 0) -> dict[str, Any]:

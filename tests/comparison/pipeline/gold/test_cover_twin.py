@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from comparison.pipeline.gold.cover import Ranges, added, coverage_of, overlaps_of, segment_table, segments_of, united
 from comparison.pipeline.silver.context import Window
 from comparison.results.keys import BELIEVED, SERIALS
-from tests.support import oracle_cover
-from tests.support.oracle_cover import WHOLE_RUN, coverage_over_time, pieces_of
+from tests.support.oracle import cover as oracle_cover
+from tests.support.oracle.cover import WHOLE_RUN, coverage_over_time, pieces_of
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import Coverage
-    from tests.support.oracle_cover import Piece
+    from tests.support.oracle.cover import Piece
 
 KEYS = [("g", "t", 0), ("g", "t", 1), ("h", "t", 0)]
 OWNERS = ["a", "b", "c"]

@@ -11,7 +11,7 @@ from comparison.pipeline.gold.turnover import kept_through, owners_around, turno
 from comparison.pipeline.measured import Round
 from comparison.pipeline.silver.deliveries import claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
-from tests.support.traces import MS, context, e, tables
+from tests.support.trace.traces import MS, context, e, tables
 
 
 def change(at_ms: float, name: str = "join") -> dict:

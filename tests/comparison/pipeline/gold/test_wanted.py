@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.gold.partitions import Keys, known_partitions, wanted_ranges
 from comparison.pipeline.silver.reduce import reduced
-from tests.support.traces import MS, e, staged
+from tests.support.trace.traces import MS, e, staged
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.bystanders import bystander_metrics
 from comparison.pipeline.gold.run import measure
-from tests.support.oracle_bystanders import latencies_of
-from tests.support.traces import MS, e, tables, traced_run
+from tests.support.oracle.bystanders import latencies_of
+from tests.support.trace.traces import MS, e, tables, traced_run
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import BystanderLatency

@@ -15,7 +15,7 @@ from comparison.pipeline.silver.rounds import phases_of
 from comparison.results.keys import WHOLE_RUN
 from kernel.zookeeper import errors
 from kernel.zookeeper.errors import ZooKeeperError
-from tests.support.traces import MS, e, staged, tables, traced_run
+from tests.support.trace.traces import MS, e, staged, tables, traced_run
 
 A = {"member": "a", "stream": 0}
 

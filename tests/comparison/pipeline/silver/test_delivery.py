@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 from comparison.pipeline.silver.deliveries import NO_SERIAL, acks_of, claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
-from tests.support.oracle_intervals import CLAIM_KINDS, Groups, names_partition, of, stream_of
-from tests.support.trace_strategies import traces
-from tests.support.traces import MS, context, e, rows, staged, tables
+from tests.support.oracle.intervals import CLAIM_KINDS, Groups, names_partition, of, stream_of
+from tests.support.trace.strategies import traces
+from tests.support.trace.traces import MS, context, e, rows, staged, tables
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables

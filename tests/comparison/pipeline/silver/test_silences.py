@@ -8,7 +8,7 @@ import pytest
 
 from comparison.pipeline.gold.run import measure, together
 from comparison.pipeline.silver.reduce import reduced
-from tests.support.traces import MS, context, e, tables, traced_run
+from tests.support.trace.traces import MS, context, e, tables, traced_run
 
 TOLERANCE_MS = 1
 Event = dict[str, Any]

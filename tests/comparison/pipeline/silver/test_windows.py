@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.silver.windows import fault_table
-from tests.support.traces import MS, e, staged
+from tests.support.trace.traces import MS, e, staged
 
 
 def change(at_ms: float, kind: str, name: str = "join", round_: int = 1, members: int = 3) -> dict:

@@ -13,7 +13,7 @@ from comparison.pipeline.spark.stores import StoreFault, copied
 from kernel.errors import Unavailable, UserError
 from kernel.ports import free_ports
 from tests.comparison.pipeline.test_analysis import PAUSE
-from tests.support.traces import write_run
+from tests.support.trace.traces import write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

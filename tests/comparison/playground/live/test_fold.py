@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comparison.playground import messages as m
-from tests.support.played_events import Scene
+from tests.comparison.playground.live.played_events import Scene
 
 
 def two_members(design: str) -> Scene:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comparison.playground import messages as m
-from tests.support.played_events import Scene
+from tests.comparison.playground.live.played_events import Scene
 
 PROCESSES = ("m1", "m2", "m3")
 NUMBERS = (0, 1, 2)

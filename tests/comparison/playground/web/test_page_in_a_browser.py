@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from comparison.playground import messages as m
 from kernel.waiting import wait_until
-from tests.support.browser import DESKTOP, PHONE, running_browser
-from tests.support.played_example import example
-from tests.support.playground_page import (
+from tests.comparison.playground.web.staged_game import served_game
+from tests.support.pages.browser import DESKTOP, PHONE, running_browser
+from tests.support.pages.played_example import example
+from tests.support.pages.playground import (
     CUT,
     ENDED,
     HEALED,
@@ -25,7 +26,6 @@ from tests.support.playground_page import (
     opened,
     running_streams,
 )
-from tests.support.staged_game import served_game
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

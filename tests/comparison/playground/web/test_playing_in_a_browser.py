@@ -11,8 +11,9 @@ from comparison.playground import commands as c
 from comparison.playground import messages as m
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
-from tests.support.browser import running_browser
-from tests.support.playground_page import (
+from tests.comparison.playground.web.staged_game import served_game
+from tests.support.pages.browser import running_browser
+from tests.support.pages.playground import (
     CUT,
     HEALED,
     RUNNING,
@@ -23,12 +24,11 @@ from tests.support.playground_page import (
     example_at,
     opened,
 )
-from tests.support.staged_game import served_game
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.staged_game import ServedGame
+    from tests.comparison.playground.web.staged_game import ServedGame
 
 State = m.MemberState
 #: What can be done in each state; the states of `MemberAction`.

@@ -15,8 +15,8 @@ from comparison.playground import commands as c
 from comparison.playground import messages as m
 from comparison.playground.web.server import BODY_MAX, STREAMS_MAX, serving
 from kernel.waiting import until
-from tests.support.played_example import RecordedGame, example
-from tests.support.staged_game import StagedGame
+from tests.comparison.playground.web.staged_game import StagedGame
+from tests.support.pages.played_example import RecordedGame, example
 
 FIRST, INCREMENTS = example()
 STOP = {"type": "stop"}

@@ -9,8 +9,8 @@ import pytest
 
 from comparison.playground.messages import Increment, RateChanged
 from comparison.playground.play.broadcast import Broadcast
-from tests.support.playground_page import RUNNING, example_at
-from tests.support.staged_game import StagedGame
+from tests.comparison.playground.web.staged_game import StagedGame
+from tests.support.pages.playground import RUNNING, example_at
 
 
 class Staged:

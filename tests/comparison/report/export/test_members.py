@@ -6,8 +6,8 @@ from typing import Any
 
 from comparison.report.export.members import Members
 from comparison.report.export.stream import Recorded
-from tests.support.seen_runs import UUID
-from tests.support.traces import e
+from tests.support.runs.seen_runs import UUID
+from tests.support.trace.traces import e
 
 
 def of(*started: tuple[str, str | None, int | None]) -> Members:

@@ -12,8 +12,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 from comparison.report.export.perfetto import write_perfetto
 from comparison.report.export.stream import stream_of
 from kernel.trace.reader import read_trace
-from tests.support.seen_runs import write_cut, write_hostile
-from tests.support.traces import e, write_run
+from tests.support.runs.seen_runs import write_cut, write_hostile
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from comparison.report.export.tracks import Slice, laned
 from kernel.errors import UserError
 from kernel.trace.events import KINDS
 from kernel.trace.reader import Trace, read_trace
-from tests.support.seen_runs import write_cut, write_hostile
+from tests.support.runs.seen_runs import write_cut, write_hostile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.bystanders import waited as shown
 from comparison.results.result import as_mapping
-from tests.support.results import every_design, herd, run, waited
+from tests.support.runs.results import every_design, herd, run, waited
 
 if TYPE_CHECKING:
     from comparison.results.run import Bystander

@@ -7,7 +7,7 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.results.result import as_mapping
-from tests.support.results import run
+from tests.support.runs.results import run
 
 COMMAND = {
     "command": ["rebalance-lab", "run", "crash", "--seed", "3", "-c", "x=a b"],

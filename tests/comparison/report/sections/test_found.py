@@ -13,7 +13,7 @@ from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.result import as_mapping
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.results import change, every_design, run, slowed
+from tests.support.runs.results import change, every_design, run, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:

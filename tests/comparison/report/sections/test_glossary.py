@@ -7,7 +7,7 @@ from comparison.report.figures import CHANGE_COLUMNS
 from comparison.report.page import page
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.results.metrics import METRICS
-from tests.support.results import every_design
+from tests.support.runs.results import every_design
 
 
 def test_every_row_has_an_entry_of_its_own() -> None:

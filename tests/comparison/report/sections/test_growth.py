@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.growth import grown
 from comparison.results.result import as_mapping
-from tests.support.results import every_design, herd, joins
+from tests.support.runs.results import every_design, herd, joins
 
 
 def test_each_figure_has_a_line_a_design_with_the_model_dashed_over_it() -> None:

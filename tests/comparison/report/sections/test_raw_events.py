@@ -10,7 +10,7 @@ from typing import Any
 from comparison.report.drawing.scale import Scale
 from comparison.report.sections.raw_events import EVENTS_PER_MARK, raw_events
 from comparison.report.view.model import RawEvent
-from tests.support.run_views import empty_view
+from tests.comparison.report.sections.run_views import empty_view
 
 
 def unpacked(packed: str) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from comparison.report.drawing.scale import Scale
 from comparison.report.sections.sequences import LINES_FAIR, LINES_MAX, LINES_PER_MARK, Sequences, lines_for, sequences
 from comparison.report.view.model import NOTE, Change, Conversation, Message
-from tests.support.run_views import empty_view
+from tests.comparison.report.sections.run_views import empty_view
 
 SCALE = Scale(2_000.0, -2_000.0, 8_000.0)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from comparison.report.sweep.panels import Layout, Panel
 from comparison.report.sweep.terminal import render_sweep
-from tests.support.sweeps import data_of, mapping_of, plan_of, result_of
+from tests.support.runs.sweeps import data_of, mapping_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

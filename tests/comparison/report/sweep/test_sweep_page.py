@@ -11,7 +11,7 @@ import pytest
 
 from comparison.report.sweep.heat_map import Scale
 from comparison.report.sweep.page import sweep_page
-from tests.support.sweeps import change_of, data_of, mapping_of, plan_of, result_of
+from tests.support.runs.sweeps import change_of, data_of, mapping_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

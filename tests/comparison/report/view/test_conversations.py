@@ -17,7 +17,7 @@ from comparison.report.view.events import KINDS_READ, read_events
 from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH
 from kernel.trace.reader import read_trace
 from kernel.trace.run_clock import events_in_order
-from tests.support.seen_runs import analysed_inline, write_cut, write_hostile
+from tests.support.runs.seen_runs import analysed_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
     from comparison.report.view.model import Conversation
@@ -98,7 +98,7 @@ def test_long_conversation_says_how_much_it_leaves_out(monkeypatch: pytest.Monke
 
 
 def test_of_many_rebalances_the_first_after_the_change_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOLD_MAX", 1)
+    monkeypatch.setattr(module, "DESCRIBED_MAX", 1)
     name = "crash"
     events = tuple(event for event in events_in_order(_traces(name)) if event["kind"] in KINDS_READ)
     first, second, *_ = _of(name)

@@ -7,8 +7,8 @@ from typing import Any
 from comparison.report.view.naming import MemberNames
 from comparison.report.view.raw_events import TEXT_MAX, raw_events
 from kernel.trace.events import COMMON_FIELDS, KINDS
-from tests.support.seen_runs import UUID
-from tests.support.traces import e
+from tests.support.runs.seen_runs import UUID
+from tests.support.trace.traces import e
 
 NAMES = MemberNames((), [{"process": "m1", "member": f"m1-{UUID}", "stream": 0}])
 

@@ -22,7 +22,7 @@ from comparison.report.view.model import Fault, Holding, Overlap, Phase, Stretch
 from comparison.report.view.naming import LETTERS_MAX, MemberNames, place_of
 from comparison.report.view.runs import read_views
 from comparison.report.view.tables import COLUMNS, MEMBERS, ROWS_MAX, SEVERAL, TablesMissing, read_tables
-from tests.support.seen_runs import UUID, analysed_inline, write_cut
+from tests.support.runs.seen_runs import UUID, analysed_inline, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.phase import INTERVAL_MS_MAX, interval_ms, share_of
 from comparison.scenarios.run.changes import Changes
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     import pytest

@@ -12,8 +12,8 @@ import pytest
 from comparison.scenarios.plan.plugins import ENTRY_POINTS, load, load_installed, loaded
 from comparison.scenarios.plan.scenario_file import parse_scenario
 from kernel.errors import ConfigurationError, SeveralErrors
-from tests.support.complaints import place_first
-from tests.support.installed import installed
+from tests.support.commands.complaints import place_first
+from tests.support.commands.installed import installed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,7 +26,7 @@ from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
 from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, KillAtPoint, KillOwner
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
-from tests.support.complaints import place_first
+from tests.support.commands.complaints import place_first
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "own-scenarios.md"
 LEAST = 'name = "mine"\n[[steps]]\nstep = "form"\n'

@@ -15,7 +15,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.testbed.group_members import GroupMembers
 from kernel.values import TopicPartition
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
 #: The length of a session: a tenth of the shortest one of a run, since nothing here waits for ZooKeeper.

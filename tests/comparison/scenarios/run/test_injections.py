@@ -16,7 +16,7 @@ from comparison.scenarios.run.member_faults import Slow
 from comparison.scenarios.run.performer import Performer
 from comparison.scenarios.testbed.link import BOTH_WAYS, Way
 from kernel.waiting import until
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

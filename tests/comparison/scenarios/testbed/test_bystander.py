@@ -21,7 +21,7 @@ from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.trace.events import Role
 from kernel.waiting import until
 from kernel.zookeeper.counters import read_counters
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

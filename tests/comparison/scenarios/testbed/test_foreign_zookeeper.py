@@ -15,7 +15,7 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from comparison.scenarios.testbed.group_members import GroupMembers, NobodyThere
 from kernel.trace.listed_file import listed_traces
 from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from kernel.errors import Unavailable
 from kernel.serials import serial_of
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 

@@ -15,7 +15,7 @@ from comparison.scenarios.testbed.link import Way
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

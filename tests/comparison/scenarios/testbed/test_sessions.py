@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.testbed.sessions import expire
 from kernel.waiting import until
 from kernel.zookeeper.operations import SessionState
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from kernel.zookeeper.embedded import EmbeddedZooKeeper

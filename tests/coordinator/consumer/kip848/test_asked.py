@@ -12,15 +12,15 @@ import pytest
 from kernel.client.connection import BrokerConnection, error_of
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, create_topics
-from tests.support.consuming import partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of
-from tests.support.reconciling import laboratory, reconciling
+from tests.support.brokers.live import client_of, create_topics
+from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of
+from tests.support.consumers.reconciling import laboratory, reconciling
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from tests.support.consuming import Owned, Running
+    from tests.support.consumers.consuming import Owned, Running
 
 ASKED = json.loads((Path(__file__).parent / "asked-4.1.1.json").read_text())["members"]
 QUIET = {"auto.commit.interval.ms": "600000"}

@@ -15,22 +15,22 @@ from coordinator.consumer.errors import GroupRefused
 from coordinator.groups.placement import partition_of
 from coordinator.membership.consumer.member import STATIC_LEAVE_EPOCH
 from coordinator.service.mount import mount
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
-from tests.support.consuming import committed_all, partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of
-from tests.support.reconciling import QUICK_GROUPS, laboratory, reconciling
-from tests.support.tracers import ListTracer
+from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
+from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of
+from tests.support.consumers.reconciling import QUICK_GROUPS, laboratory, reconciling
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 SHORT_SESSION = {"group.consumer.session.timeout.ms": "10000"}
@@ -217,7 +217,7 @@ def test_members_keep_their_partitions_while_the_coordinator_moves(chroot: str, 
                 stack.push_async_callback(member.close)
             await shared_out(members, EVERYTHING)
             before = [removed(member) for member in members]
-            place = TopicPartition(GROUP_METADATA_TOPIC, partition_of("g", 4))
+            place = TopicPartition(OFFSETS_TOPIC, partition_of("g", 4))
             leader = brokers[0].cluster.snapshot.leader_of(place)
             assert leader is not None
             gone = next(broker for broker in brokers if broker.address.node_id == leader.node_id)

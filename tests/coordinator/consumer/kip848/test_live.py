@@ -15,11 +15,11 @@ from coordinator.consumer.kip848.consumer import Kip848Consumer
 from coordinator.membership.effects import CommitPositions
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.brokers import create_topics
-from tests.support.consuming import Listener, committed_all, partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of
-from tests.support.reconciling import expel, laboratory, reconciling
-from tests.support.topics import topics_of
+from tests.support.brokers.live import create_topics
+from tests.support.brokers.topics import topics_of
+from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.eager import bootstrap_of
+from tests.support.consumers.reconciling import expel, laboratory, reconciling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
-    from tests.support.consuming import Owned, Running
+    from tests.support.consumers.consuming import Owned, Running
 
 EVERYTHING = partitions_of("t", 4)
 BY_HAND = {"enable.auto.commit": "false"}

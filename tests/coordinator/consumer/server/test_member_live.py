@@ -19,18 +19,18 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionFailed
-from tests.support.brokers import create_topics, running_broker
-from tests.support.commander import Commander, commanded
-from tests.support.consuming import partitions_of, producing
-from tests.support.eager import bootstrap_of
-from tests.support.zookeeper import expire, fail, opened
+from tests.support.brokers.live import create_topics, running_broker
+from tests.support.consumers.commander import Commander, commanded
+from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.eager import bootstrap_of
+from tests.support.zookeeper.sessions import expire, fail, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.broker import Broker
-    from tests.support.consuming import Running
+    from tests.support.consumers.consuming import Running
 
 P0, P1 = (TopicPartition("t", n) for n in range(2))
 GROUP = "/consumers/g/ids"

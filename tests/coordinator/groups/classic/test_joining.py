@@ -10,7 +10,7 @@ from coordinator.groups.effects import Effects, TimerKey, TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.requests import Protocol
-from tests.support.group_machine import LIMITS, RANGE, Machine, assignment, completing, empty, stable, subscription
+from tests.support.groups.classic import LIMITS, RANGE, Machine, assignment, completing, empty, stable, subscription
 
 CHANGED = (Protocol("range", subscription("t", "u")),)
 FULL = [f"m{number}" for number in range(LIMITS.members_max)]

@@ -20,7 +20,7 @@ from coordinator.service.record_codec import encode, encode_ahead
 from kernel.garbage import collection_put_off
 from kernel.wire.codec import encode_response
 from kernel.wire.versions import Api
-from tests.support.group_machine import Machine, subscription
+from tests.support.groups.classic import Machine, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
 from coordinator.service.limits import limits_of
 from kernel.broker.settings.configuration import BrokerConfig
-from tests.support.group_machine import LIMITS, Machine, assignment, completing, empty, stable, subscription
+from tests.support.groups.classic import LIMITS, Machine, assignment, completing, empty, stable, subscription
 
 CHANGED = (Protocol("range", subscription("t", "u")),)
 

@@ -12,7 +12,7 @@ import pytest
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
-from tests.support.group_machine import LIMITS, Machine, assignment, subscription
+from tests.support.groups.classic import LIMITS, Machine, assignment, subscription
 
 INSTANCES = {"l": "L", "f": "F"}
 BOTH = (Protocol("range", subscription("t")), Protocol("roundrobin", subscription("t")))

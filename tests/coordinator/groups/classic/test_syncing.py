@@ -7,7 +7,7 @@ import pytest
 from coordinator.groups.effects import Effects, TimerKey, TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
-from tests.support.group_machine import Machine, assignment, completing, stable, subscription
+from tests.support.groups.classic import Machine, assignment, completing, stable, subscription
 
 CHANGED = (Protocol("range", subscription("t", "u")),)
 LONG = {"session_timeout_ms": 60_000}

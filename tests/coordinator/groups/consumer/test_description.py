@@ -12,7 +12,7 @@ from coordinator.groups.classic.states import GroupState
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import DeleteGroup
-from tests.support.mixed_protocols import GROUP, MixedPartition
+from tests.support.groups.mixed import GROUP, MixedPartition
 
 if TYPE_CHECKING:
     from coordinator.groups.consumer.description import ConsumerGroupDescription

@@ -12,7 +12,7 @@ from coordinator.groups.consumer.states import ConsumerGroupState, ConsumerMembe
 from coordinator.groups.consumer_records import RegexKey, RegexRecord
 from coordinator.groups.effects import TimerKind
 from coordinator.groups.errors import Error
-from tests.support.consumer_groups import GROUP, SETTINGS, World, by_name, topic_id
+from tests.support.groups.consumer import GROUP, SETTINGS, World, by_name, topic_id
 
 HALVES = [0, 1, 2]
 

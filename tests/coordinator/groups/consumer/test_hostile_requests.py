@@ -1,8 +1,8 @@
 """Any requests in any order, valid or not, to groups of both protocols in one coordinator; writes may fail.
 
 Nothing raises, every request is answered once (or parked, in the classic protocol), and after each of them the
-invariants of `tests.support.consumer_invariants` hold. What a failed write decided has not happened. A successor finds
-what was stored.
+invariants of `tests.coordinator.groups.consumer.consumer_invariants` hold. What a failed write decided has not
+happened. A successor finds what was stored.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from coordinator.groups.requests import (
     Sync,
 )
 from coordinator.service.topic_regex import problem
-from tests.support.consumer_groups import SETTINGS, World, found_topics, owned_by_name
-from tests.support.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
-from tests.support.group_machine import ASSIGNMENT, LIMITS, RANGE
+from tests.coordinator.groups.consumer.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
+from tests.support.groups.classic import ASSIGNMENT, LIMITS, RANGE
+from tests.support.groups.consumer import SETTINGS, World, found_topics, owned_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from coordinator.groups.effects import Moment, TimerKind
 from coordinator.groups.errors import Error
 from coordinator.groups.records import OffsetKey
 from coordinator.groups.requests import DeleteGroup, DeleteOffsets, Heartbeat, Leave, Leaving
-from tests.support.consumer_partition import Partition
+from tests.support.groups.consumer_partition import Partition
 
 
 @pytest.fixture

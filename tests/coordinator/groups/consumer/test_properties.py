@@ -13,8 +13,8 @@ from coordinator.groups.consumer.searching import BETWEEN_SEARCHES_MS
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import each, overlap
-from tests.support.consumer_groups import SETTINGS, World, by_name, owned_by_name
-from tests.support.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
+from tests.coordinator.groups.consumer.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
+from tests.support.groups.consumer import SETTINGS, World, by_name, owned_by_name
 
 NAMES = ("a", "b", "c", "d", "e")
 TOPICS = ("foo", "bar", "new")

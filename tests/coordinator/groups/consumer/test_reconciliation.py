@@ -20,7 +20,7 @@ from coordinator.groups.consumer_records import (
     TargetRecord,
 )
 from coordinator.groups.partitions import NONE
-from tests.support.consumer_groups import GROUP, World, by_name, owned_by_name
+from tests.support.groups.consumer import GROUP, World, by_name, owned_by_name
 
 STABLE, UNREVOKED = ConsumerMemberState.STABLE, ConsumerMemberState.UNREVOKED_PARTITIONS
 UNRELEASED, UNKNOWN = ConsumerMemberState.UNRELEASED_PARTITIONS, ConsumerMemberState.UNKNOWN

@@ -23,7 +23,7 @@ from coordinator.groups.consumer_records import (
     TargetRecord,
 )
 from coordinator.groups.partitions import NONE
-from tests.support.consumer_groups import GROUP, World, owned_by_name, topic_id
+from tests.support.groups.consumer import GROUP, World, owned_by_name, topic_id
 
 CLIENT = ClientRecord("i", "rack", "client", "/host", ("bar", "foo"), "", 5_000, "range")
 FOO = topic_id("foo")

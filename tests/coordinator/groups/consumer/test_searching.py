@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.consumer.searching import BETWEEN_SEARCHES_MS
 from coordinator.groups.consumer_records import RegexKey
 from coordinator.groups.errors import Error
-from tests.support.consumer_groups import GROUP, SETTINGS, WALL_MS, World, by_name
+from tests.support.groups.consumer import GROUP, SETTINGS, WALL_MS, World, by_name
 
 LONG = replace(SETTINGS, session_timeout_ms=100_000)
 

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.states import TRANSITIONS, ConsumerGroupState, ConsumerMemberState, Finding
-from tests.support.consumer_groups import SETTINGS, World
+from tests.support.groups.consumer import SETTINGS, World
 
 
 def documented() -> dict[ConsumerMemberState, dict[Finding, ConsumerMemberState]]:

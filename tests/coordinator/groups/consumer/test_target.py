@@ -14,7 +14,7 @@ from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer_records import ClientKey, TargetKey, TargetRecord
 from coordinator.groups.partitions import NONE
 from kernel.assignors.target.group import NOBODY
-from tests.support.consumer_groups import GROUP, World, by_name, owned_by_name
+from tests.support.groups.consumer import GROUP, World, by_name, owned_by_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

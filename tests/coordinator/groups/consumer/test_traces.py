@@ -6,7 +6,7 @@ from functools import partial
 
 from coordinator.groups.errors import Error
 from kernel.trace.events import KINDS
-from tests.support.consumer_groups import GROUP, World
+from tests.support.groups.consumer import GROUP, World
 
 
 def said(world: World, since: int = 0) -> list[tuple[object, ...]]:

@@ -11,9 +11,9 @@ from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey,
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey
 from coordinator.groups.requests import Leaving, Protocol
-from tests.support.consumer_groups import SETTINGS
-from tests.support.group_machine import LIMITS
-from tests.support.mixed_protocols import GROUP, MixedPartition, assigned, subscription
+from tests.support.groups.classic import LIMITS
+from tests.support.groups.consumer import SETTINGS
+from tests.support.groups.mixed import GROUP, MixedPartition, assigned, subscription
 
 
 def mixed(at: MixedPartition, *members: str) -> None:

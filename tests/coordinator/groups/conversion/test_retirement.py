@@ -7,7 +7,7 @@ import pytest
 from coordinator.groups.answers import JoinAnswer
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import DeleteGroup
-from tests.support.mixed_protocols import GROUP, MixedPartition
+from tests.support.groups.mixed import GROUP, MixedPartition
 
 
 def emptied() -> MixedPartition:

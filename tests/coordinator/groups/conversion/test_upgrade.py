@@ -13,8 +13,8 @@ from coordinator.groups.records import GroupKey, OffsetKey
 from coordinator.groups.requests import Protocol
 from coordinator.protocol.consumer_protocol import encode_assignment
 from kernel.values import TopicPartition
-from tests.support.consumer_groups import SETTINGS
-from tests.support.mixed_protocols import GROUP, MixedPartition, subscription
+from tests.support.groups.consumer import SETTINGS
+from tests.support.groups.mixed import GROUP, MixedPartition, subscription
 
 
 def with_policy(policy: str) -> MixedPartition:

@@ -10,9 +10,9 @@ from coordinator.groups.answers import JoinAnswer
 from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, TargetEpochKey, TargetKey
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Leaving, Protocol
-from tests.support.consumer_groups import SETTINGS, by_name
-from tests.support.group_machine import LIMITS
-from tests.support.mixed_protocols import GROUP, MixedPartition, assigned, subscription
+from tests.support.groups.classic import LIMITS
+from tests.support.groups.consumer import SETTINGS, by_name
+from tests.support.groups.mixed import GROUP, MixedPartition, assigned, subscription
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from coordinator.groups.effects import CONSUMER_TIMERS
 from coordinator.groups.errors import Error
-from tests.support.consumer_groups import SETTINGS
-from tests.support.mixed_protocols import MixedPartition
+from tests.support.groups.consumer import SETTINGS
+from tests.support.groups.mixed import MixedPartition
 
 LONG = replace(SETTINGS, session_timeout_ms=100_000)
 

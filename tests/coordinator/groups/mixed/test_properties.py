@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Commit, Heartbeat, Leave, Leaving, OffsetToCommit
-from tests.support.mixed_protocols import GROUP, MixedPartition
+from tests.support.groups.mixed import GROUP, MixedPartition
 
 CLASSIC, CONSUMER, INSTANCES = ("a", "b"), ("m", "n"), ("i", "j")
 OWNED = st.one_of(st.just({}), st.just({"foo": [0, 1, 2]}), st.just({"foo": range(6)}))

@@ -13,10 +13,10 @@ import pytest
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, HeartbeatAnswer, JoinAnswer, LeaveAnswer, SyncAnswer
 from coordinator.groups.consumer.requests import ConsumerHeartbeat
 from coordinator.groups.requests import Heartbeat, Join, Leave, Leaving, Protocol, Sync
-from tests.support.consumer_groups import SETTINGS, owned_by_name, topic_name
-from tests.support.conversations import recording
-from tests.support.group_machine import LIMITS
-from tests.support.mixed_protocols import GROUP, MixedPartition
+from tests.support.conversations.recorded import recording
+from tests.support.groups.classic import LIMITS
+from tests.support.groups.consumer import SETTINGS, owned_by_name, topic_name
+from tests.support.groups.mixed import GROUP, MixedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from coordinator.groups.records import GroupKey, GroupRecord, OffsetKey
 from coordinator.service.consumer_records import decode_consumer_key
 from coordinator.service.record_codec import decode_all, encode
 from tests.coordinator.groups.mixed.test_recorded_conversations import PLAYED, Player
-from tests.support.consumer_groups import topic_id
+from tests.support.groups.consumer import topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

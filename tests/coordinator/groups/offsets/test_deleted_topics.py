@@ -7,7 +7,7 @@ import pytest
 from coordinator.groups.errors import Error
 from coordinator.groups.records import OffsetKey, PendingKey
 from coordinator.groups.requests import Producer
-from tests.support.group_machine import Machine, stable
+from tests.support.groups.classic import Machine, stable
 
 P = Producer(100, 0)
 

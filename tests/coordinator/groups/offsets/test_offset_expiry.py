@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.groups.records import GroupKey, OffsetKey
 from coordinator.groups.requests import Producer, Protocol
-from tests.support.group_machine import LIMITS, Machine, stable, subscription
+from tests.support.groups.classic import LIMITS, Machine, stable, subscription
 
 RETENTION, CHECK = 5_000, 1_000
 SHORT = replace(LIMITS, retention_ms=RETENTION, retention_check_ms=CHECK)

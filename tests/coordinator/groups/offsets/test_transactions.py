@@ -15,7 +15,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.offsets.transactions import EPOCH_MAX
 from coordinator.groups.records import OffsetRecord, PendingKey, Phase, TransactionKey
 from coordinator.groups.requests import Producer
-from tests.support.group_machine import WALL_MS, Asked, Machine, completing, dead, empty, preparing, stable
+from tests.support.groups.classic import WALL_MS, Asked, Machine, completing, dead, empty, preparing, stable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

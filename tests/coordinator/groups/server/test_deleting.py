@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import DeleteGroup
-from tests.support.served_groups import GROUP, Question, Served
+from tests.support.groups.server import GROUP, Question, Served
 
 
 def being_deleted() -> tuple[Served, Question]:

@@ -20,7 +20,7 @@ from coordinator.groups.server.requests import Await
 from coordinator.groups.server.rounds import GenerationWrite, StartWrite
 from coordinator.protocol.server_commands import AwaitCommand, Command
 from coordinator.service.record_codec import decode_all
-from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Player, Question, Served
+from tests.support.groups.server import GROUP, REBALANCE_TIMEOUT_MS, Player, Question, Served
 
 if TYPE_CHECKING:
     from coordinator.groups.machine import Machine

@@ -7,7 +7,7 @@ import pytest
 from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.groups.errors import Error
 from kernel.assignors.checking import BadAssignment
-from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Served
+from tests.support.groups.server import GROUP, REBALANCE_TIMEOUT_MS, Served
 
 
 def stable(*members: str, **fields: object) -> Served:

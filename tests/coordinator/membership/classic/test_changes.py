@@ -9,7 +9,7 @@ from coordinator.membership.classic.member import MemberState
 from coordinator.membership.effects import Effect, FindCoordinator, Revoke
 from coordinator.membership.events import Stopped
 from kernel.values import TopicPartition
-from tests.support.membership import P0, P1, Talk
+from tests.coordinator.membership.classic.membership import P0, P1, Talk
 
 OTHER, U0 = frozenset({"u"}), TopicPartition("u", 0)
 BOTH = frozenset({"t", "u"})

@@ -19,7 +19,7 @@ from coordinator.membership.effects import (
 )
 from coordinator.membership.events import Closed, CoordinatorUnknown, Stopped, Ticked
 from kernel.values import TopicPartition
-from tests.support.membership import P0, P1, P2, SETTINGS, Talk, partitions_of
+from tests.coordinator.membership.classic.membership import P0, P1, P2, SETTINGS, Talk, partitions_of
 
 U0 = TopicPartition("u", 0)
 COOPERATIVE = replace(SETTINGS, cooperative=True)

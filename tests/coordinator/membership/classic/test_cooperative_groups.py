@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from coordinator.membership.classic import events
 from coordinator.membership.classic.member import MemberState
 from coordinator.membership.events import Closed, Polled
-from tests.support.cooperative_world import EVERYTHING, World
+from tests.coordinator.membership.classic.cooperative_world import EVERYTHING, World
 
 CLIENTS = 4
 

@@ -11,7 +11,7 @@ from coordinator.membership.classic.events import GroupMember
 from coordinator.membership.classic.member import MemberState
 from coordinator.membership.effects import Fail, FindCoordinator, Identity, Lose, Revoke
 from coordinator.membership.events import Closed, CoordinatorUnknown, Event, Stopped, Ticked
-from tests.support.membership import P0, P1, SETTINGS, Talk
+from tests.coordinator.membership.classic.membership import P0, P1, SETTINGS, Talk
 
 STATIC = replace(SETTINGS, instance_id="web-1")
 BOTH = frozenset({P0, P1})

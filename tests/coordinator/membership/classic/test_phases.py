@@ -9,7 +9,7 @@ from coordinator.membership.classic.events import GroupMember
 from coordinator.membership.classic.member import Member, MemberState
 from coordinator.membership.effects import CommitPositions, FindCoordinator, Identity, Revoke
 from coordinator.membership.events import Closed, Stopped, Ticked
-from tests.support.membership import P0, P1, P2, SETTINGS, TOPICS, Talk
+from tests.coordinator.membership.classic.membership import P0, P1, P2, SETTINGS, TOPICS, Talk
 
 
 def test_member_does_nothing_before_the_first_poll():

@@ -27,7 +27,7 @@ from coordinator.membership.events import (
 )
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.membership import SETTINGS, TOPICS, partitions_of
+from tests.coordinator.membership.classic.membership import SETTINGS, TOPICS, partitions_of
 
 partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
 ERRORS = sorted({*REACTIONS, ("JoinGroup", "GROUP_MAX_SIZE_REACHED"), ("Heartbeat", "FENCED_INSTANCE_ID")})

@@ -10,7 +10,7 @@ from coordinator.membership.classic.reactions import REACTIONS, reaction
 from coordinator.membership.classic.table import TABLE, step
 from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity, Lose
 from coordinator.membership.events import UNANSWERED, Closed, CoordinatorUnknown, Refused, Stopped, Ticked
-from tests.support.membership import P0, P1, Talk
+from tests.coordinator.membership.classic.membership import P0, P1, Talk
 
 OWNED = frozenset({P0, P1})
 

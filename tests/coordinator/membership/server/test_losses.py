@@ -9,7 +9,7 @@ from coordinator.membership.events import Resumed
 from coordinator.membership.server import events
 from coordinator.membership.server.effects import CancelAwait, Register, SendAwaitCommand, Unregister
 from coordinator.membership.server.member import ServerMemberState
-from tests.support.commanded import P0, P1, Talk
+from tests.coordinator.membership.server.commanded import P0, P1, Talk
 
 # -- ended by ZooKeeper -----------------------------------------------------------------------------------------------
 

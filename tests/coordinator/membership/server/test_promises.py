@@ -35,7 +35,7 @@ from coordinator.membership.server.reactions import REACTIONS, reaction
 from coordinator.membership.server.table import TABLE, step
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.commanded import SESSION_TIMEOUT_MS, SETTINGS
+from tests.coordinator.membership.server.commanded import SESSION_TIMEOUT_MS, SETTINGS
 
 partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
 ERRORS = sorted({*REACTIONS, ("AwaitCommand", "INCONSISTENT_STRATEGY")})

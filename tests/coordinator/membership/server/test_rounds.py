@@ -8,7 +8,7 @@ from coordinator.membership.effects import CommitPositions, FindCoordinator, Ide
 from coordinator.membership.server.effects import CancelAwait, Register, SendAwaitCommand, StartDelivery, Unregister
 from coordinator.membership.server.events import SubscriptionAnnounced
 from coordinator.membership.server.member import ServerMemberState
-from tests.support.commanded import P0, P1, P2, SETTINGS, Talk
+from tests.coordinator.membership.server.commanded import P0, P1, P2, SETTINGS, Talk
 
 
 def test_member_registers_before_the_coordinator_lookup_and_the_first_await() -> None:

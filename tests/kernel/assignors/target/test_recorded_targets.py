@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.target_groups import answer
+from tests.support.groups.targets import answer
 
 with gzip.open(Path(__file__).parent / "recorded.jsonl.gz", "rt", encoding="utf-8") as lines:
     CHAINS = [json.loads(line) for line in lines]

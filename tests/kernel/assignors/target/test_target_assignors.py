@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernel.assignors.target.group import id_order
 from kernel.assignors.target.registry import TARGET_ASSIGNORS
-from tests.support.target_groups import answer, runs
+from tests.support.groups.targets import answer, runs
 
 TOPICS = {f"t{n}": f"{n * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128:032x}" for n in range(1, 7)}
 

@@ -16,7 +16,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
+from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, running_broker
+from tests.support.brokers.live import client_of, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import SERVED, Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, produce
-from tests.support.brokers import running_broker
+from tests.support.brokers.live import running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, on_a_broker, produce
-from tests.support.brokers import create_topics, running_cluster
-from tests.support.wire_clients import WireConnection
+from tests.support.brokers.live import create_topics, running_cluster
+from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

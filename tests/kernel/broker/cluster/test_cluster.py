@@ -25,8 +25,8 @@ from kernel.waiting import until
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import OperationRefused
 from kernel.zookeeper.operations import SessionState
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import become, expire, fail, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import become, expire, fail, opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from kernel.broker.cluster.topics import TopicWriter
 from kernel.runtime import Runtime
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
-from tests.support.manual_clock import ManualClock
-from tests.support.zookeeper import gone, opened
+from tests.support.time.manual_clock import ManualClock
+from tests.support.zookeeper.sessions import gone, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

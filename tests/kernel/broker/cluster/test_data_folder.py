@@ -16,7 +16,7 @@ from kernel.broker.cluster.data_folder import DataFolder, FolderState, FolderUse
 from kernel.broker.cluster.identity import Identity, claim
 from kernel.errors import EnvironmentFault
 from kernel.zookeeper import paths
-from tests.support.zookeeper import opened
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from kernel.broker.cluster.znodes import topic_config_node
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import become, opened
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import become, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,8 +17,8 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import errors, paths
 from kernel.zookeeper.operations import SessionState
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import become, opened
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import become, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

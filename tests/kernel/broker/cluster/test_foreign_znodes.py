@@ -19,8 +19,8 @@ from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.brokers import read_values, running_broker, send_values
-from tests.support.zookeeper import gone, opened
+from tests.support.brokers.live import read_values, running_broker, send_values
+from tests.support.zookeeper.sessions import gone, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,7 +14,7 @@ from kernel.broker.cluster.leading import Leading, wanted
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.tracers import ListTracer
+from tests.support.trace.tracers import ListTracer
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=5)

@@ -10,9 +10,9 @@ from kernel.broker.cluster.leadership import Cluster
 from kernel.errors import Retriable
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
-from tests.support.tracers import ListTracer
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import gone, opened
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import gone, opened
 
 WAIT_MS = 10_000
 BROKER = paths.broker(1)

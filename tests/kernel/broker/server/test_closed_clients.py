@@ -19,7 +19,7 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import batch
 from tests.kernel.broker.server.test_server import HEARTBEAT, Stub, raw, run, serving
-from tests.support.brokers import broker_thread, client_of, create_topics, running_broker
+from tests.support.brokers.live import broker_thread, client_of, create_topics, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

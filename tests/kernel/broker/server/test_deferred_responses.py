@@ -13,7 +13,7 @@ from kernel.broker.server.server import BrokerServer
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.versions import Api
-from tests.support.frames import read_frame
+from tests.support.wire.frames import read_frame
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

@@ -14,9 +14,9 @@ from kernel.client.client import fetch
 from kernel.wire import codec
 from kernel.wire.versions import SERVED, Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, produce
-from tests.support.brokers import client_of, create_topics, running_broker
-from tests.support.frames import read_frame
-from tests.support.messages import entity_of, mappings
+from tests.support.brokers.live import client_of, create_topics, running_broker
+from tests.support.wire.frames import read_frame
+from tests.support.wire.messages import entity_of, mappings
 
 if TYPE_CHECKING:
     from pathlib import Path

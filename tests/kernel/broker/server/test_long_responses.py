@@ -14,7 +14,7 @@ from kernel.wire import codec
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.server.test_server import HEARTBEAT, raw, run
-from tests.support.frames import read_frame
+from tests.support.wire.frames import read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

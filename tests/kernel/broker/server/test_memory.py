@@ -22,7 +22,7 @@ from kernel.wire import codec
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import produce
-from tests.support.limited_broker import LimitedBroker, limited_broker
+from tests.support.brokers.limited import LimitedBroker, limited_broker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

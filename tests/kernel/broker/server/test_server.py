@@ -22,7 +22,7 @@ from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
-from tests.support.frames import read_frame
+from tests.support.wire.frames import read_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

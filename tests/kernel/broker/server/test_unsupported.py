@@ -13,7 +13,7 @@ from kernel.broker.server.unsupported import PERIOD_S, REMEMBERED_MAX, WARNINGS_
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, UnsupportedVersion
 from kernel.wire.versions import Api
-from tests.support.frames import read_frame
+from tests.support.wire.frames import read_frame
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 

@@ -1,4 +1,5 @@
-"""The table of a topic's settings compared with the answers of a 4.1.1 broker (`tests.support.asking_configs`)."""
+"""The table of a topic's settings compared with the answers of a 4.1.1 broker (recorded by
+`tests.kernel.broker.settings.asking_configs`)."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, running_broker, running_cluster
-from tests.support.zookeeper import opened
+from tests.support.brokers.live import client_of, running_broker, running_cluster
+from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,8 @@ from kernel.broker.storage.jobs import Append
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
-from tests.support.manual_clock import ManualClock
-from tests.support.stored import TOPIC_ID, TP, batch, everything
+from tests.support.brokers.stored import TOPIC_ID, TP, batch, everything
+from tests.support.time.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

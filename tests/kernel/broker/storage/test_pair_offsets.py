@@ -16,7 +16,7 @@ from kernel.broker.storage import files, reading, terms, writer
 from kernel.broker.storage.errors import OffsetOutOfRange
 from kernel.records.records import headers_of
 from kernel.values import TopicPartition
-from tests.support.stored import TOPIC_ID, opened_on
+from tests.support.brokers.stored import TOPIC_ID, opened_on
 
 if TYPE_CHECKING:
     from pathlib import Path

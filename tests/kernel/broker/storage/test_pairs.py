@@ -18,7 +18,7 @@ from kernel.broker.storage.errors import Fenced
 from kernel.broker.storage.reading import Pairs
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.stored import TOPIC_ID, StorageProcess, opened_on
+from tests.support.brokers.stored import TOPIC_ID, StorageProcess, opened_on
 
 if TYPE_CHECKING:
     from pathlib import Path

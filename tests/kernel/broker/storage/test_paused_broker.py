@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.stored import TOPIC_ID, StorageProcess
+from tests.support.brokers.stored import TOPIC_ID, StorageProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

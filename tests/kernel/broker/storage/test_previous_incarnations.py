@@ -15,7 +15,7 @@ from kernel.broker.storage.errors import StorageFailed
 from kernel.broker.storage.previous_incarnations import clean_up_previous_incarnations
 from kernel.broker.storage.storage import Storage
 from kernel.broker.storage.wal import damage
-from tests.support.stored import TOPIC_ID, TP, batch, cells
+from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

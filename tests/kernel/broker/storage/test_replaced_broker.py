@@ -15,9 +15,9 @@ from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer, ProducerConfig
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.brokers import client_of, running_broker
-from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import end_session
+from tests.support.brokers.live import client_of, running_broker
+from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.sessions import end_session
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -33,7 +33,7 @@ SESSION_MS = 30_000
 @asynccontextmanager
 async def broker_child(zookeeper: str, data_dir: Path, node_id: int, *, linger_ms: int) -> AsyncIterator[Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.broker_child"),
+        *(sys.executable, "-m", "tests.support.brokers.child"),
         *(zookeeper, str(data_dir), str(node_id), str(SESSION_MS), str(linger_ms)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

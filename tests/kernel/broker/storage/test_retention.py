@@ -12,7 +12,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.support.brokers import client_of, running_broker
+from tests.support.brokers.live import client_of, running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

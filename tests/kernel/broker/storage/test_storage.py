@@ -18,7 +18,7 @@ from kernel.broker.storage.errors import (
 from kernel.broker.storage.storage import Storage
 from kernel.records.batches import ProducerStamp
 from kernel.values import TopicPartition
-from tests.support.stored import TOPIC_ID, TP, batch, cells, everything, opened
+from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells, everything, opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ from kernel.records.transactions import (
     OpenTransactions,
     last_stable_offset,
 )
-from tests.support.stored import TOPIC_ID, TP, batch, cells
+from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
 
 if TYPE_CHECKING:
     from pathlib import Path

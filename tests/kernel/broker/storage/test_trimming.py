@@ -13,7 +13,7 @@ import pytest
 from kernel.broker.storage.chain import Segment, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
 from kernel.broker.storage.reading import Reader
-from tests.support.stored import TOPIC_ID, TP, batch, cells, everything, opened
+from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells, everything, opened
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import pytest
 from kernel.ports import free_ports
 from kernel.waiting import wait_until
 from kernel.zookeeper.counters import server_mode
-from tests.support.zookeeper import opened
+from tests.support.zookeeper.sessions import opened
 
 ROOT = Path(__file__).parents[4]
 PROJECT = "rebalance-lab-test"

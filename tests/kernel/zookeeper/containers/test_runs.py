@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.experiments import Laboratory
+    from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.docker
 

@@ -15,8 +15,8 @@ from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.servers import followers_of, leader_of
 from kernel.zookeeper.target import TargetKind, open_zookeeper
 from kernel.zookeeper.txnlog import read_ensemble
-from tests.support.tracers import ListTracer
-from tests.support.zookeeper import opened, successes
+from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.sessions import opened, successes
 
 
 def ours(engine):

@@ -1,0 +1,240 @@
+"""What had one holder, none, or several, the slow way: by checking every piece between two boundaries.
+
+Over time an *overlap* is a maximal stretch in which a partition has two or more holders, which may change. It counts
+only if all of it, even outside a window, is longer than the tolerance. Records are checked one by one, as sets of
+numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import astuple
+
+from comparison.pipeline.measured import Coverage, FirstOverlap
+from tests.support.oracle.intervals import Groups, in_time, of, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from comparison.ownership.fold import Interval
+    from comparison.pipeline.measured import RunSpan
+    from tests.support.oracle.intervals import Event, Key
+
+SERIALS, OFFSETS = "serials", "offsets"
+WHOLE_RUN = -1
+_FOREVER_NS = 1 << 61
+#: A window of time: number, start, end.
+Window = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch between two boundaries of one partition's timeline, in which nothing changes."""
+
+    low: int
+    high: int
+    holders: tuple[str, ...]
+    is_wanted: bool
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """A maximal stretch with two or more holders; `holders` are those of its first piece."""
+
+    key: Key
+    low: int
+    high: int
+    holders: tuple[str, ...]
+
+    def as_first(self) -> FirstOverlap:
+        names = sorted(set(self.holders))
+        _, topic, partition = self.key
+        return FirstOverlap(
+            low=self.low, high=self.high, topic=topic, partition=partition, owner=names[0], other=names[-1]
+        )
+
+
+def whole_run(span: RunSpan) -> Window:
+    return WHOLE_RUN, -_FOREVER_NS, span.end_ns
+
+
+def pieces_of(held: Iterable[tuple[int, int, str]], wanted: Iterable[tuple[int, int]]) -> list[Piece]:
+    """Determine the holders between every two adjacent boundaries."""
+    held = [each for each in held if each[0] < each[1]]
+    wanted = [each for each in wanted if each[0] < each[1]]
+    boundaries = sorted({moment for low, high, *_ in (*held, *wanted) for moment in (low, high)})
+    return [
+        Piece(
+            low,
+            high,
+            tuple(sorted(owner for begin, end, owner in held if begin <= low and high <= end)),
+            any(begin <= low and high <= end for begin, end in wanted),
+        )
+        for low, high in itertools.pairwise(boundaries)
+    ]
+
+
+def overlaps_of(key: Key, pieces: Sequence[Piece]) -> list[Overlap]:
+    """The maximal stretches of adjacent pieces with two or more holders."""
+    found: list[Overlap] = []
+    for piece in pieces:
+        if len(piece.holders) > 1:
+            if found and found[-1].high == piece.low:
+                found[-1] = Overlap(key, found[-1].low, piece.high, found[-1].holders)
+            else:
+                found.append(Overlap(key, piece.low, piece.high, piece.holders))
+    return found
+
+
+def lines_over_time(intervals: Iterable[Interval], wanted: dict[Key, list[tuple[int, int]]], span: RunSpan) -> dict:
+    """The pieces of each partition. Open intervals end with the span, and all others are cut there."""
+    held: defaultdict[Key, list[tuple[int, int, str]]] = defaultdict(list)
+    for each in intervals:
+        until_ns = span.end_ns if each.until_ns is None else min(each.until_ns, span.end_ns)
+        held[each.key].append((each.from_ns, until_ns, each.owner))
+    return {key: pieces_of(held[key], wanted.get(key, [])) for key in sorted({*held, *wanted})}
+
+
+def wanted_of(events: list[Event], span: RunSpan) -> dict[Key, list[tuple[int, int]]]:
+    """When a group should own each partition: while it wants the topic, and throughout without such an event.
+
+    A group should own the partitions that its members or its authority named, and those that any group could know:
+    those with acknowledged records, and those that the runner announced.
+    """
+    groups = Groups(events)
+    known: set[Key] = set()
+    for event in of(events, "authority_named", "final_offset"):
+        known.add((event["group"], event["topic"], event["partition"]))
+    for event in of(events, "partitions_assigned"):
+        known |= {(groups.group_of(event), place["topic"], place["partition"]) for place in event["partitions"]}
+    for event in of(events, "records_acked"):
+        known |= {(group, event["topic"], event["partition"]) for group in groups.readers(event["topic"])}
+    for event in of(events, "topic_wanted"):
+        readers = groups.readers(event["topic"])
+        known |= {(group, event["topic"], number) for group in readers for number in range(event["wanted"])}
+    found = {}
+    for key in known:
+        changes = [event for event in in_time(of(events, "topic_wanted")) if event["topic"] == key[1]]
+        ranges = [(span.start_ns, span.end_ns)] if not changes else []
+        for number, event in enumerate(changes):
+            until_ns = changes[number + 1]["t_ns"] if number + 1 < len(changes) else span.end_ns
+            if key[2] < event["wanted"]:
+                ranges.append((max(span.start_ns, event["t_ns"]), min(span.end_ns, until_ns)))
+        found[key] = ranges
+    return found
+
+
+def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_ns: int) -> Coverage | None:
+    """The coverage of one view in one window; None if no timeline overlaps the window."""
+    _, begin, end = window
+    held = doubled = 0
+    gaps: list[int] = []
+    longest, unsettled, firsts = [], [], []
+    is_there = False
+    for key, pieces in lines.items():
+        gap_ended: int | None = None  # where the last gap of this partition did
+        counting = [each for each in overlaps_of(key, pieces) if each.high - each.low > tolerance_ns]
+        for piece in pieces:
+            length = min(piece.high, end) - max(piece.low, begin)
+            if length <= 0:
+                continue
+            is_there = True
+            is_gap = piece.is_wanted and not piece.holders
+            counts = any(each.low <= piece.low and piece.high <= each.high for each in counting)
+            held += length if piece.holders else 0
+            if is_gap and gap_ended == piece.low:  # it goes on, whatever the runner announced at this moment
+                gaps[-1] += length
+            elif is_gap:
+                gaps.append(length)
+            gap_ended = piece.high if is_gap else gap_ended
+            doubled += (len(piece.holders) - 1) * length if counts else 0
+            unsettled += [min(piece.high, end)] if piece.is_wanted and (is_gap or counts) else []
+        for each in counting:
+            if each.low < end and each.high > begin:
+                longest.append(min(each.high, end) - max(each.low, begin))
+                firsts.append(each)
+    if not is_there:
+        return None
+    return Coverage(
+        held=held,
+        gap=sum(gaps),
+        gap_longest=max(gaps, default=None),
+        doubled=doubled,
+        doubled_longest=max(longest, default=None),
+        unsettled_until=max(unsettled, default=None),
+        doubled_first=min((each.as_first() for each in firsts), key=astuple, default=None),
+    )
+
+
+def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, list[str]]]:
+    """Who delivered each record, with repetitions."""
+    groups = Groups(events)
+    first, last = ("first", "last") if view == OFFSETS else ("serial_first", "serial_last")
+    found: defaultdict[Key, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for event in of(events, "records_delivered"):
+        if event.get(first) is not None:
+            key, owner = groups.key_of(event), owner_of(event)
+            for number in range(event[first], event[last] + 1):
+                found[key][number].append(owner)
+    return {key: dict(numbers) for key, numbers in found.items()}
+
+
+def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
+    """The serial numbers acknowledged to a producer; every group that reads the topic should receive them."""
+    groups = Groups(events)
+    found: defaultdict[Key, set[int]] = defaultdict(set)
+    for event in of(events, "records_acked"):
+        for group in groups.readers(event["topic"]):
+            found[group, event["topic"], event["partition"]] |= set(
+                range(event["serial_first"], event["serial_last"] + 1)
+            )
+    return dict(found)
+
+
+def coverage_by_number(events: list[Event], view: str) -> Coverage | None:
+    """The coverage of one view of records in the whole run; None without records."""
+    delivered = delivered_numbers(events, view)
+    acked = acked_numbers(events) if view == SERIALS else {}
+    if not delivered and not acked:
+        return None
+    held = doubled = 0
+    gaps: set[tuple[Key, int]] = set()
+    twice: set[tuple[Key, int]] = set()
+    unsettled = []
+    for key in sorted({*delivered, *acked}):
+        numbers, wanted = delivered.get(key, {}), acked.get(key, set())
+        for number in sorted({*numbers, *wanted}):
+            times = len(numbers.get(number, ()))
+            held += 1 if times else 0
+            doubled += max(0, times - 1)
+            if times == 0:
+                gaps.add((key, number))
+            if times > 1:
+                twice.add((key, number))
+            if times != 1 and number in wanted:
+                unsettled.append(number + 1)
+    firsts = [Overlap(key, run[0], run[-1] + 1, tuple(delivered[key][run[0]])) for key, run in _runs_of(twice)]
+    return Coverage(
+        held=held,
+        gap=len(gaps),
+        gap_longest=max((len(run) for _, run in _runs_of(gaps)), default=None),
+        doubled=doubled,
+        doubled_longest=max((len(run) for _, run in _runs_of(twice)), default=None),
+        unsettled_until=max(unsettled, default=None),
+        doubled_first=min((each.as_first() for each in firsts), key=astuple, default=None),
+    )
+
+
+def _runs_of(places: set[tuple[Key, int]]) -> list[tuple[Key, list[int]]]:
+    """Consecutive numbers of one partition."""
+    found: list[tuple[Key, list[int]]] = []
+    for key, number in sorted(places):
+        if found and found[-1][0] == key and found[-1][1][-1] == number - 1:
+            found[-1][1].append(number)
+        else:
+            found.append((key, [number]))
+    return found
