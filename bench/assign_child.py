@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class Growth:
 
     @staticmethod
     def _read(name: str) -> int:
-        """Kilobytes."""
+        """The value in kilobytes."""
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split(f"{name}:")[1].split()[0])
 
@@ -109,7 +108,7 @@ def target(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], 
     from kernel.assignors.target.registry import TARGET_ASSIGNORS
 
     given = np.load(request["arrays"])
-    grid = TopicGrid.of([(UUID(int=at + 1), size) for at, size in enumerate(request["sizes"].values())])
+    grid = TopicGrid.of([((at + 1).to_bytes(16), size) for at, size in enumerate(request["sizes"].values())])
     members = texts_in_hash_order(request["members"])
     place = {member: at for at, member in enumerate(request["members"])}
     order = np.array([place[member] for member in members])
@@ -117,7 +116,9 @@ def target(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], 
     subscribed = None if request["equal"] else given["subscribed"][order]
     owner = in_hash_order[given["owner"]]
     group = TargetGroup(tuple(members), (None,) * len(members), grid, subscribed, owner, lambda _: grid.ids)
-    assert [topic.int for topic in grid.ids] == list(range(1, len(grid.ids) + 1)), "topics are not in the given order"
+    assert [int.from_bytes(topic) for topic in grid.ids] == list(range(1, len(grid.ids) + 1)), (
+        "topics are not in the given order"
+    )
     back = np.append(order, NOBODY).astype(np.int32)
     assign = TARGET_ASSIGNORS[request["strategy"]]
     return lambda: assign(group), lambda owner: np.save(request["answer"], back[owner])

@@ -156,7 +156,7 @@ class Child:
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """Idempotent."""
+        """End the process. Idempotent."""
         stop_child(self._process, grace_s=0.5)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

@@ -172,7 +172,7 @@ def run_consumers(bench: Bench) -> None:
 
 
 def common_rows(about: dict[str, int]) -> list[Row]:
-    """Rows for a crowd of either protocol, but for the phases after connecting, whose place is the sixth."""
+    """Rows for a crowd of either protocol, without the phases after connecting, whose place is the sixth."""
 
     def met(ours: float, theirs: float | None) -> bool | None:
         return False if ours >= TARGET_MS else None if theirs is None else ours < theirs

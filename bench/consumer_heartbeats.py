@@ -28,7 +28,7 @@ TARGET = 1.0
 
 
 class ConsumerLoad:
-    """A settled group."""
+    """A group whose members all have their target, and what its heartbeats cost."""
 
     def __init__(self, sockets: Sockets, side: Side, size: int, group: str) -> None:
         members = [ConsumerMember(f"c{number}", group, number, TOPIC) for number in range(size)]

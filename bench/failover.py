@@ -24,6 +24,7 @@ from bench.lean import Member
 from bench.lean_sockets import Sockets
 from bench.sides import KAFKA, OURS, SETTINGS, OurBroker
 from coordinator.groups.placement import partition_of
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.waiting import wait_until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 GROUPS, EACH, PARTITIONS = 1_000, 10, 10
 #: Groups that form at the same time, with all their members connected.
 AT_ONCE = 250
-OFFSETS_TOPIC, TOPIC = "__consumer_offsets", "failover"
+TOPIC = "failover"
 TARGET_S = 2.0
 #: The dead broker's session timeout, which is not part of the measure.
 SESSION_MS = 6_000

@@ -73,7 +73,7 @@ class Row:
 
 
 def spread(values: Sequence[float], form: str) -> str:
-    """Median and range."""
+    """The median and the range of a figure's runs."""
     if not values:
         return NOT_RUN
     median = f"{statistics.median(values):{form}}"

@@ -36,7 +36,7 @@ def text(value: str | None) -> bytes:
 
 
 def compact(value: str) -> bytes:
-    """Shorter than 127 bytes."""
+    """A compact string, shorter than 127 bytes."""
     data = value.encode()
     assert len(data) < 127, value
     return bytes((len(data) + 1,)) + data

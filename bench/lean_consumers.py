@@ -1,6 +1,6 @@
 """Lean members of the `consumer` design (KIP-848): ConsumerGroupHeartbeat 1 as bytes, and groups of them that settle.
 
-A member does what a real client does: it joins, reports at once what it was told to take or to give up, and otherwise
+A member does what a real client does: it joins, reports at once what it was asked to take or to give up, and otherwise
 heartbeats at the interval that the coordinator named. Checked throughout: error codes, member ids, and at the end that
 every partition has one owner, that each member has its share, and that all are in one epoch.
 """
@@ -28,7 +28,7 @@ API, VERSION = 68, 1
 JOINING = 0
 _NULL = b"\0"
 _UNCHANGED = -1
-#: Sessions never end during a measure; members are told to heartbeat at Kafka's default interval.
+#: Sessions never end during a measure; members are asked to heartbeat at Kafka's default interval.
 SETTINGS = {
     "group.consumer.session.timeout.ms": "1800000",
     "group.consumer.max.session.timeout.ms": "1800000",
@@ -39,7 +39,7 @@ _ID_BYTES = 16
 _UNKNOWN = frozenset({lean.UNKNOWN_MEMBER_ID, lean.GROUP_ID_NOT_FOUND})
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """An answer. `rows` are the bytes of the assigned partitions, None if they have not changed."""
 
     error: int
@@ -48,14 +48,14 @@ class Told(NamedTuple):
     rows: bytes | None
 
 
-def told(answer: bytes) -> Told:
+def parsed(answer: bytes) -> Answer:
     """Read a complete answer, size included: no tags in its header."""
     (error,) = struct.unpack_from(">h", answer, 13)
     at = 15
     for _ in range(2):  # error message, member id
         at += max(answer[at], 1)
     epoch, interval_ms, is_given = struct.unpack_from(">iib", answer, at)
-    return Told(error, epoch, interval_ms, None if is_given < 0 else answer[at + 9 : -2])
+    return Answer(error, epoch, interval_ms, None if is_given < 0 else answer[at + 9 : -2])
 
 
 def count_of(rows: bytes) -> int:
@@ -139,7 +139,7 @@ def create_topic(sockets: Sockets, side: Side, topic: str, partitions: int) -> N
     while count_of(rows) < partitions:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{count_of(rows)} of {partitions} partitions were assigned after {CREATED_S:g} s")
-        said = told(sockets.ask(connection, frame))
+        said = parsed(sockets.ask(connection, frame))
         if said.error not in {lean.NONE, *lean.RETRIED}:
             raise RuntimeError(f"ConsumerGroupHeartbeat of the first member: error {said.error}")
         if said.error == lean.NONE:
@@ -155,7 +155,7 @@ def connect(sockets: Sockets, port: int, members: Sequence[ConsumerMember]) -> l
     made = sockets.connect(port, [member.leave() for member in members])
     for member, (connection, answer) in zip(members, made, strict=True):
         connection.data = member
-        if (error := told(answer).error) not in _UNKNOWN:
+        if (error := parsed(answer).error) not in _UNKNOWN:
             raise RuntimeError(f"an unknown member left {member.group}: error {error}")
     return [connection for connection, _ in made]
 
@@ -222,7 +222,7 @@ class _Course:
     def take(self, connection: Connection, answer: bytes) -> None:
         """Handle an answer: report at once what has changed, or heartbeat at the next interval."""
         member: ConsumerMember = connection.data
-        said = told(answer)
+        said = parsed(answer)
         self._last_answer = time.monotonic()
         self.in_flight -= 1
         if said.error != lean.NONE:
@@ -252,7 +252,7 @@ def _checked(sockets: Sockets, connections: Sequence[Connection], partitions: in
     members: list[ConsumerMember] = [connection.data for connection in connections]
     answers = lean_groups.ask_each(sockets, connections, [member.heartbeat() for member in members])
     for member, answer in zip(members, answers, strict=True):
-        said = told(answer)
+        said = parsed(answer)
         if said.error != lean.NONE or said.rows is not None:
             raise RuntimeError(f"{member.name} was not settled: {said}")
         member.epoch = said.epoch

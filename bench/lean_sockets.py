@@ -128,7 +128,7 @@ class Sockets:
         yield from self._served(ready)
 
     def answers_so_far(self, timeout_s: float) -> Iterator[tuple[Connection, bytes]]:
-        """As `answers`, but may return none."""
+        """The answers that have arrived, as `answers` returns them; perhaps none."""
         yield from self._served(self._epoll.poll(max(timeout_s, 0)))
 
     def _served(self, ready: list[tuple[int, int]]) -> Iterator[tuple[Connection, bytes]]:

@@ -241,15 +241,15 @@ def _print(bench: Bench, found: dict[tuple[int, str, str], Figure]) -> None:
         made.add_row(
             f"{size:,}",
             source,
-            _told(ours),
+            _in_words(ours),
             f"{ours.start_cpu_s:.1f} ({ours.start_s:.1f})",
-            *(_told(sides[side]) for side in (DUCKDB, NUMPY)),
+            *(_in_words(sides[side]) for side in (DUCKDB, NUMPY)),
             *(f"{ours.cpu_s / each.cpu_s:.2f}" if (each := sides[side]) else "" for side in (DUCKDB, NUMPY)),
         )
     bench.console.print(made)
 
 
-def _told(figure: Figure | None) -> str:
+def _in_words(figure: Figure | None) -> str:
     return f"{figure.cpu_s:.1f} ({figure.wall_s:.1f}, {figure.peak_mb:,.0f})" if figure else ""
 
 
@@ -259,23 +259,25 @@ def _goals(found: dict[tuple[int, str, str], Figure]) -> list[Goal]:
     is_large = largest >= LARGE
     for source in (JSON, TABLES):
         ours = found[largest, source, OURS]
-        told, limit = f"{ours.wall_s:.1f} s", WALL_S_MAX[source]
+        measured, limit = f"{ours.wall_s:.1f} s", WALL_S_MAX[source]
         met = ours.wall_s <= limit if is_large else None
         goals.append(
-            Goal(f"{largest:,} events from {source}, beyond Spark's start", told, f"<= {limit:g} s (50M)", met)
+            Goal(f"{largest:,} events from {source}, beyond Spark's start", measured, f"<= {limit:g} s (50M)", met)
         )
         exponent = exponent_of(
             {size: each.cpu_s for (size, of, side), each in found.items() if (of, side) == (source, OURS)}
         )
-        told = f"{exponent:.2f}" if exponent is not None else ""
+        measured = f"{exponent:.2f}" if exponent is not None else ""
         met = exponent <= EXPONENT_MAX if exponent is not None else None
-        goals.append(Goal(f"growth of CPU s from {source}, exponent from 1M up", told, f"<= {EXPONENT_MAX}", met))
+        goals.append(Goal(f"growth of CPU s from {source}, exponent from 1M up", measured, f"<= {EXPONENT_MAX}", met))
     ours, peer = found[largest, TABLES, OURS], found.get((largest, TABLES, DUCKDB))
     if peer is not None:
         ratio = ours.cpu_s / peer.cpu_s
         met = ratio <= OF_DUCKDB_MAX if is_large else None
-        told = f"{ratio:.2f} (wall {ours.wall_s / peer.wall_s:.2f})"
-        goals.append(Goal(f"{largest:,} events from tables, CPU s of DuckDB's", told, f"<= {OF_DUCKDB_MAX} (50M)", met))
+        shown = f"{ratio:.2f} (wall {ours.wall_s / peer.wall_s:.2f})"
+        goals.append(
+            Goal(f"{largest:,} events from tables, CPU s of DuckDB's", shown, f"<= {OF_DUCKDB_MAX} (50M)", met)
+        )
     peak_mb = max(each.peak_mb for (_, _, side), each in found.items() if side == OURS)
     goals.append(Goal("peak memory", f"{peak_mb:,.0f} MB", f"<= {PEAK_MB_MAX:,.0f} MB", peak_mb <= PEAK_MB_MAX))
     return goals

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 ROLLING, JOIN, LEAVE = "rolling restart", "one joins", "one leaves"
 
-#: Brokers of both makes let members of KIP-848 heartbeat no more often than this, unless told otherwise.
+#: Brokers of both makes let members of KIP-848 heartbeat no more often than this by default.
 _LEAST_HEARTBEAT_MS = 5_000
 _LONGEST_SESSION_MS = 60_000
 

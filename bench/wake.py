@@ -129,7 +129,7 @@ async def theirs(version: str, name: str, group: str, zookeeper: str, folder: Pa
 
 
 async def produce(bootstrap: tuple[str, int]) -> None:
-    """Evenly, until cancelled."""
+    """Produce at an even rate until cancelled."""
     client = ClusterClient([bootstrap], "wake")
     producer = Producer(client)
     try:

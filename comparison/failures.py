@@ -1,4 +1,4 @@
-"""Errors that reached applications, each told once: all members of a group often get the same one, again and again."""
+"""Errors that reached applications, each reported once: members of a group often get the same one, again and again."""
 
 from __future__ import annotations
 

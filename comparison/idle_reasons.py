@@ -16,6 +16,7 @@ from kernel.designs import DESIGNS
 from kernel.errors import UserError
 from kernel.java_regex import compiled
 from kernel.suggestions import did_you_mean
+from kernel.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from zkconsumer.znodes.filters import cleaned
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from comparison.group_columns import GroupSeen
 
-OFFSETS_TOPIC = "__consumer_offsets"
-#: Topics that no pattern selects.
-_INTERNAL = frozenset({OFFSETS_TOPIC, "__transaction_state"})
 #: How many topics a sentence names.
 _NAMED_MAX = 3
 #: What to write instead of a pattern that matches nothing, and what is wrong with it; the first that matches is meant.
@@ -86,7 +84,7 @@ def reasons(idle: Idle, facts: GroupFacts, design: str = "") -> tuple[str, ...]:
 def unsent(topic: str, error: str, topics: Mapping[str, int], leaderless: Sequence[int]) -> str:
     """Why records of a producer are not stored; `error` is Kafka's, of the topic's metadata."""
     if not topics.get(topic):
-        meant = did_you_mean(topic, [name for name in topics if name not in _INTERNAL]) or "."
+        meant = did_you_mean(topic, [name for name in topics if name not in INTERNAL_TOPICS]) or "."
         refused = f" ({error})" if error else ""
         return (
             f"topic {topic!r} does not exist, and the brokers do not create it{refused}{meant} `rebalance-lab topic "
@@ -125,11 +123,11 @@ def no_coordinator(facts: GroupFacts) -> str:
 
 def lookup_failure(facts: GroupFacts) -> str:
     """Why no coordinator was found, in the broker's words, and what to do where that is known."""
-    told = facts.lookup_error + (f" ({facts.lookup_message})" if facts.lookup_message else "")
+    fact = facts.lookup_error + (f" ({facts.lookup_message})" if facts.lookup_message else "")
     if facts.topics is None or OFFSETS_TOPIC in facts.topics or not facts.brokers:
-        return told
+        return fact
     return (
-        f"{told}. {OFFSETS_TOPIC} does not exist: it needs as many brokers as offsets.topic.replication.factor says, "
+        f"{fact}. {OFFSETS_TOPIC} does not exist: it needs as many brokers as offsets.topic.replication.factor says, "
         f"and {counted(facts.brokers, 'broker')} can be reached. Start more, or set a smaller factor"
     )
 
@@ -141,7 +139,7 @@ def _missing(subscribed: Subscribed, topics: Mapping[str, int] | None) -> Iterat
     """Why no topic of a subscription exists, or which do not."""
     if topics is None:
         return
-    public = [name for name in topics if name not in _INTERNAL]
+    public = [name for name in topics if name not in INTERNAL_TOPICS]
     for name in subscribed.topics:
         if not topics.get(name):
             meant = did_you_mean(name, public) or "."
@@ -160,7 +158,7 @@ def _known_to_match(subscribed: Subscribed, topics: Iterable[str]) -> list[str] 
         regex = compiled(pattern)
     except UserError:
         return None
-    return [name for name in topics if name not in _INTERNAL and (regex.fullmatch(name) is None) is black]
+    return [name for name in topics if name not in INTERNAL_TOPICS and (regex.fullmatch(name) is None) is black]
 
 
 def _unmatched(subscribed: Subscribed, public: Sequence[str]) -> str:
@@ -169,18 +167,18 @@ def _unmatched(subscribed: Subscribed, public: Sequence[str]) -> str:
         return f"pattern {pattern!r} matches no topic: there is none. `rebalance-lab topic create NAME` creates one"
     if subscribed.kind is PatternKind.BLACK_LIST:
         return f"blacklist {pattern!r} excludes every topic: {_listed(public)}"
-    told = f"pattern {pattern!r} matches no topic of {_listed(public)}"
+    fact = f"pattern {pattern!r} matches no topic of {_listed(public)}"
     for rewrite, wrong in _REWRITES:
         written = rewrite(pattern)
         if written == pattern:
             continue
         meant = _known_to_match(Subscribed(pattern=written, kind=subscribed.kind), public)
         if meant:
-            return f"{told}. {wrong}: did you mean {written!r}, which matches {_listed(meant)}?"
+            return f"{fact}. {wrong}: did you mean {written!r}, which matches {_listed(meant)}?"
     glob, wrong = _REWRITES[1]
     if glob(pattern) != pattern:
-        return f"{told}. {wrong}: write {glob(pattern)!r} for names of that form"
-    return told
+        return f"{fact}. {wrong}: write {glob(pattern)!r} for names of that form"
+    return fact
 
 
 # -- the group -------------------------------------------------------------------------------------------------------
@@ -240,15 +238,15 @@ def _left_claims(seen: GroupSeen, mine: Sequence[str]) -> Iterator[str]:
 
 def _left_over(group: str, seen: GroupSeen, mine: Sequence[str], unowned: int, design: str) -> Iterator[str]:
     """Why partitions have no owner although the group is not gathering."""
-    told = f"{counted(unowned, 'partition')} of {_listed(mine)} {'has' if unowned == 1 else 'have'} no owner"
+    fact = f"{counted(unowned, 'partition')} of {_listed(mine)} {'has' if unowned == 1 else 'have'} no owner"
     if seen.keeper is Keeper.ZOOKEEPER:
-        yield f"{told}: the members of group {group!r} have not rebalanced, or have given up until the group changes"
+        yield f"{fact}: the members of group {group!r} have not rebalanced, or have given up until the group changes"
     elif not seen.members:
-        yield f"{told}: group {group!r} has no member that has joined"
+        yield f"{fact}: group {group!r} has no member that has joined"
     elif design and DESIGNS[design].delays_reassignment:
-        yield f"{told}: they wait for a lost member to return, for at most scheduled.rebalance.max.delay.ms"
+        yield f"{fact}: they wait for a lost member to return, for at most scheduled.rebalance.max.delay.ms"
     elif not design or DESIGNS[design].classic:
-        yield f"{told}: the group's leader looks for new topics and partitions every metadata.max.age.ms"
+        yield f"{fact}: the group's leader looks for new topics and partitions every metadata.max.age.ms"
 
 
 #: What keeps the members of a group in these states waiting.

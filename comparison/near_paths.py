@@ -10,7 +10,7 @@ from kernel.suggestions import close_ones
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: Where commands put their runs unless told otherwise, so where a path is looked for before anywhere else.
+#: Where commands put their runs by default, so where a path is looked for before anywhere else.
 RUNS = Path("runs")
 #: How far a run may be below a folder that is given for it: `runs/<command>/<scenario>/<design>/<seed>`.
 _DEPTH_MAX = 4

@@ -29,7 +29,7 @@ _INDENT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column and how it gives way where there is little room; unless told otherwise, not at all."""
+    """A column and how it gives way where there is little room; by default, not at all."""
 
     heading: str = ""
     is_label: bool = False  #: says what its row is about; shown in every block

@@ -26,5 +26,5 @@ _SHOWN_CHARACTERS = 300
 def what_was_raised(error: BaseException) -> str:
     """The error, and where it was raised."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    told = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
-    return f"{type(error).__name__}: {told} ({Path(place.filename).name}, line {place.lineno})"
+    shown = " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+    return f"{type(error).__name__}: {shown} ({Path(place.filename).name}, line {place.lineno})"

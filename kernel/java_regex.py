@@ -3,12 +3,15 @@ r"""Translate Java's regular expressions for Python's `re`.
 Topic patterns are Java's, in the znodes of 0.8 and in Consumer.subscribe(Pattern). `re` alone is not enough: it lacks
 much of Java's syntax, and reads some of it differently.
 
+RE2 matches the translation, in linear time: every member matches the patterns of all others. Python's `re` matches what
+RE2 cannot: lookaheads and lookbehinds, references, possessive and atomic parts.
+
 Translated: quoting with \Q and \E, named groups, inline flags within an expression, Java's escapes, predefined and
 POSIX classes, \z and \Z, and ranges that Python reads differently. Refused with a reason: nested classes and
 intersections (`[a-z&&[^x]]`), \G, \R, \X, \N, Unicode scripts and blocks, comments mode, and what `re` refuses (a
 lookbehind without a fixed width). Also refused: syntax that only Python accepts, such as a stray `{`, with which the
-original would not start, and patterns whose matching may take exponential time (`regex_cost`), such as (a+)+: every
-member matches the patterns of all others, and an original consumer would hang.
+original would not start, and what only `re` can match if that may take exponential time (`regex_cost`), such as
+(?=(a+)+b): an original consumer would hang.
 
 The translation is equivalent only for topic names, which are ASCII without line ends. The flags d, u and U and the line
 terminators other than \n do not affect them and are dropped; classes such as \p{L} are reduced to their ASCII part.
@@ -20,24 +23,57 @@ from __future__ import annotations
 
 import re
 import sys
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any, Protocol
 
 from kernel.errors import UserError
-from kernel.regex_cost import costly_part
+from kernel.regex_cost import WAYS_MAX, ways
 
 #: A set of characters as ranges with both ends included.
 Ranges = tuple[tuple[int, int], ...]
 
+_COSTLY = (
+    "beside a lookahead, a lookbehind, a reference, or a possessive or atomic part, it has too many repetitions or "
+    "branches that can share a text, or one within another. Do without that part, or list the topics"
+)
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+#: A reference as the translation has it. RE2 takes one of two digits for a character.
+_REFERENCE = re.compile(r"\(\?:\\[1-9]")
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The compiled pattern; use `fullmatch`, which equals Java's String.matches. Raises `UserError`."""
+
+class Regex(Protocol):
+    """A compiled expression of RE2 or of `re`."""
+
+    def fullmatch(self, text: str, /) -> Any:
+        """The match of the whole text, or None; equals Java's String.matches."""
+
+
+def compiled(pattern: str) -> Regex:
+    """The compiled pattern. Raises `UserError`."""
     try:
         translation = translated(pattern)
         regex = re.compile(translation, re.ASCII)
-        costly = costly_part(translation)
     except (re.error, OverflowError, RecursionError) as error:
         raise UserError(f"{pattern} is an invalid regex: {error}") from error
-    if costly is not None:
-        raise UserError(f"{pattern} may take forever to match: it has {costly}")
+    linear = _linear(translation)
+    if linear is None and ways(parser.parse(translation, re.ASCII)) > WAYS_MAX:
+        raise UserError(f"{pattern} may take forever to match: {_COSTLY}")
+    return linear or regex
+
+
+def _linear(translation: str) -> Regex | None:
+    r"""What RE2 makes of it, where the end is \z; None if it cannot."""
+    if _REFERENCE.search(translation):
+        return None
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        escaped = _ESCAPED.sub(lambda found: r"\z" if found[0] == r"\Z" else found[0], translation)
+        regex: Regex = re2.compile(escaped, options)
+    except (re2.error, UnicodeEncodeError):
+        return None
     return regex
 
 
@@ -99,7 +135,7 @@ _PROPERTIES = {
     "IsUppercase": _UPPER,
 }
 _CHARACTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_ASSERTIONS = {"A": r"\A", "b": r"\b", "B": r"\B", "z": r"\Z", "Z": r"(?=\n?\Z)"}
+_ASSERTIONS = {"A": r"\A", "b": r"\b", "B": r"\B", "z": r"\Z", "Z": r"(?:\Z)"}
 _CODES = {
     "x": re.compile(r"([0-9a-fA-F]{2})|\{([0-9a-fA-F]{1,6})\}"),
     "u": re.compile(r"([0-9a-fA-F]{4})"),

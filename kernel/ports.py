@@ -59,7 +59,7 @@ class ReservedPorts:
             self.release()
 
     def release(self) -> None:
-        """Idempotent."""
+        """Release the ports. Idempotent."""
         while self._sockets:
             self._sockets.pop().close()
 

@@ -19,7 +19,6 @@ from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from uuid import UUID
 
     from comparison.assigning.group import Group
 
@@ -35,7 +34,7 @@ def assign_on_broker(
     rows = texts_in_hash_order(by_name)
     wanted = {topic for member in group.members for topic in member.topics}
     alike = all(wanted.issubset(member.topics) for member in group.members)
-    ids = {name: uuid5(NAMESPACE_URL, name) for name in sorted(wanted) if group.sizes[name]}
+    ids = {name: uuid5(NAMESPACE_URL, name).bytes for name in sorted(wanted) if group.sizes[name]}
     if not ids:
         return dict.fromkeys(by_name, ())
     grid = TopicGrid.of_names(wanted, {name: (topic_id, group.sizes[name]) for name, topic_id in ids.items()})
@@ -48,7 +47,7 @@ def assign_on_broker(
     subscribed = np.array([[topics[each] in by_name[member].topics for each in grid.ids] for member in rows], np.bool_)
     instances = tuple(by_name[member].instance_id for member in rows)
 
-    def topics_of(row: int) -> list[UUID]:
+    def topics_of(row: int) -> list[bytes]:
         return [ids[name] for name in dict.fromkeys(tp.topic for tp in owned.get(rows[row], ())) if name in ids]
 
     target_group = TargetGroup(tuple(rows), instances, grid, None if alike else subscribed, owner, topics_of)

@@ -52,7 +52,7 @@ def rehearse(plan: Plan) -> list[Rehearsal]:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """Which moment it is."""
+    """A strategy's group at one step of the plan."""
 
     strategy: str
     group: Group

@@ -60,7 +60,7 @@ class Held:
         return Held({owner: tps for owner, tps in self.owned.items() if owner not in forgotten}, self.generation)
 
     def renamed(self, new_names: Mapping[str, str]) -> Held:
-        """The same under other names."""
+        """The assignment with its members renamed."""
         return Held({new_names.get(owner, owner): tps for owner, tps in self.owned.items()}, self.generation)
 
 

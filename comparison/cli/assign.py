@@ -57,8 +57,8 @@ Examples:
   rebalance-lab assign -s thread-range --members C1:2,C2:2 --topics t=5
   rebalance-lab assign group.toml --format json
 
-A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; it subscribes to all topics unless told
-otherwise. Its name stands for its member id, by which strategies sort.
+A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; by default it subscribes to
+all topics. Its name stands for its member id, by which strategies sort.
 
 \b
 Steps, in order:
@@ -105,7 +105,7 @@ def assign(
 ) -> int:
     """Show who gets which partition, how even that is, and what moves.
 
-    Computes with the assignors that real members use; nothing runs, and nobody is asked.
+    Uses the same assignors as real members. No server is started or contacted.
     """
     plan = _plan(file, members, topics, subscriptions)
     group, changes = plan.group, list(plan.steps)

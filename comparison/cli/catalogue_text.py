@@ -11,7 +11,7 @@ from comparison.counted import counted
 from comparison.pipeline.figures.evidence import EVIDENCE
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
-from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 from comparison.scenarios.plan.faults import FAULTS, Choice
 from comparison.scenarios.plan.fields import default_of, has_default, types_of
 from comparison.scenarios.plan.fields import in_words as kind_in_words
@@ -135,10 +135,10 @@ def _defaults(scenario: Scenario) -> str:
     ]
     counts[1:1] = [(made.topics, "topic")] if made.topics > 1 else []
     counts[1:1] = [(made.streams, "stream")] if made.streams > 1 else []
-    told = [counted(count, noun) for count, noun in counts]
-    told += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
+    parts = [counted(count, noun) for count, noun in counts]
+    parts += [f"{made.rate} records per second", made.preset, f"about {scenario.budget_s} s"]
     sized = " (the steps say how many members there are)" if scenario.sets_own_sizes else ""
-    return ", ".join(told) + sized
+    return ", ".join(parts) + sized
 
 
 def _expectations(scenario: Scenario) -> list[str]:
@@ -150,7 +150,7 @@ def _expectations(scenario: Scenario) -> list[str]:
     for row, judged in (*_judged(scenario, designs), *_unpromised(scenario, designs)):
         by_designs.setdefault(judged, []).extend(row)
     lines = textwrap.wrap(
-        "Expected of each design: promises that it keeps, faults that history knows it for, and exact numbers of the "
+        "Expected of each design: promises that it keeps, faults that it is known for, and exact counts of the "
         "model. A verdict is unknown if the run lacks what it needs. What is not promised is measured, and not judged.",
         WIDTH,
     )
@@ -166,9 +166,7 @@ def _judged(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[s
     rows: dict[tuple[str, Any], tuple[Check, list[str]]] = {}
     for check in CHECKS:
         judged = [
-            design
-            for design in designs
-            if check.judges(design, scenario.like or scenario.name, named=scenario.checks, settings=settings)
+            design for design in designs if check.judges(design, judged_by(scenario), settings, scenario=scenario.name)
         ]
         if judged:
             _, known = rows.setdefault((check.name, check.decide), (check, []))
@@ -180,9 +178,9 @@ def _judged(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[s
 
 
 def _unpromised(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:
-    name = scenario.like or scenario.name
+    named = judged_by(scenario)
     for each in UNPROMISED:
-        of = tuple(design for design in designs if each.holds(design, name, alone=len(designs) == 1))
+        of = tuple(design for design in designs if each.holds(design, named, alone=len(designs) == 1))
         if of:
             yield _wrapped(f"not promised: {each.what}", "    - "), of
 

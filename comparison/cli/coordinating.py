@@ -18,8 +18,8 @@ from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
 from coordinator.consumer.calls import find_coordinator
 from coordinator.groups.placement import partition_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.errors import UserError
+from kernel.topic_names import OFFSETS_TOPIC
 
 _TIMEOUT_MS = 10_000
 
@@ -42,7 +42,7 @@ Like any lookup of a coordinator, this makes the cluster create __consumer_offse
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
-    help="Ask no broker: compute the partition, if __consumer_offsets has so many.",
+    help="Contact no broker; compute the partition, given this many partitions of __consumer_offsets.",
 )
 @form_option
 @state_option
@@ -80,7 +80,7 @@ async def _found(group: str, bootstrap: str) -> _Found:
         facts = await lookup_facts(client, group, found)
     finally:
         await client.close()
-    partitions = (facts.topics or {}).get(GROUP_METADATA_TOPIC) or None
+    partitions = (facts.topics or {}).get(OFFSETS_TOPIC) or None
     partition = partition_of(group, partitions) if partitions else None
     if found.error:
         return _Found(group, partition, partitions, error=lookup_failure(facts))

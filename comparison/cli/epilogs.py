@@ -69,5 +69,5 @@ def _example(line: str) -> list[str]:
     whole = _OF_OPTION.sub(r"\1\0", command.strip())  # an option stays with its value
     rows = textwrap.wrap(whole, WIDTH - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     rows = [row.replace("\0", " ") for row in rows]
-    told = textwrap.wrap(comment[0], WIDTH - 6) if comment else []
-    return [*(f"  {row} \\" for row in rows[:-1]), f"  {rows[-1]}", *(f"      {row}" for row in told)]
+    remark = textwrap.wrap(comment[0], WIDTH - 6) if comment else []
+    return [*(f"  {row} \\" for row in rows[:-1]), f"  {rows[-1]}", *(f"      {row}" for row in remark)]

@@ -135,7 +135,7 @@ def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
             "zookeeper_logs",
             multiple=True,
             type=click.Path(file_okay=False, path_type=Path),
-            help="Folder of a running server's transaction log, to judge by it. Once for each server.",
+            help="Folder of a running server's transaction log, for the verdicts. Repeat it for each server.",
         ),
         output_option,
         form_option,

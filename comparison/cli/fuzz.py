@@ -14,7 +14,7 @@ from comparison.cli.documents import print_document
 from comparison.cli.experiments import with_seed
 from comparison.cli.options import dry_run_option, form_option, output_option, quiet_option
 from comparison.exits import Exit
-from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Told, Wanted, as_json, schedules_of
+from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted, as_json, schedules_of
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
 from comparison.interrupts import last_words
@@ -94,7 +94,7 @@ Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be jud
     type=_First(),
     default="1",
     show_default=True,
-    help="Number of the first schedule; with :DESIGN, of those designs that come from this one on.",
+    help="Number of the first schedule. N:DESIGN skips the designs before DESIGN in schedule N.",
 )
 @click.option("--schedules", type=click.IntRange(1), help="Stop after this many runs, over all designs.")
 @click.option(
@@ -171,8 +171,8 @@ def _fuzzed(wanted: Wanted, command: list[str], root: Path, form: str, *, quiet:
     summary, teller = Summary(), _Teller(bundle, form, quiet=quiet)
     teller.note(f"seed {wanted.seed}")
     with RunProgress(wanted.schedules or 0, quiet=True) as progress:
-        told = Told(attempt=teller.attempt, shrinking=teller.shrinking, counterexample=teller.counterexample)
-        fuzzer = Fuzzer(bundle, about, wanted, summary, progress, told)
+        listeners = Listeners(attempt=teller.attempt, shrinking=teller.shrinking, counterexample=teller.counterexample)
+        fuzzer = Fuzzer(bundle, about, wanted, summary, progress, listeners)
 
         def so_far() -> None:
             further = shlex.join(going_on(wanted, summary, root))
@@ -236,8 +236,8 @@ class _Teller:
         self._attempts.append(as_json(attempt))
         if not self._quiet:
             why = f" ({judgement.in_words()})" if judgement.in_words() else ""
-            told = f"{judgement.outcome}{why} in {attempt.seconds:.1f} s: {schedule.in_words()}"
-            click.echo(f"{schedule.title}: {told}", err=self._json)
+            line = f"{judgement.outcome}{why} in {attempt.seconds:.1f} s: {schedule.in_words()}"
+            click.echo(f"{schedule.title}: {line}", err=self._json)
 
     def shrinking(self, text: str) -> None:
         self.note(f"  shrinking: {text}")

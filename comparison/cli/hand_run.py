@@ -40,8 +40,8 @@ class HandTrace(TraceWriter):
         try:
             super().emit(kind, member=member, stream=stream, cause=cause, **fields)
         except OSError as error:
-            told = f"cannot write the trace: {error.strerror}. Free some space, or choose another --trace"
-            sys.stderr.write(f"{error_line(told)}\n")
+            message = f"cannot write the trace: {error.strerror}. Free some space, or choose another --trace"
+            sys.stderr.write(f"{error_line(message)}\n")
             os._exit(Exit.INTERNAL)
 
 

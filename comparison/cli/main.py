@@ -173,8 +173,8 @@ def _internal_error(kind: type[BaseException], error: BaseException, where: Trac
         "w", prefix="rebalance-lab-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
         file.write(text)
-    told = f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)}). Report it with that file"
-    code = _report(told, Exit.INTERNAL)
+    described = f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)}). Report it with that file"
+    code = _report(described, Exit.INTERNAL)
     raise SystemExit(code)
 
 

@@ -47,7 +47,7 @@ class Printer:
         self._resets: dict[TopicPartition, int] = {}
         self._reset_to = ""
         self.records = 0
-        self.has_joined = False  #: the member has been told what it owns, if only that it owns nothing
+        self.has_joined = False  #: the member has learned what it owns, if only that it owns nothing
         #: The current assignment of each stream, kept partitions included.
         self.assignment: Callable[[], Mapping[int, frozenset[TopicPartition]]] = dict
         self.places: Callable[[], Mapping[int, MemberPlace]] = dict
@@ -113,8 +113,8 @@ class Printer:
         resets, self._resets = sorted(self._resets.items()), {}
         parts = ", ".join(f"{tp} to @{offset}" for tp, offset in resets)
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": offset} for tp, offset in resets]
-        told = f"{parts} (auto.offset.reset={self._reset_to})"
-        self._print("reset", told, {"reset": self._reset_to, "partitions": rows})
+        text = f"{parts} (auto.offset.reset={self._reset_to})"
+        self._print("reset", text, {"reset": self._reset_to, "partitions": rows})
 
     # -- records -----------------------------------------------------------------------------------------------------
 

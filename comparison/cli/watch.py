@@ -57,10 +57,10 @@ Examples:
   rebalance-lab watch --group g
   rebalance-lab watch --group g --once
   rebalance-lab watch --group g --offsets --interval 0.2
-  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181           of the originals, too
-  rebalance-lab watch --group g --bootstrap-server broker:9092      of a real Kafka, 0.9 to 4.1
+  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181           works for Kafka's own consumers, too
+  rebalance-lab watch --group g --bootstrap-server broker:9092      a group on a real Kafka, 0.9 to 4.1
   rebalance-lab watch --group g --once --format json
-  rebalance-lab watch --group g --trace runs/mine                   end it after the consumers
+  rebalance-lab watch --group g --trace runs/mine                   stop it after the consumers have ended
 
 \b
 Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in ZooKeeper (Pid is a partition's number), and
@@ -289,8 +289,8 @@ class _View:
         """`problem` says why what was seen is old, `notes` why members own nothing."""
         if self._json:
             groups = [msgspec.to_builtins(each) for each in seen]
-            told = {**({"problem": problem} if problem else {}), **({"notes": notes} if notes else {})}
-            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **told}))
+            remarks = {**({"problem": problem} if problem else {}), **({"notes": notes} if notes else {})}
+            click.echo(msgspec.json.encode({"time_ms": time.time_ns() // 1_000_000, "groups": groups, **remarks}))
             return
         drawn = [table for each in seen for table in tables(each, self._parts)]
         problems = dict.fromkeys(filter(None, [problem, *(each.problem for each in seen), *notes]))

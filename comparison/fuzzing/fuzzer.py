@@ -2,7 +2,7 @@
 
 Real runs race, so what fails once may hold the next time. A candidate of the shrinking is accepted if one of K runs
 breaks a promise that the drawn schedule broke; refusing a candidate takes all K. What is left is run K more times,
-and its rate is told with it.
+and its rate is reported with it.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Counterexample:
 
 
 @dataclass(slots=True)
-class Told:
-    """Who is told what, when."""
+class Listeners:
+    """What is called for which event."""
 
     attempt: Callable[[Attempt], None]
     shrinking: Callable[[str], None]
@@ -94,7 +94,7 @@ class Fuzzer:
     wanted: Wanted
     summary: Summary
     progress: RunProgress
-    told: Told
+    listeners: Listeners
     _interrupted: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def fuzz(self) -> bool:
@@ -110,7 +110,7 @@ class Fuzzer:
             return not self._interrupted.is_set()
 
     async def run(self, attempts: Attempts) -> None:
-        """The same with what makes the runs."""
+        """Fuzz on `attempts`, which make the runs."""
         end = time.monotonic() + self.wanted.seconds
         for schedule in schedules_of(self.wanted):
             if time.monotonic() >= end:
@@ -123,7 +123,7 @@ class Fuzzer:
             if attempt.judgement.outcome is Outcome.VIOLATED:
                 shrunk = await self._shrunk(attempts, attempt)
                 self.summary.violated(shrunk.shortest.schedule)
-                self.told.counterexample(shrunk)
+                self.listeners.counterexample(shrunk)
             elif attempt.judgement.outcome is Outcome.HELD and not self.wanted.keep:
                 attempt.remove()
             if self._interrupted.is_set():
@@ -131,7 +131,7 @@ class Fuzzer:
 
     def _note(self, attempt: Attempt) -> None:
         self.summary.add(attempt)
-        self.told.attempt(attempt)
+        self.listeners.attempt(attempt)
         with (self.bundle / SCHEDULES).open("ab") as file:
             file.write(msgspec.json.encode(as_json(attempt)) + b"\n")
 
@@ -152,7 +152,7 @@ class Fuzzer:
                         best.remove()
                     best = failing
                 state = f"{len(candidate)} steps {'fail too' if failing else 'do not fail'}"
-                self.told.shrinking(f"{state}: {schedule.with_steps(candidate).in_words()}")
+                self.listeners.shrinking(f"{state}: {schedule.with_steps(candidate).in_words()}")
                 candidate = asking.send(failing is not None)
         except StopIteration:
             finished = True

@@ -46,7 +46,7 @@ _WAITED = ("time limit of", "timed out")
 
 
 class Outcome(StrEnum):
-    """What one run shows."""
+    """Whether a run kept its design's promises."""
 
     HELD = "held"  #: every promise was kept
     VIOLATED = "violated"
@@ -62,7 +62,7 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Of one run."""
+    """What a run has broken, and what could not be judged."""
 
     violations: tuple[Violation, ...] = ()
     unknown: str = ""  #: why the rest could not be judged

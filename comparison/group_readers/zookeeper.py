@@ -25,6 +25,7 @@ from comparison.group_readers.coordinator import committed_offsets
 from comparison.idle_reasons import GroupFacts
 from coordinator.protocol.member_znode import subscribed_topics
 from kernel.errors import RebalanceLabError, Unavailable
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.writer import SilentTracer
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.zookeeper import paths
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from zkconsumer.znodes.payloads import Registration
 
 _TIMEOUT_MS = 10_000
-_OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class ZooKeeperReader:
@@ -238,7 +238,7 @@ class ZooKeeperReader:
 
     async def _committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Offsets that the group commits to Kafka (offsets.storage=kafka, and the `server` design)."""
-        if self._client is None or await self._session.exists(paths.topic(_OFFSETS_TOPIC)) is None:
+        if self._client is None or await self._session.exists(paths.topic(OFFSETS_TOPIC)) is None:
             return {}
         try:
             return dict(await committed_offsets(self._client, self._group, partitions))

@@ -200,11 +200,11 @@ class OriginalHost:
             self._put_away()
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Stop the process (SIGSTOP)."""
         self._running().send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Let the process go on (SIGCONT)."""
         self._running().send_signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:

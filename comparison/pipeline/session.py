@@ -109,8 +109,8 @@ def starting_session(
             raise
         except (PySparkException, Py4JJavaError) as error:
             # Read the message now: it is in the JVM, which is about to end.
-            told = with_remedy(in_short(str(error)), local=place.is_local)
-            raise (ConfigurationError if told.startswith(_BAD_SETTING) else SparkFailed)(told) from None
+            message = with_remedy(in_short(str(error)), local=place.is_local)
+            raise (ConfigurationError if message.startswith(_BAD_SETTING) else SparkFailed)(message) from None
         except (Py4JError, ConnectionError) as error:
             if not starting.jvm.has_ended():
                 raise
@@ -323,9 +323,9 @@ def _await_executors(spark: SparkSession, master: Master, settings: Mapping[str,
     except (WaitTimeout, Py4JJavaError) as error:
         if known:
             return
-        told = in_short(str(error))
+        message = in_short(str(error))
         raise EnvironmentFault(
-            f"{master.url} starts no executor for us ({told}): its workers may be busy or gone, may have less than "
+            f"{master.url} starts no executor for us ({message}): its workers may be busy or gone, may have less than "
             f"{settings['spark.executor.memory']} of memory (--memory), or cannot reach the driver at "
             f"{settings['spark.driver.host']} (--driver-host, --bind-address); the master's web page says more"
         ) from None

@@ -44,10 +44,10 @@ def _analyze_something(part: Path) -> None:
 
 def main() -> None:
     try:
-        told = train()
+        outcome = train()
     except (RebalanceLabError, OSError) as error:
-        told = f"Spark's classes are not archived ({error}): analyses only take longer to start"
-    _say(told)
+        outcome = f"Spark's classes are not archived ({error}): analyses only take longer to start"
+    _say(outcome)
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the page says to the game: commands, told apart by their field `type`, and the game's answers."""
+"""What the page says to the game: commands, distinguished by their field `type`, and the game's answers."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from kernel.java_hash import java_hash, kafka_abs
+from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-OFFSETS_TOPIC = "__consumer_offsets"
 #: Why a coordinator calls a group dead that it has handed over: it lives on at the successor.
 UNLOADED = "coordinator moved"
 #: Of a broker whose id nobody traced, in the place of its id.

@@ -70,7 +70,7 @@ class Grid:
 
     @property
     def factor(self) -> int:
-        """Runs of each cell."""
+        """How many runs each cell has: seeds times repeats."""
         return self.seeds * self.repeats
 
 

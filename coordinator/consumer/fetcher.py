@@ -374,7 +374,7 @@ class Fetcher:
         self._dispatch()
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Stop fetching. Idempotent."""
         self._closed = True
         tasks = [*self._fetching.values(), *([self._refreshing] if self._refreshing else [])]
         for task in tasks:

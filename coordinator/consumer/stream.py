@@ -270,7 +270,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         return "null" if connection is None else log_lines.node(connection.host, connection.port, connection.node_id)
 
     def _why_it_leaves(self) -> str:
-        """In Kafka's words, but for a failed member."""
+        """In Kafka's words, except for a failed member."""
         if self.member.state is MemberState.FAILED:
             return "an assignment that it cannot read"
         if self.member.topics is None:

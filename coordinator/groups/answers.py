@@ -28,7 +28,7 @@ class JoinAnswer(NamedTuple):
 
 
 class SyncAnswer(NamedTuple):
-    """To SyncGroup."""
+    """The answer to SyncGroup."""
 
     error: Error = Error.NONE
     protocol_type: str | None = None
@@ -38,7 +38,7 @@ class SyncAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """To Heartbeat."""
+    """The answer to Heartbeat."""
 
     error: Error
 
@@ -69,7 +69,7 @@ class PartitionError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """To OffsetCommit and TxnOffsetCommit."""
+    """The answer to OffsetCommit and TxnOffsetCommit."""
 
     partitions: tuple[PartitionError, ...]
 
@@ -83,7 +83,7 @@ class DeleteGroupAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOffsetsAnswer:
-    """To OffsetDelete."""
+    """The answer to OffsetDelete."""
 
     error: Error = Error.NONE
     partitions: tuple[PartitionError, ...] = ()

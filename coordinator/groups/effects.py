@@ -39,7 +39,7 @@ class TimerKind(Enum):
     ROUND = "round"  #: server design: the deadline for members to stop or start
     CONSUMER_SESSION = "consumer session"  #: `consumer` design: a member's session timeout
     REVOCATION = "revocation"  #: `consumer` design: the deadline for a member to give partitions up
-    REJOIN = "rejoin"  #: the same for a member of the classic protocol to join again, since it was told to
+    REJOIN = "rejoin"  #: the same for a member of the classic protocol to join again, since it was asked to
     RESYNC = "resync"  #: and to send a SyncGroup after its JoinGroup
     AWAIT = "await"  #: server design: the longest that an AwaitCommand waits
 
@@ -99,7 +99,7 @@ class Write:
     is_from_client: ClassVar[bool] = False
 
     def stored(self, turn: Turn) -> None:
-        """The records are durable."""
+        """Called when the records are durable."""
 
     def not_stored(self, error: Error, turn: Turn) -> None:
         """Nothing was stored: it was refused (NOT_COORDINATOR: a higher epoch leads) or it failed."""

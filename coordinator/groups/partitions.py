@@ -21,17 +21,17 @@ def partitions(pairs: Iterable[tuple[TopicId, Iterable[int]]]) -> Partitions:
 
 
 def both(left: Partitions, right: Partitions) -> Partitions:
-    """The intersection."""
+    """The partitions that are in both."""
     return {topic: common for topic in left if topic in right and (common := left[topic] & right[topic])}
 
 
 def without(left: Partitions, right: Partitions) -> Partitions:
-    """The difference."""
+    """The partitions of the first that are not in the second."""
     return {topic: rest for topic, numbers in left.items() if (rest := numbers - right.get(topic, frozenset()))}
 
 
 def together(left: Partitions, right: Partitions) -> Partitions:
-    """The union."""
+    """The partitions that are in either."""
     return {**left, **{topic: left.get(topic, frozenset()) | numbers for topic, numbers in right.items()}}
 
 

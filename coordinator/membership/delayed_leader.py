@@ -108,7 +108,7 @@ def _assigned(memory: Memory, given: Circumstances) -> tuple[Memory, int, Mappin
     """The memory, the delay, and the units of each worker after a round.
 
     A round that ends a delay can revoke units from the worker that it has just given them to. Connect tells that
-    worker, which rejoins, and the next round assigns them. A consumer is told its new set alone: without anything to
+    worker, which rejoins, and the next round assigns them. A consumer learns its new set alone: without anything to
     stop it does not rejoin. As nobody runs these units, the next round is decided at once.
     """
     memory, decided = assign_incrementally(memory, given)

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.broker.cluster.cluster_view import topic_name_problem
 from kernel.errors import UserError
-from kernel.java_regex import compiled
+from kernel.java_regex import Regex, compiled
+from kernel.topic_names import topic_name_problem
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping
 
 
@@ -58,7 +57,7 @@ class ByName:
 class ByPattern:
     """A subscription to all topics that match a pattern, with the same number of streams."""
 
-    pattern: re.Pattern[str]
+    pattern: Regex
     streams: int
     exclude_internal: bool
 

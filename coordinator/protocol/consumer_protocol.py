@@ -115,7 +115,7 @@ def encode_assignment(
 def encode_ordered_assignment(
     partitions: Iterable[TopicPartition], *, user_data: bytes | None = None, version: int = NEWEST_VERSION
 ) -> bytes:
-    """The same in the given order."""
+    """Encode an assignment with its partitions in the given order."""
     assert 0 <= version <= NEWEST_VERSION, version
     return struct.pack(">h", version) + _partitions(partitions) + _bytes(user_data)
 

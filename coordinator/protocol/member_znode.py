@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 
+from kernel.topic_names import LENGTH_MAX
+
 DESIGN = "server"
-#: Topics of one subscription, and the length of a topic's name (Kafka's limit).
+#: Topics of one subscription.
 TOPICS_MAX = 10_000
-TOPIC_NAME_LENGTH_MAX = 249
 
 
 def registration_payload(topics: tuple[str, ...], timestamp_ms: int) -> bytes:
@@ -41,7 +42,7 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
     if not isinstance(subscription, dict) or len(subscription) > TOPICS_MAX:
         return None
     topics = tuple(sorted(subscription))
-    return topics if all(0 < len(topic) <= TOPIC_NAME_LENGTH_MAX and _is_text(topic) for topic in topics) else None
+    return topics if all(0 < len(topic) <= LENGTH_MAX and _is_text(topic) for topic in topics) else None
 
 
 def _is_text(topic: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coordinator.protocol.member_znode import TOPIC_NAME_LENGTH_MAX, TOPICS_MAX
+from coordinator.protocol.member_znode import TOPICS_MAX
 from coordinator.protocol.server_commands import (
     NO_GENERATION,
     AwaitCommand,
@@ -22,6 +22,7 @@ from coordinator.protocol.server_commands import (
 )
 from coordinator.protocol.server_errors import ServerError
 from kernel.errors import MalformedFrame
+from kernel.topic_names import LENGTH_MAX
 from kernel.values import NO_OFFSET
 
 if TYPE_CHECKING:
@@ -174,8 +175,8 @@ def _may_be_in_a_path(char: str) -> bool:
 
 
 def _checked_topic(topic: str) -> str:
-    if not 0 < len(topic) <= TOPIC_NAME_LENGTH_MAX:
-        raise MalformedFrame(f"a topic name must have 1 to {TOPIC_NAME_LENGTH_MAX} characters")
+    if not 0 < len(topic) <= LENGTH_MAX:
+        raise MalformedFrame(f"a topic name must have 1 to {LENGTH_MAX} characters")
     return topic
 
 

@@ -60,7 +60,7 @@ _NO_END = End(None, None, -1, None, None, None, None, ())
 
 
 class ConsumerHeartbeatReader:
-    """For one version."""
+    """Reads ConsumerGroupHeartbeat of one version."""
 
     def __init__(self, version: int) -> None:
         self._nothing_new = _NOTHING_NEW[version]

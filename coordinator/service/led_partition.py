@@ -221,7 +221,7 @@ class LedPartition:
     # -- performing -----------------------------------------------------------------------------------------------
 
     def _now(self) -> Moment:
-        """The same value throughout a millisecond."""
+        """The present moment: one value throughout a millisecond."""
         ms = self._clock.monotonic_ns() // NS_PER_MS
         if ms != self._moment.ms:
             self._moment = Moment(ms, self._clock.wall_ms())

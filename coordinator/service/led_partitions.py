@@ -14,8 +14,8 @@ from coordinator.groups.errors import Error
 from coordinator.groups.placement import partition_of
 from coordinator.service.loading import Loading
 from coordinator.service.record_reader import MalformedRecord
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import Fenced, StorageFailed
+from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +140,7 @@ class LedPartitions:
         """The partition of `__consumer_offsets` of a group or a transactional id."""
         snapshot = self._cluster.snapshot
         if snapshot is not self._counted_in:
-            topic = snapshot.topics.get(GROUP_METADATA_TOPIC)
+            topic = snapshot.topics.get(OFFSETS_TOPIC)
             count = len(topic.partitions) if topic is not None else 0
             self._count = count or self._config.number("offsets.topic.num.partitions")
             self._counted_in = snapshot

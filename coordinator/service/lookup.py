@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.errors import Error
 from coordinator.groups.placement import partition_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.server.handlers import in_rows
 from kernel.errors import RebalanceLabError
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ class Lookup:
         if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
             why = f"key type {key_type} has no coordinator here"
             return _answer(context.version, (_nowhere(key, Error.INVALID_REQUEST, why) for key in keys))
-        if GROUP_METADATA_TOPIC in self._services.cluster.snapshot.topics:
+        if OFFSETS_TOPIC in self._services.cluster.snapshot.topics:
             return _answer(context.version, (self._locate(key) for key in keys))
         return self._find_after_creating(context.version, keys)
 
     async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Response:
-        absent = f"{GROUP_METADATA_TOPIC} is not there yet"
+        absent = f"{OFFSETS_TOPIC} is not there yet"
         try:
-            await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
+            await self._services.create_internal_topic(OFFSETS_TOPIC)
         except RebalanceLabError as error:
-            absent = f"{GROUP_METADATA_TOPIC} could not be created: {error}"
+            absent = f"{OFFSETS_TOPIC} could not be created: {error}"
             # For example too few brokers for its replication factor. As in Kafka, the client retries, many times a
             # second, so the same reason is logged once.
             if absent != self._logged:
@@ -67,13 +67,13 @@ class Lookup:
     def _locate(self, key: str, absent: str = "") -> Plain:
         """Where the group of this key is coordinated; `absent` says why its topic does not exist."""
         snapshot = self._services.cluster.snapshot
-        topic = snapshot.topics.get(GROUP_METADATA_TOPIC)
+        topic = snapshot.topics.get(OFFSETS_TOPIC)
         if topic is None:
             return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, absent)
         number = partition_of(key, len(topic.partitions))
-        leader = snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
+        leader = snapshot.leader_of(TopicPartition(OFFSETS_TOPIC, number))
         if leader is None:
-            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC}-{number} has no leader")
+            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{number} has no leader")
         return {
             "key": key,
             "node_id": leader.node_id,

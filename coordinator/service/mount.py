@@ -19,8 +19,8 @@ from coordinator.service.handlers_transactions import TransactionHandlers
 from coordinator.service.heartbeats import HeartbeatHandler
 from coordinator.service.limits import consumer_settings_of
 from coordinator.service.lookup import Lookup
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.server.handlers import ReadByHand
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def mount(services: BrokerServices, consumer: ConsumerSettings | None = None) ->
     `consumer` takes the place of the broker's settings for consumer groups.
     """
     coordinator = Coordinator(services, consumer or consumer_settings_of(services.config))
-    services.cluster.subscribe(coordinator.partitions, topics=lambda name: name == GROUP_METADATA_TOPIC)
+    services.cluster.subscribe(coordinator.partitions, topics=lambda name: name == OFFSETS_TOPIC)
     services.on_stop(coordinator.stop)
     services.verification.verifier = coordinator.verifier
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)

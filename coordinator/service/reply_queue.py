@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ReplyQueue:
-    """For one partition."""
+    """The replies of one led partition that wait to be sent, in order."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns

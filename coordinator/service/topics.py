@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """As the broker knows them now."""
+    """The topics, as the broker knows them now."""
 
     def __init__(self, cluster: ClusterView, clock: Clock) -> None:
         self._cluster = cluster

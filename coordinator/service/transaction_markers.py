@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Mark
 from coordinator.service.peers import UNREACHABLE, error_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import CoordinatorFenced, Fenced, InvalidProducerEpoch, StorageError
 from kernel.records.control_records import end_marker
 from kernel.records.transactions import EndTransactionMarker
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 
@@ -63,7 +63,7 @@ class TransactionMarkers:
     async def deliver(self, marker: Marker, *, epoch: int) -> None:
         """Retry until every partition has the marker; `epoch` is the leader epoch under which it was decided."""
         numbers = {self._partitions.number_of(group_id) for group_id in marker.groups}
-        left = {*marker.partitions, *(TopicPartition(GROUP_METADATA_TOPIC, number) for number in numbers)}
+        left = {*marker.partitions, *(TopicPartition(OFFSETS_TOPIC, number) for number in numbers)}
         absent = dict.fromkeys(left, 0)
         while left := await self._deliver_once(left, marker, epoch):
             snapshot = self._services.cluster.snapshot
@@ -114,7 +114,7 @@ class TransactionMarkers:
     async def write(self, tp: TopicPartition, mark: Mark) -> Error:
         """Write a marker to a partition led here. The token of `mark` is ignored."""
         services = self._services
-        if tp.topic == GROUP_METADATA_TOPIC:
+        if tp.topic == OFFSETS_TOPIC:
             return await self._end_pending_offsets(tp.partition, mark)
         led = services.logs.get(tp)
         if led is None:

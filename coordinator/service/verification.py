@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Producer
 from coordinator.service.peers import UNREACHABLE, error_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -56,7 +56,7 @@ class TransactionVerifier:
             return Error.NONE  # whatever transactional id it claims
         if not body.transactional_id:
             return Error.INVALID_REQUEST
-        tp = TopicPartition(GROUP_METADATA_TOPIC, number)
+        tp = TopicPartition(OFFSETS_TOPIC, number)
         here = self.check_here(body.transactional_id, producer, tp)
         if here is not Error.NOT_COORDINATOR:
             return here
@@ -71,13 +71,13 @@ class TransactionVerifier:
         def includes(record: TransactionRecord) -> bool:
             if tp in record.partitions:
                 return True
-            groups = record.groups if tp.topic == GROUP_METADATA_TOPIC else ()
+            groups = record.groups if tp.topic == OFFSETS_TOPIC else ()
             return any(self._partitions.number_of(group_id) == tp.partition for group_id in groups)
 
         return at.machine.transactions.takes_part(transactional_id, producer, includes)
 
     async def _check_remotely(self, transactional_id: str, producer: Producer, tp: TopicPartition) -> Error:
-        coordinator = TopicPartition(GROUP_METADATA_TOPIC, self._partitions.number_of(transactional_id))
+        coordinator = TopicPartition(OFFSETS_TOPIC, self._partitions.number_of(transactional_id))
         leader = self._cluster.snapshot.leader_of(coordinator)
         if leader is None or leader.node_id == self._node_id:
             return UNREACHABLE  # the cluster's view is outdated

@@ -1,6 +1,6 @@
 """What the fields of events and the columns of tables mean, for the pages that `docs.generators.table_pages` writes.
 
-Fields that are called alike mean the same in every kind of event, but for those in `OF_KIND`.
+Fields of the same name mean the same in every kind of event, except for those in `OF_KIND`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def _stable() -> Partition:
 
 
 def _reconciling() -> Partition:
-    """Another member, b, has come, and waits for what a and s have to give up; a has been told."""
+    """Another member, b, has come, and waits for what a and s have to give up; a knows it."""
     at = _stable()
     at.join("b")
     at.beat("a", 2)
@@ -65,8 +65,8 @@ OFFSETS = (OffsetToCommit("foo", 0, 7, -1, ""),)
 
 
 def _in_transaction(at: Partition, epoch: int) -> Any:
-    told = {"member_id": "a", "generation": epoch, "offsets": OFFSETS, "producer": TransactionalProducer(7, 0)}
-    return at.ask(Commit, **told)
+    given = {"member_id": "a", "generation": epoch, "offsets": OFFSETS, "producer": TransactionalProducer(7, 0)}
+    return at.ask(Commit, **given)
 
 
 REQUESTS: Mapping[str, Callable[[Partition], Any]] = {

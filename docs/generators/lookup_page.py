@@ -13,13 +13,14 @@ from coordinator.groups.placement import partition_of
 from docs.generators.figure_text import WIDTH, style
 from docs.generators.machine_picture import SHOWN
 from kernel.java_hash import INT_MIN, java_hash, kafka_abs
+from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 DOCS = Path(__file__).parents[1]
 PAGE, PICTURE = DOCS / "coordinator-lookup.md", DOCS / "diagrams" / "figures" / "coordinator-lookup.svg"
-TOPIC, PARTITIONS = "__consumer_offsets", 50
+PARTITIONS = 50
 EXAMPLE, TRAP = "my-group", "polygenelubricants"
 #: The groups of the table: short and long names, a negative hash, another script, and the trap.
 NAMES = ("a", "test", "group", EXAMPLE, "connect-cluster", "console-consumer-12345", "消费组", TRAP)
@@ -77,8 +78,8 @@ formulas are wrong for some name; the last one counts:
 
 The first is in article 002 ([the errata](sources.md#errata)). For every other hash code it gives the same as Kafka,
 because Java's remainder has the sign of its left side: only the smallest integer tells them apart. The third is right
-for the smallest one and wrong for most negative hash codes. Whoever computes the partition, for example to read a
-group's records from `{topic}`, has to do as brokers do.
+for the smallest one and wrong for most negative hash codes. A program that computes the partition itself, for example
+to read a group's records from `{topic}`, must do it as brokers do.
 
 ## Some groups
 
@@ -141,7 +142,7 @@ def page() -> str:
     hashed = java_hash(EXAMPLE)
     moved = sum(partition_of(name, PARTITIONS) != partition_of(name, 2 * PARTITIONS) for name in NAMES)
     return PAGE_TEXT.format(
-        topic=TOPIC,
+        topic=OFFSETS_TOPIC,
         partitions=PARTITIONS,
         example=EXAMPLE,
         trap=TRAP,
@@ -229,7 +230,7 @@ def _lines() -> Iterable[tuple[str, str, tuple[str, str]]]:
     yield "hashCode, in 32 bits", "", (str(hashes[0]), str(hashes[1]))
     yield "abs: 0 for the smallest integer", "", (str(kafka_abs(hashes[0])), str(kafka_abs(hashes[1])))
     yield f"% {PARTITIONS}", "", (str(places[0]), str(places[1]))
-    yield "its partition", "k1", (f"{TOPIC}-{places[0]}", f"{TOPIC}-{places[1]}")
+    yield "its partition", "k1", (f"{OFFSETS_TOPIC}-{places[0]}", f"{OFFSETS_TOPIC}-{places[1]}")
     yield "FindCoordinator answers with", "k2", ("the broker that leads it", "the broker that leads it")
 
 

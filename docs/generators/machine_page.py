@@ -32,7 +32,7 @@ in the tests. This page draws them, and says the same in tables below each figur
 
 How to read a figure: a card is a state. An arrow between two cards is a move to the next one. Every other move is a
 line of its card, with its target, its reasons and, where there is room, an arrow along the right edge. The line on the
-left is what moves any state to the same one.
+left shows what moves every state to the same target.
 
 {codes}
 
@@ -80,13 +80,13 @@ NOT_COORDINATOR before the machine is asked.
 CONSUMER_GROUP = """## A group of the `consumer` design
 
 [The consumer protocol](consumer-protocol.md) describes how such a group works. Its state decides nothing: it is what
-ConsumerGroupDescribe shows of the group's epochs and members. So no request is refused because of it, but for those
+ConsumerGroupDescribe shows of the group's epochs and members. So no request is refused because of it, except those
 that need a group without members. What fences a member is its own epoch.
 """
 CONSUMER_ANSWERS = """### What a group of the `consumer` design answers in each state
 
 Each request was sent to the coordinator's machine in each state. The group has two members, of which one is static. In
-Assigning a third member has come and gone; in Reconciling it has come, and one of the two has been told what to give
+Assigning a third member has come and gone; in Reconciling it has come, and one of the two has learned what to give
 up. ConsumerGroupDescribe and ListGroups are answered in every state. OffsetFetch names member and epoch, too, and is
 refused as a commit would be.
 """

@@ -1,4 +1,4 @@
-"""A group that migrates from the classic protocol to the consumer protocol, and back, told by the code that decides.
+"""A group that migrates from the classic protocol to the consumer protocol, and back, as the deciding code plays it.
 
 For `docs/consumer-protocol.md`; the other stories on that page are those of `reconciliation`.
 """
@@ -39,7 +39,7 @@ class _Migration:
         answer = self.at.join(member)
         self._row(says, who, "JoinGroup", f"generation {answer.generation}")
         given = assigned(self.at.sync(member).assignment)
-        self._row("and is told what it has", who, "SyncGroup", f"assigned {_numbers(given.get(TOPIC, ()))}")
+        self._row("and learns what it has", who, "SyncGroup", f"assigned {_numbers(given.get(TOPIC, ()))}")
 
     def heartbeat(self, who: str, says: str) -> None:
         error = self.at.beat(self.ids[who])
@@ -47,8 +47,8 @@ class _Migration:
 
     def consumer(self, who: str, says: str, epoch: int, owned: Iterable[int] | None = None) -> None:
         answer = self.at.consumer(who, epoch, None if owned is None else {TOPIC: owned})
-        told = by_name(answer.assignment)
-        said = "" if told is None else f", assigned {_numbers(told.get(TOPIC, ()))}"
+        given_now = by_name(answer.assignment)
+        said = "" if given_now is None else f", assigned {_numbers(given_now.get(TOPIC, ()))}"
         has = "" if owned is None else f", owns {_numbers(owned)}"
         self._row(says, who, f"ConsumerGroupHeartbeat, epoch {epoch}{has}", f"epoch {answer.epoch}{said}")
 

@@ -55,7 +55,7 @@ _REQUESTS = {
     "CommitOwned": WORK,
 }
 _STEPS = {"register": JOIN, "subscribe": JOIN, "R8": SYNC, "R11": SYNC, "R12": SYNC, "commit": WORK}
-#: What is no part of any phase: reading on, and who leads the partitions.
+#: What belongs to no phase: reading on, and who leads the partitions.
 _LEFT_OUT = frozenset({"ApiVersions", "Metadata", "Fetch", "ListOffsets", "Produce", "LeaveGroup"})
 _STEPS_LEFT_OUT = frozenset({"leader-finder", "unregister"})
 

@@ -43,7 +43,7 @@ What the member that joins sent in each phase, until its first commit was answer
 {matrix}
 
 - `zookeeper` has no coordinator to find. It joins by a node of its own, reads the whole group instead of waiting for
-  it, and claims its part instead of being told.
+  it, and claims its part instead of being given it.
 - `server` registers in ZooKeeper before anything else. Its long poll is join, sync and heartbeat in one: AwaitCommand
   is answered when there is a command, and its session in ZooKeeper says that it is alive.
 - `eager` sends JoinGroup twice, because the first answer only gives it its member id (KIP-394). `static` has a name,
@@ -86,7 +86,7 @@ again at once, and the new member learns of the second round from its heartbeat.
     CONSUMER: """## `consumer`: no phase that others wait in
 
 The coordinator answers every request at once. It computes the new target while it answers the first heartbeat, and the
-members that have to give something up are told by their next one. The new member gets a partition with its first
+members that have to give something up learn it from their next one. The new member gets a partition with its first
 heartbeat after the former owner has let it go. The other member that is shown here commits and stops one partition in
 passing: it never leaves phase 4, and delivers the rest all the time.
 """,

@@ -1,4 +1,4 @@
-"""Stories of a group of the `consumer` design, told by the code that decides: `docs/consumer-protocol.md` shows them.
+"""Stories of a group of the `consumer` design, as the deciding code plays them: `docs/consumer-protocol.md` shows them.
 
 Each story plays heartbeats, commits and time against the coordinator's own groups (`coordinator.groups.consumer`), and
 keeps what was sent, what was answered, and who has which partition then.
@@ -40,7 +40,7 @@ NOTHING: tuple[int, ...] = ()
 
 
 class Owner(NamedTuple):
-    """Who has a partition: "" for nobody. `leaves`: the member was told to give it up, and has not said that it did."""
+    """Who has a partition: "" for nobody. `leaves`: the member has yet to give it up, as it was asked to."""
 
     member: str
     leaves: bool
@@ -65,16 +65,16 @@ class Story:
         self.world = World({TOPIC: PARTITIONS}, SETTINGS)
         self.rows: list[Row] = []
 
-    def settle(self, *members: str, **told: object) -> None:
-        """Let members join and heartbeat until the group is stable; this is no part of the story."""
+    def settle(self, *members: str, **fields: object) -> None:
+        """Let members join and heartbeat until the group is stable; the story begins afterwards."""
         for member in members:
-            self.world.join(member, TOPIC, rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, **told)
+            self.world.join(member, TOPIC, rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, **fields)
             while self.world.group.state.value != "Stable":
                 for each in self.world.group.members.values():
                     self.world.ask(each.id, each.epoch, owned=each.assigned, instance_id=each.instance_id)
 
-    def join(self, who: str, says: str, **told: object) -> None:
-        answer = self.world.join(who, TOPIC, rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, **told)
+    def join(self, who: str, says: str, **fields: object) -> None:
+        answer = self.world.join(who, TOPIC, rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, **fields)
         self._add(says, who, "joins, epoch 0", answer)
 
     def beat(self, who: str, says: str, owned: Sequence[int] | None = None, epoch: int | None = None) -> None:
@@ -105,11 +105,11 @@ class Story:
         self._row(says, "", "", "")
 
     def _add(self, says: str, who: str, sent: str, answer: ConsumerHeartbeatAnswer) -> None:
-        told = by_name(answer.assignment)
+        target = by_name(answer.assignment)
         answered = answer.error.name
         if answer.error is Error.NONE:
-            told_now = "" if told is None else f", assigned {_numbers(told.get(TOPIC, NOTHING))}"
-            answered = f"epoch {answer.epoch}{told_now}"
+            assigned = "" if target is None else f", assigned {_numbers(target.get(TOPIC, NOTHING))}"
+            answered = f"epoch {answer.epoch}{assigned}"
         self._row(says, who, sent, answered)
 
     def _row(self, says: str, who: str, sent: str, answered: str) -> None:
@@ -140,12 +140,12 @@ def _numbers(numbers: Iterable[int]) -> str:
 
 
 def _told() -> Story:
-    """Both members have been told what to give up, and the first one has done so."""
+    """Both members have learned what to give up, and the first one has done so."""
     story = Story()
     story.settle("m1", "m2")
     story.join("m3", "m3 joins: the group gets epoch 3 and a new target at once")
-    story.beat("m1", "m1 is told what it keeps: 2 is to go")
-    story.beat("m2", "m2 is told the same of 5, and works on a long record")
+    story.beat("m1", "m1 learns what it keeps: 2 is to go")
+    story.beat("m2", "m2 learns the same of 5, and works on a long record")
     story.beat("m1", "m1 has given up 2, and says so at once", owned=(0, 1))
     story.beat("m3", "m3 may have 2, though m2 has not moved")
     story.beat("m3", "m3 says that it has it", owned=(2,))
@@ -165,15 +165,19 @@ def too_slow() -> tuple[Row, ...]:
     """The same, but the slow member takes longer than its rebalance timeout."""
     story = _told()
     story.commit("m2", "m2 may still commit, even 5: its epoch has not changed", 2, 5)
-    told = len(story.rows) - 1
+    first = len(story.rows) - 1
     story.wait(
-        REBALANCE_TIMEOUT_MS, "five minutes after it was told, m2 is removed: its partitions are free", "m1", "m2", "m3"
+        REBALANCE_TIMEOUT_MS,
+        "five minutes after it was asked, m2 is removed: its partitions are free",
+        "m1",
+        "m2",
+        "m3",
     )
     story.beat("m3", "the next heartbeat of anybody computes the new target; what m3 gets is free")
     story.beat("m1", "the same for m1")
     story.beat("m2", "m2's heartbeat is refused; it loses all, and has to join again", epoch=2)
     story.commit("m2", "so are its commits", 2, 5)
-    return tuple(story.rows[told:])
+    return tuple(story.rows[first:])
 
 
 def fenced() -> tuple[Row, ...]:
@@ -181,9 +185,9 @@ def fenced() -> tuple[Row, ...]:
     story = Story()
     story.settle("m1", "m2")
     story.join("m3", "m3 joins")
-    story.beat("m1", "m1 is told to give up 2")
+    story.beat("m1", "m1 is asked to give up 2")
     story.beat("m1", "m1 has done so; suppose that this answer is lost", owned=(0, 1))
-    told = len(story.rows)
+    first = len(story.rows)
     story.commit("m1", "a commit with the epoch that m1 still knows is stale", 2, 0)
     story.beat(
         "m1",
@@ -193,7 +197,7 @@ def fenced() -> tuple[Row, ...]:
     )
     story.commit("m1", "with the new epoch it may commit, even what is another's: ownership is not checked", 3, 4)
     story.beat("m1", "an older epoch is not forgiven", epoch=1)
-    return tuple(story.rows[told:])
+    return tuple(story.rows[first:])
 
 
 def static() -> tuple[Row, ...]:

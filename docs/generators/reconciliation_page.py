@@ -101,7 +101,7 @@ def _words(rows: Iterable[Row]) -> str:
 
 
 def story_table(rows: Sequence[Row]) -> str:
-    """A story; who has what is told in the last column."""
+    """A story; the last column says who has what."""
     shown = []
     for number, row in enumerate(rows, start=1):
         who = f"{row.who}: {row.state or 'not in the group'}" if row.who else ""

@@ -51,7 +51,7 @@ class Grid:
 
     @property
     def partitions(self) -> int:
-        """N."""
+        """The number of partitions, N."""
         return int(self.starts[-1])
 
     @property
@@ -96,7 +96,7 @@ class ClaimArrays:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The former owners."""
+    """The former owners, as arrays."""
 
     owner: NDArray[np.int32]
     contested: NDArray[np.bool_]

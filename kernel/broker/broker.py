@@ -22,7 +22,7 @@ from kernel.broker.apis.produce import ProduceHandlers
 from kernel.broker.apis.records import RecordHandlers
 from kernel.broker.apis.topics import TopicHandlers
 from kernel.broker.apis.transaction_verification import Verification
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_brokers
+from kernel.broker.cluster.cluster_view import without_brokers
 from kernel.broker.cluster.config_store import ConfigStore
 from kernel.broker.cluster.data_folder import DataFolder
 from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster, check_cluster, claim
@@ -38,6 +38,7 @@ from kernel.broker.storage.storage import Storage
 from kernel.errors import RebalanceLabError
 from kernel.records.compression import UnpackingTurn
 from kernel.runtime import REAL, Runtime
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
 from kernel.zookeeper.chroot import ensure_chroot
@@ -135,8 +136,8 @@ class Broker:
             configs.connect(lambda: self.cluster.session, on_failed=self._fail)
             interval_ms = self.config.number("log.retention.check.interval.ms")
             retention = Retention(logs.all, configs.of, self._runtime.clock, interval_ms=interval_ms)
-            self.cluster.subscribe(configs, topics=lambda name: name != GROUP_METADATA_TOPIC)
-            self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
+            self.cluster.subscribe(configs, topics=lambda name: name != OFFSETS_TOPIC)
+            self.cluster.subscribe(logs, topics=lambda name: name != OFFSETS_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
             storage.on_closed = self.cluster.lost
             storage.on_failed = self.cluster.on_failed = self._fail

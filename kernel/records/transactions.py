@@ -49,7 +49,7 @@ NO_TRANSACTIONS: OpenTransactions = MappingProxyType({})
 
 
 def no_transactions() -> OpenTransactions:
-    """A dataclass's default."""
+    """No open transactions, as the default factory of a dataclass's field."""
     return NO_TRANSACTIONS
 
 

@@ -38,12 +38,12 @@ def problems(event: Mapping[str, object]) -> list[str]:
 
 
 def header_problems(header: Mapping[str, object]) -> list[str]:
-    """The same for a header; its times have narrower limits (`TIME_NS_LIMIT`)."""
+    """What is wrong with a header, a line each; its times have narrower limits (`TIME_NS_LIMIT`)."""
     return _problems(header, _HEADER_CHECKS)
 
 
 def end_problems(end: Mapping[str, object]) -> list[str]:
-    """The same for an end marker."""
+    """What is wrong with an end marker, a line each."""
     return _problems(end, _END_CHECKS)
 
 

@@ -34,7 +34,7 @@ class AnswerTimer:
         self._waits = 0
 
     def expect(self) -> None:
-        """An operation was sent."""
+        """Begin to wait: an operation was sent."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._limit_s() / _WAITS, self._look)
 

@@ -77,7 +77,7 @@ class _Servers:
 
 
 class EmbeddedZooKeeper(_Servers):
-    """One server."""
+    """A single embedded server."""
 
     def __init__(
         self,

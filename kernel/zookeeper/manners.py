@@ -46,7 +46,7 @@ class KazooManners:
         """The server has answered the greeting; 0: the session has expired."""
 
     def heard(self) -> None:
-        """Something has arrived."""
+        """Bytes have arrived from the server."""
 
     def is_late(self) -> bool:
         """Whether to disconnect although there may be something to read."""

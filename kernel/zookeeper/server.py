@@ -177,7 +177,7 @@ class ServerProcess:
         wait_until(lambda: _stopped(self.pid), 5, f"ZooKeeper server {self.number} to stop", every_s=0.001)
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Let the server's process go on (SIGCONT)."""
         self._running().send_signal(signal.SIGCONT)
 
     def kill(self) -> None:

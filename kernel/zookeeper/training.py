@@ -66,10 +66,10 @@ def _use(address: str) -> None:
 
 def main() -> None:
     try:
-        told = train()
+        outcome = train()
     except (RebalanceLabError, OSError) as error:
-        told = f"ZooKeeper's classes are not archived ({error}): servers only take longer to start"
-    sys.stdout.write(f"{told}\n")
+        outcome = f"ZooKeeper's classes are not archived ({error}): servers only take longer to start"
+    sys.stdout.write(f"{outcome}\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from bench import lean_consumers
-from bench.lean_consumers import ConsumerMember, Told, told
+from bench.lean_consumers import Answer, ConsumerMember, parsed
 from kernel.clock import milliseconds
 from kernel.wire.codec import decode_request, encode_response
 from kernel.wire.errors import ErrorCode
@@ -56,7 +56,7 @@ def test_requests_conform_to_the_schema():
 
 @pytest.mark.parametrize("partitions", [(), (5,), tuple(range(300))])
 def test_what_was_assigned_is_reported(partitions: tuple[int, ...]):
-    said = told(answer_of(partitions))
+    said = parsed(answer_of(partitions))
     assert said[:3] == (0, 3, 5_000)
     assert said.rows is not None
     assert lean_consumers.count_of(said.rows) == len(partitions)
@@ -68,6 +68,6 @@ def test_what_was_assigned_is_reported(partitions: tuple[int, ...]):
 
 
 def test_answers_without_an_assignment_conform_to_the_schema():
-    assert told(answer_of(None)) == Told(0, 3, 5_000, None)
+    assert parsed(answer_of(None)) == Answer(0, 3, 5_000, None)
     assert member().heartbeat_answer(0) == answer_of(None)
-    assert told(answer_of(None, ErrorCode.fenced_member_epoch)).error == 110
+    assert parsed(answer_of(None, ErrorCode.fenced_member_epoch)).error == 110

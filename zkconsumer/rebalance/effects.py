@@ -150,7 +150,7 @@ class OffsetsFetched:
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """The batch is done."""
+    """All effects of the batch were performed."""
 
 
 @dataclass(frozen=True, slots=True)

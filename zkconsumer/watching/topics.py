@@ -40,7 +40,7 @@ class MatchingTopics:
         *,
         exclude_internal: bool,
     ) -> MatchingTopics | None:
-        """None without a filter."""
+        """Watch for topics that match a filter; None if there is no filter."""
         if topic_filter is None:
             return None
         return cls(watcher, topic_filter, changed, exclude_internal=exclude_internal)

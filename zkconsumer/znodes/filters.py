@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
-from kernel.java_regex import compiled
+from kernel.java_regex import Regex, compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +73,7 @@ def matching(kind: str, pattern: str, topics: Iterable[str], *, exclude_internal
 
 
 @lru_cache(maxsize=256)
-def _regex(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> Regex:
     try:
         return compiled(pattern)
     except UserError as error:

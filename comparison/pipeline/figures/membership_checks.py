@@ -108,7 +108,7 @@ def given_away_after_the_delay(run: Run) -> CheckResult:
 
 
 def older_is_fenced(run: Run) -> CheckResult:
-    """The newer process with the same group.instance.id takes over without a rebalance; the older one is told.
+    """The newer process with the same group.instance.id takes over without a rebalance; the older one learns of it.
 
     As brokers do since KAFKA-8225: the recorded conversations with 4.1.1 answer its Heartbeat, OffsetCommit, JoinGroup
     and SyncGroup with FENCED_INSTANCE_ID.
@@ -116,14 +116,14 @@ def older_is_fenced(run: Run) -> CheckResult:
     change = _named(run, DUPLICATE)
     if change is None:
         return UNKNOWN, _NO_DUPLICATE
-    told = [each for each in run.failures if each.startswith(f"{change.target}: ") and "FENCED_INSTANCE_ID" in each]
-    others = [each for each in run.failures if "FENCED_INSTANCE_ID" in each and each not in told]
+    of_older = [each for each in run.failures if each.startswith(f"{change.target}: ") and "FENCED_INSTANCE_ID" in each]
+    others = [each for each in run.failures if "FENCED_INSTANCE_ID" in each and each not in of_older]
     if others:
         return NOT_EXPECTED, f"another one than {change.target} was fenced: {others[0]}"
     if change.rounds or change.stopped_kept:
         return NOT_EXPECTED, f"{_cost(change)}: the newer process should have taken the older one's place"
-    if not told:
-        return NOT_EXPECTED, f"{change.target} was never told that another process has its place"
+    if not of_older:
+        return NOT_EXPECTED, f"{change.target} never learned that another process has its place"
     return EXPECTED, f"{change.target} was refused with FENCED_INSTANCE_ID; no rebalance, no other partition stopped"
 
 

@@ -96,7 +96,7 @@ class Segments:
 
 
 def segments_of(held: Ranges, wanted: Ranges) -> Segments:
-    """Sweep one view."""
+    """Cut every key's range where a holder or a want begins or ends."""
     held, wanted = held.not_empty(), wanted.not_empty()
     keys = np.concatenate([held.keys, held.keys, wanted.keys, wanted.keys])
     at = np.concatenate([held.lows, held.highs, wanted.lows, wanted.highs])

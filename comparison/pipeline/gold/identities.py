@@ -1,6 +1,6 @@
-"""Whether the members of a run can be told apart: who used which id, and when.
+"""Whether the members of a run can be distinguished: who used which id, and when.
 
-A member id that one process uses after another is no problem, because everything that members do is told apart by
+A member id that one process uses after another is no problem, because everything that members do is distinguished by
 process as well. But the authority names ids only: while two processes use one in the same group, nobody can say whose a
 commit or a partition is. Nor can anybody say what a member did that names no group in a run with several.
 """

@@ -166,8 +166,8 @@ def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
 def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> Ranges:
     """Every known partition should have an owner throughout the span, or as long as the group wants its topic.
 
-    Known are those with acknowledged records or with owners, and those that the group was told to want. A topic that
-    goes on being wanted is wanted in one piece, so that a gap is not cut where the group is told so again.
+    Known are those with acknowledged records or with owners, and those that the group was asked to take. A topic that
+    goes on being wanted is wanted in one piece, so that a gap is not cut where the group is asked again.
     """
     known = known_partitions(bundle, context)
     for each in context.wanted:

@@ -25,6 +25,7 @@ from comparison.pipeline.silver.rounds import phases_of, rounds_of
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
 from comparison.results.keys import WHOLE_RUN
 from kernel.designs import INCREMENTAL
+from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,6 @@ _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_st
 KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed")
 #: What is looked at of phases, of which there may be many.
 _PHASE_COLUMNS = frozenset({"process", "member", "stream", "seq", "t_ns", "phase", "outcome"})
-OFFSETS_TOPIC = "__consumer_offsets"
 #: How many a run may have; ours have some tens.
 _SIZES_MAX: Mapping[str, int] = MappingProxyType(
     {

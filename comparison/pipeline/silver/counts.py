@@ -59,7 +59,7 @@ _CLUSTER_AREAS = {"ids": "brokers", "topics": "topics"}
 
 
 class _What(NamedTuple):
-    """What is counted together."""
+    """Operations and requests that are equal in all of this are counted together."""
 
     role: str
     kind: str

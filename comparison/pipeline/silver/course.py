@@ -67,7 +67,7 @@ def intervals_of(span: RunSpan) -> Intervals:
 
 
 def produced_of(tables: Tables, intervals: Intervals) -> pa.Table:
-    """How far the log of each partition reached by what producers were told: PRODUCED_SCHEMA."""
+    """How far the log of each partition reached by what producers were answered: PRODUCED_SCHEMA."""
     if "records_acked" not in tables:
         return PRODUCED_SCHEMA.empty_table()
     table = tables["records_acked"]

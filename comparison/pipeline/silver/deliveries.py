@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: The width of a bin of the group's delivery, and the longest time that is binned: ten minutes.
 BIN_NS = 100_000_000
 BINNED_NS_MAX = 600_000_000_000
-#: No number, in columns of serial numbers; records without them are told by it.
+#: No number, in columns of serial numbers; it marks records without one.
 NO_SERIAL = -(1 << 62)
 
 _WHERE = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]

@@ -95,7 +95,7 @@ class Naming:
     """The owner of each partition by the authority, over time."""
 
     def __init__(self, rows: pa.Table) -> None:
-        """`rows`: NAMING_SCHEMA."""
+        """`rows` have the columns of `NAMING_SCHEMA`."""
         self._names = Names()
         keys, meanings = keys_of(rows)
         t_ns, seq = integers(rows["t_ns"]), integers(rows["seq"])

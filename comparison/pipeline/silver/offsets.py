@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WRITTEN, REFUSED, STARTED, FINAL = "offset_written", "offset_refused", "position_started", "final_offset"
 _KEY = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
 _PLACE = [("t_ns", pa.int64()), ("seq", pa.int64())]
-#: Commits at the authority, starts of deliveries, and offsets read at the end, told apart by `kind`.
+#: Commits at the authority, starts of deliveries, and offsets read at the end, distinguished by `kind`.
 OFFSET_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),

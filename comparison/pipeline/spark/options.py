@@ -23,7 +23,6 @@ _UNITS_MB = {"m": 1, "g": 1024, "t": 1024 * 1024}
 _ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 #: Settings that we read ourselves.
 _COUNTS = ("spark.sql.shuffle.partitions", "spark.default.parallelism")
-_FIXED = "the results depend on it"
 _OURS = "the driver is started without spark-submit's launcher"
 #: Settings that would break the analysis, and what to do instead.
 REFUSED: Mapping[str, str] = {
@@ -42,9 +41,6 @@ REFUSED: Mapping[str, str] = {
     "spark.driver.defaultJavaOptions": _OURS,
     "spark.driver.extraClassPath": _OURS,
     "spark.driver.extraLibraryPath": _OURS,
-    "spark.sql.session.timeZone": _FIXED,
-    "spark.sql.ansi.enabled": _FIXED,
-    "spark.sql.caseSensitive": _FIXED,
 }
 
 

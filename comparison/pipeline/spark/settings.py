@@ -41,12 +41,6 @@ def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions
         "spark.local.dir": str(scratch / "scratch"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
-        # Adaptive execution cuts every query into several jobs, which costs more than it saves at this size.
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.files.openCostInBytes": "65536",
-        # The columns of the event table are known, so the full text of a plan is of no use.
-        "spark.sql.debug.maxToStringFields": "10",
-        "spark.sql.maxPlanStringLength": "2000",
         "spark.cleaner.referenceTracking.blocking": "false",
     }
     if master.is_local:
@@ -61,7 +55,7 @@ def _absolute(archive: str) -> str:
 
 
 def shuffle_partitions(conf: Mapping[str, str], cores: int) -> int:
-    """One a core. Spark's default, 200, makes a small analysis four times slower."""
+    """One a core, for queries of a user's own. Spark's default, 200, makes small ones four times slower."""
     if SHUFFLE_PARTITIONS in conf:
         return int(conf[SHUFFLE_PARTITIONS])
     if "spark.default.parallelism" in conf:

@@ -151,11 +151,11 @@ def _explained(uri: str, java: Any) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raised = error.java_exception
-        told = in_short(f"{raised.getClass().getName()}: {raised.getMessage()}")
-        if any(name in told for name in _MISSING):
+        message = in_short(f"{raised.getClass().getName()}: {raised.getMessage()}")
+        if any(name in message for name in _MISSING):
             raise StoreFault(f"{uri}: {_without_connector(uri, java)}") from None
-        kind = Unavailable if told.startswith(_UNREACHABLE) else StoreFault
-        raise kind(f"{uri} cannot be read: {told}") from None
+        kind = Unavailable if message.startswith(_UNREACHABLE) else StoreFault
+        raise kind(f"{uri} cannot be read: {message}") from None
 
 
 def _without_connector(uri: str, java: Any) -> str:

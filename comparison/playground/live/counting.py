@@ -16,7 +16,7 @@ _READS = frozenset({"exists", "getData", "getChildren", "sync"})
 
 
 class Counting:
-    """Counts events of members; events of other processes are for others, but for what is stored."""
+    """Counts events of members; events of other processes are ignored, except those about stored records."""
 
     def __init__(self, feed: Feed, *, coordinated: bool) -> None:
         self._feed = feed
@@ -57,7 +57,7 @@ class Counting:
                 self.store(at_ms, member, event)
 
     def store(self, at_ms: int, member: str, event: Mapping[str, object]) -> None:
-        """An offset is stored."""
+        """Count an offset that was stored."""
         partition, offset = _partition(event), _number(event["offset"])
         before = self.committed.get(partition, 0)
         if offset < before:

@@ -1,7 +1,7 @@
 """The feed: what happens in a group, in sentences.
 
 A rebalance touches many partitions within a moment. So facts of the same kind about the same members are gathered until
-none has come for a while, and told as one sentence. Pure: the time comes with the facts, and with `due`.
+none has come for a while, and reported as one sentence. Pure: the time comes with the facts, and with `due`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Gathered:
 
 
 class Feed:
-    """Facts in, sentences out."""
+    """Gathers facts that belong together, and makes one sentence of them."""
 
     def __init__(self, *, coordinated: bool) -> None:
         self._coordinated = coordinated
@@ -57,7 +57,7 @@ class Feed:
         self._ids = 0
 
     def add(self, at_ms: int, fact: Fact) -> None:
-        """Gather a fact; it is told by `due`."""
+        """Gather a fact; `due` reports it."""
         about = () if fact.kind in _OF_ALL_MEMBERS else fact.members
         gathered = self._gathered.setdefault((fact.kind, about, fact.why), _Gathered(at_ms, at_ms))
         gathered.last_ms = at_ms
@@ -66,7 +66,7 @@ class Feed:
     def say(
         self, at_ms: int, severity: m.Severity, text: str, members: tuple[str, ...] = (), partition: str = ""
     ) -> None:
-        """Tell something at once."""
+        """Report a sentence at once."""
         self._said.append(
             m.Sentence(id=self._ids, at_ms=at_ms, severity=severity, text=text, members=members, partition=partition)
         )
@@ -218,15 +218,15 @@ def _conflict(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
 def _of_members(
     text: str, severity: m.Severity = m.Severity.INFO
 ) -> Callable[[list[Fact], bool], tuple[m.Severity, str]]:
-    def told(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
+    def as_sentence(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
         named = [member for fact in facts for member in fact.members]
         members = listed(named) if named else ""
         return severity, text.format(members=members, authority=AUTHORITY[coordinated], why=facts[0].why)
 
-    return told
+    return as_sentence
 
 
-#: Facts of these kinds are told together, whichever members they are about.
+#: Facts of these kinds are reported together, whichever members they are about.
 _OF_ALL_MEMBERS = frozenset({"woken", "rebalancing", "left", "conflict", "stopped"})
 
 WORDS: Mapping[str, Callable[[list[Fact], bool], tuple[m.Severity, str]]] = {

@@ -178,7 +178,7 @@ class Roster:
 
     def member_failed(self, at_ms: float, event: Event) -> None:
         error = str(event["error"])
-        if not error.startswith("RebalanceFailed"):  # of the last attempt, which is told
+        if not error.startswith("RebalanceFailed"):  # of the last attempt, which is reported
             self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), error))
 
     def owned(self, at_ms: float, event: Event) -> None:

@@ -5,10 +5,10 @@ import { apply } from "./model.js";
 const COMES_BACK_MS = 2000;
 
 export class Connection {
-  // `shown` gets the game after each event, and whether all of it is new; `told` gets what to say about the connection.
-  constructor(shown, told) {
+  // `shown` gets the game after each event, and whether all of it is new; `report` gets what to say about the connection.
+  constructor(shown, report) {
     this.shown = shown;
-    this.told = told;
+    this.report = report;
     this.game = null;
     this.isOver = false;
     this.open();
@@ -16,10 +16,10 @@ export class Connection {
 
   open() {
     this.source = new EventSource(this.game ? `events?after=${this.game.seq}` : "events");
-    this.source.addEventListener("open", () => this.told(""));
+    this.source.addEventListener("open", () => this.report(""));
     this.source.addEventListener("snapshot", (event) => {
       this.game = JSON.parse(event.data);
-      this.told("");
+      this.report("");
       this.shown(this.game, true);
     });
     this.source.addEventListener("increment", (event) => {
@@ -29,7 +29,7 @@ export class Connection {
     this.source.addEventListener("over", () => {
       this.isOver = true;
       this.source.close();
-      this.told("");
+      this.report("");
     });
     this.source.addEventListener("error", () => this.lost());
   }
@@ -44,11 +44,11 @@ export class Connection {
   // The browser comes back by itself, unless the server refused; then it is asked why.
   async lost() {
     if (this.isOver) return;
-    this.told("The connection to the game is lost. Trying again; if its terminal has ended, the game is over.");
+    this.report("The connection to the game is lost. Trying again; if its terminal has ended, the game is over.");
     if (this.source.readyState !== EventSource.CLOSED) return;
     try {
       const answer = await fetch("ready");
-      if (!answer.ok) this.told(await answer.text());
+      if (!answer.ok) this.report(await answer.text());
     } catch {
       // It stays lost; the text above says so.
     }

@@ -1,4 +1,4 @@
-"""How members are told apart: a colour and a pattern by their place, a name inside the bar.
+"""How members are distinguished: a colour and a pattern by their place, a name inside the bar.
 
 Okabe and Ito's hues, lightened so that black text is readable on each; three patterns make twenty-four members
 distinct. Bars are drawn stretched, so patterns have horizontal lines only. The classes are in lanes.css.

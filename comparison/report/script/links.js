@@ -12,7 +12,7 @@ function remember(lanes) {
     if (lanes.partition.value) kept.set('partition', lanes.partition.value);
     if (lanes.member.value) kept.set('member', lanes.member.value);
     if (lanes.element.querySelector('.of-members').checked) kept.set('by', 'member');
-    if (lanes.told) kept.set('rebalance', lanes.told);
+    if (lanes.rebalance) kept.set('rebalance', lanes.rebalance);
     if (pinned && lanes.pinned) kept.set('pin', ['block', 'y', 'ms', 'design'].map((each) => lanes.pinned[each]).join(' '));
     history.replaceState(null, '', `#${encodeURIComponent(lanes.anchor)}${kept.size ? `?${kept}` : ''}`);
   }, 150);

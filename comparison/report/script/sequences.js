@@ -24,8 +24,8 @@ function tell(sequence) {
 for (const lanes of scenarios) { // a link keeps which one is open
   for (const each of all('.sequence', lanes.element)) {
     each.addEventListener('toggle', () => {
-      if (each.open) lanes.told = each.id;
-      else if (lanes.told === each.id) lanes.told = null;
+      if (each.open) lanes.rebalance = each.id;
+      else if (lanes.rebalance === each.id) lanes.rebalance = null;
       remember(lanes);
     });
   }

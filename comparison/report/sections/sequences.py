@@ -28,8 +28,8 @@ def lines_for(runs: int, marks_max: int) -> list[int]:
     whole = int(runs * marks_max * LINES_PER_MARK)
     if not runs or whole >= runs * LINES_FAIR:
         return [min(LINES_MAX, whole // runs)] * runs if runs else []
-    told = whole // LINES_FAIR
-    return [LINES_FAIR] * told + [whole - told * LINES_FAIR] + [0] * (runs - told - 1)
+    full = whole // LINES_FAIR
+    return [LINES_FAIR] * full + [whole - full * LINES_FAIR] + [0] * (runs - full - 1)
 
 
 class Drawn(NamedTuple):

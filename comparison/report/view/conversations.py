@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: A conversation of more members or with more messages shows the first ones.
 MEMBERS_MAX, MESSAGES_MAX = 6, 80
 #: Of a run's conversations, so many have messages.
-TOLD_MAX = 40
+DESCRIBED_MAX = 40
 ZOOKEEPER = "ZooKeeper"
 #: A notification is not older than this.
 _NOTICE_NS = 2_000_000_000
@@ -40,8 +40,8 @@ def conversations_of(events: tuple[Event, ...], design: str, zero_ms: float = 0.
     history = history_of(events, design)
     moments = _changes(history.events)
     later = sorted(history.rounds, key=lambda each: each.ended_ns / _NS_PER_MS <= zero_ms)
-    told = {each.number for each in later[:TOLD_MAX]}
-    return tuple(_conversation(history, each, moments if each.number in told else None) for each in history.rounds)
+    described = {each.number for each in later[:DESCRIBED_MAX]}
+    return tuple(_conversation(history, each, moments if each.number in described else None) for each in history.rounds)
 
 
 def _changes(events: Iterable[Event]) -> Mapping[int, int]:

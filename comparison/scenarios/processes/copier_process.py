@@ -5,8 +5,8 @@ of the input, or `{"command": "stop"}`, ends it.
 Standard output: `{"event": "paused"}` when half of the records are written, `{"event": "copied", ...}` with how the
 requests of its last part were answered, and `{"event": "failed", "error": ...}`.
 
-One that pauses waits to be told to go on, so that no record is left to the race between its next request and the signal
-that freezes it.
+One that pauses waits for the command to go on, so that no record is left to the race between its next request and the
+signal that freezes it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CopierConfig:
     pauses: bool  #: after half of them
 
 
-async def _copy(config: CopierConfig, client: ClusterClient, told: asyncio.Event) -> None:
+async def _copy(config: CopierConfig, client: ClusterClient, resumed: asyncio.Event) -> None:
     copier = Copier(client, config.transactional_id)
     origin, to = TopicPartition(*config.origin), TopicPartition(*config.to)
     session_ms = config.session_timeout_ms
@@ -60,7 +60,7 @@ async def _copy(config: CopierConfig, client: ClusterClient, told: asyncio.Event
         if config.pauses:
             await copier.write(to, values[:half])
             write_event({"event": "paused"})
-            await told.wait()
+            await resumed.wait()
         written = await copier.write(to, values[half:])
         offset = await copier.commit_offset(origin, len(values))
         answers = {"write": written, "offset": offset, "commit": await copier.commit()}
@@ -72,17 +72,17 @@ async def _copy(config: CopierConfig, client: ClusterClient, told: asyncio.Event
 
 
 async def run() -> int:
-    lines, told = lines_of_stdin(), asyncio.Event()
+    lines, resumed = lines_of_stdin(), asyncio.Event()
     config = await configured(lines, CopierConfig)
     if config is None:
         return 0
 
     async def perform(_: Mapping[str, object]) -> None:
-        told.set()
+        resumed.set()
 
     stopping = stopping_after(lines, perform)
     client = ClusterClient(config.bootstrap, config.process)
-    copying = asyncio.create_task(_copy(config, client, told))
+    copying = asyncio.create_task(_copy(config, client, resumed))
     code = 0
     try:
         await asyncio.wait([stopping, copying], return_when=asyncio.FIRST_COMPLETED)

@@ -19,7 +19,7 @@ _Config = TypeVar("_Config")
 #: The kind of a line that a member which is stepped writes when it waits before a ZooKeeper operation, and when it no
 #: longer does. It is no event of the trace: the operation's own event comes with its answer.
 WAITING = "zk_waiting"
-#: The kind of a line that a process writes when it was told to stop polling and its last poll has returned; no event
+#: The kind of a line that a process writes when it was asked to stop polling and its last poll has returned; no event
 #: of the trace either.
 POLLING_STOPPED = "polling_stopped"
 

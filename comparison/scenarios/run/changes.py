@@ -86,7 +86,7 @@ class Changes:
             await self.testbed.zookeeper.count(f"{change}-{round_}:before")
         described = {} if detail is None else {"detail": dict(detail)}
         self.tracer.emit("change_started", change=change, round=round_, members=members, **described)  # type: ignore[arg-type]  # none of them is member or stream
-        everybody = self._told_by_watches(members)
+        everybody = self._notified(members)
         making = make()
         if making is not None:
             await making
@@ -99,7 +99,7 @@ class Changes:
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:after")
 
-    def _told_by_watches(self, members: int) -> Mapping[str, int]:
+    def _notified(self, members: int) -> Mapping[str, int]:
         """The rebalances so far of the processes each of which rebalances by itself when members come or go.
 
         Until the last of them has begun, the partitions may each have one owner, and not the one that they will have:

@@ -42,7 +42,7 @@ class Performer:
         """Make the fault begin; one that has nothing to heal is over when this returns."""
 
     async def heal(self) -> None:
-        """Undo it."""
+        """Make the fault end."""
 
     @property
     def comes(self) -> int:

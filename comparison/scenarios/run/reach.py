@@ -33,7 +33,7 @@ class Process(Protocol):
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs."""
+        """The process's exit code; None while it runs."""
 
     def freeze(self) -> None:
         """Stop it (SIGSTOP); it keeps its connections. Before a change is waited for, see `View.leave_out`."""
@@ -68,7 +68,7 @@ class View(Protocol):
         """Do not wait for a process, and ignore what it believes: it is frozen, or cut off."""
 
     def take_back(self, process: str) -> None:
-        """Count it again."""
+        """Wait for a process again that `leave_out` has left out."""
 
     def summary(self) -> str:
         """The owners in one line, for messages."""

@@ -279,7 +279,7 @@ class GroupMembers:
         self._children[name].send({"command": "subscribe_again"})
 
     def has_joined(self, place: str) -> bool:
-        """Whether a process at this place has been told to join and was neither killed nor told to leave."""
+        """Whether a process at this place was asked to join and was neither killed nor asked to leave."""
         name = self._living.get(place, "")
         return name in self._configured and name not in self._gone
 

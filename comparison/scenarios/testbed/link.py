@@ -121,7 +121,7 @@ class Link:
                 writer.transport.abort()
 
     def abandon(self) -> None:
-        """Reset the upstream's end. The client is not told: what it sends is swallowed."""
+        """Reset the upstream's end. The client does not learn of it: what it sends is swallowed."""
         if self._copying is not None and self._abandoned is None:
             self._abandoned = Gate()
             self._abandoned.close()

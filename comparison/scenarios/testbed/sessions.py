@@ -29,7 +29,7 @@ def password_of(session_id: int) -> bytes:
 
 
 async def expire(connect_string: str, session_id: int) -> None:
-    """End a session: its ephemeral znodes are deleted, and its client is told that it has expired.
+    """End a session: its ephemeral znodes are deleted, and its client learns that it has expired.
 
     Raises `Unavailable` if no server confirms it.
     """

@@ -62,7 +62,7 @@ class BrokerChild:
         return self._own_port
 
     def release(self) -> None:
-        """Give its port up."""
+        """Give up the port that was reserved for it."""
         if self._reserved is not None:
             self._reserved.release()
 

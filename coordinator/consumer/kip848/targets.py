@@ -28,7 +28,7 @@ class Targets:
         self._names: dict[UUID, str] = {}  #: of all topics that the member was ever given
 
     def take(self, target: ById) -> None:
-        """Replace the target."""
+        """Replace the target: {topic id: partitions}."""
         self._target = target
 
     def known(self) -> frozenset[TopicPartition]:

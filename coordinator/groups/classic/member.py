@@ -58,7 +58,7 @@ class Member:
 
     @property
     def size(self) -> int:
-        """As `Join.size`."""
+        """The bytes that the member's JoinGroup asks the coordinator to keep, as `Join.size`."""
         if not self._size:
             self._size = size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
         return self._size

@@ -21,10 +21,10 @@ class Conversion(Protocol):
     def take_effect(self, turn: Turn) -> None: ...
 
     def revert(self, error: Error, turn: Turn) -> None:
-        """It cannot be stored."""
+        """Undo the conversion: it cannot be stored."""
 
     def trace_ended(self, turn: Turn) -> None:
-        """It is stored. Called before the batch is traced."""
+        """Trace that the former group has ended. Called when the conversion is stored, before its batch is traced."""
 
     def landed(self, turn: Turn) -> None:
-        """The same, afterwards."""
+        """Answer and wake whoever waited. Called when the conversion is stored, after its batch was traced."""

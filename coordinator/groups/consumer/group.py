@@ -150,7 +150,7 @@ class ConsumerGroup:
     def assignor(self, known: tuple[str, ...], asking: ConsumerMember | None = None) -> str:
         """The one that most members prefer; else the broker's first.
 
-        In case of a tie it is the first in hash order, but for a heartbeat the one that only the `asking` member
+        In case of a tie it is the first in hash order; for a heartbeat it is the one that only the `asking` member
         prefers: Kafka takes its former vote out and puts the present one in front (HashMap.compute).
         """
         if self.votes.keys() <= _NO_VOTES:

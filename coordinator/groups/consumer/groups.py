@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroups:
-    """By group id."""
+    """The consumer groups of one led partition, by group id."""
 
     def __init__(self, settings_of: Callable[[str], ConsumerSettings], topics: Topics) -> None:
         """`settings_of(group id)` is the broker's, with what the group has of its own; another object if it changes."""

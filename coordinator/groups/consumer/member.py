@@ -45,8 +45,8 @@ class ConsumerMember(NamedTuple):
     epoch: int = JOINING
     previous_epoch: int = NEVER_RECONCILED
     state: ConsumerMemberState = ConsumerMemberState.STABLE
-    assigned: Partitions = NONE  #: that it has, or has just been told to take
-    revoking: Partitions = NONE  #: that it was told to give up
+    assigned: Partitions = NONE  #: that it has, or has just been given
+    revoking: Partitions = NONE  #: that it was asked to give up
 
     @property
     def subscription(self) -> Subscription:

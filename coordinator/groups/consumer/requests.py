@@ -35,8 +35,8 @@ class ConsumerHeartbeat(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Whether the client tells all that it knows: when it joins, and after a failed request."""
-        told = self.rebalance_timeout_ms != NO_TIMEOUT and self.topics is not None and self.owned is not None
-        return self.epoch == 0 or told
+        is_complete = self.rebalance_timeout_ms != NO_TIMEOUT and self.topics is not None and self.owned is not None
+        return self.epoch == 0 or is_complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,8 +42,8 @@ class ConsumerMemberState(IntEnum):
         transition: COMPLETE -> STABLE
 
     UNREVOKED_PARTITIONS
-        action: the member was told to give partitions up. It keeps its epoch until a heartbeat reports owned partitions
-            without them; then it is compared with its latest target. If that takes longer than its rebalance
+        action: the member was asked to give partitions up. It keeps its epoch until a heartbeat reports owned
+            partitions without them; then it is compared with its latest target. If that takes longer than its rebalance
             timeout, it is removed.
         transition: MUST_REVOKE -> UNREVOKED_PARTITIONS
         transition: MUST_WAIT -> UNRELEASED_PARTITIONS

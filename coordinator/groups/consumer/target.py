@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def changed_targets(
         table.grid,
         None if is_alike else _subscribed(group, table, known),
         before,
-        lambda row: (UUID(bytes=topic) for topic in group.target_of(table.ids[table.order[row]])),
+        lambda row: group.target_of(table.ids[table.order[row]]),
         table.others(group.targets),
     )
     return new_targets(table, before, TARGET_ASSIGNORS[assignor](target), group.targets)
@@ -71,7 +70,7 @@ def _table(group: ConsumerGroup, names: frozenset[str], known: Mapping[str, Topi
 
 
 def _subscribed(group: ConsumerGroup, table: TargetTable, known: Mapping[str, Topic]) -> NDArray[np.bool_]:
-    column_of = {topic_id.bytes: column for column, topic_id in enumerate(table.grid.ids)}
+    column_of = {topic_id: column for column, topic_id in enumerate(table.grid.ids)}
     found = np.zeros((len(table.kinds), len(column_of)), np.bool_)
     for subscription in group.subscriptions:
         names = group.names_of(subscription)

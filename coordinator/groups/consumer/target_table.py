@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, overload
-from uuid import UUID
 
 import numpy as np
 
 from coordinator.groups.partitions import NONE
 from kernel.assignors.group_arrays import stable_order
 from kernel.assignors.hash_order import table_size
-from kernel.assignors.target.group import NOBODY, TopicGrid, ids_in_hash_order, uuid_spread
+from kernel.assignors.target.group import NOBODY, TopicGrid, id_spread, ids_in_hash_order
 from kernel.assignors.tree_bins import (
     SMALLEST_TABLE,
     TREEIFY_THRESHOLD,
@@ -27,7 +26,7 @@ from kernel.assignors.tree_bins import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -83,7 +82,7 @@ class TargetTable:
         """
         self.names, self.known = names, known
         self.grid = grid = TopicGrid.of_names(
-            names, {name: (UUID(bytes=topic.id), topic.partitions) for name, topic in known.items()}
+            names, {name: (topic.id, topic.partitions) for name, topic in known.items()}
         )
         self.outdated: set[str] = set()  #: members without a target, or with topics that the grid lacks
         self.owner = np.full(grid.partitions, NOBODY, np.int32)  #: slots by partition
@@ -96,7 +95,7 @@ class TargetTable:
         self._rows = self.owner
         self._ordered: NDArray[np.int64] | None = None  # the order that `_rows` was made from
         self._places = {
-            topic.bytes: (start, size)
+            topic: (start, size)
             for topic, start, size in zip(grid.ids, grid.starts.tolist(), grid.sizes.tolist(), strict=False)
         }
         for member_id in self.members:
@@ -149,8 +148,8 @@ class TargetTable:
         counts = {member_id: len(target.keys() - self._places.keys()) for member_id, target in held}
         return {int(self.rows[self.slot_of(member_id)]): count for member_id, count in counts.items() if count}
 
-    def has_all(self, topics: Iterable[TopicId]) -> bool:
-        return self._places.keys() >= frozenset(topics)
+    def has(self, topic: TopicId) -> bool:
+        return topic in self._places
 
     # -- following the group's records ---------------------------------------------------------------------------
 
@@ -174,7 +173,7 @@ class TargetTable:
         self.place(member_id, None, target)
 
     def forget(self, member_id: str, target: Partitions | None) -> None:
-        """A member has gone."""
+        """Forget a member that has gone. `target`: what it was to have."""
         self.place(member_id, target, NONE)
         self.outdated.discard(member_id)
         if self._slots.pop(member_id, None) is not None:
@@ -185,7 +184,7 @@ class TargetTable:
         slot = self._slots.get(member_id)
         if slot is None:
             return
-        is_known = target is not None and self.has_all(target)
+        is_known = target is not None and self._places.keys() >= target.keys()
         (self.outdated.discard if is_known else self.outdated.add)(member_id)
         former, target = former or NONE, target or NONE
         for topic in former.keys() | target.keys():
@@ -291,7 +290,7 @@ def new_targets(
 
 def _share_a_bucket(topics: list[TopicId]) -> bool:
     """Whether two of them may be in one bucket of a map, however large it is."""
-    buckets = {uuid_spread(UUID(bytes=topic)) & SMALLEST_TABLE - 1 for topic in topics}
+    buckets = {id_spread(topic) & SMALLEST_TABLE - 1 for topic in topics}
     return len(buckets) < len(topics)
 
 
@@ -312,8 +311,7 @@ def _as_given_up(
             return giver, at
         if giver not in places:
             held = targets[table.ids[table.order[giver]]]
-            in_map = ids_in_hash_order([UUID(bytes=each) for each in held])
-            places[giver] = {each.bytes: place for place, each in enumerate(in_map)}
+            places[giver] = {each: place for place, each in enumerate(ids_in_hash_order(held))}
         return giver, places[giver][topic]
 
     return [fresh[at] for at in sorted(range(len(fresh)), key=key)]
@@ -325,7 +323,7 @@ def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbe
     `fresh` are those that are new to the member, as they come: HashMap.computeIfAbsent puts each in front.
     """
     target: dict[TopicId, frozenset[int]] = dict.fromkeys(reversed(fresh), _EMPTY)
-    target |= {topic: numbers for topic, numbers in present.items() if table.has_all((topic,))}
+    target |= {topic: numbers for topic, numbers in present.items() if table.has(topic)}
     for topic, numbers in lost.items():
         target[topic] = target[topic].difference(numbers)
     for topic, numbers in gained.items():
@@ -333,8 +331,7 @@ def _moved(table: TargetTable, present: Partitions, lost: Numbers, gained: Numbe
     target = {topic: numbers for topic, numbers in target.items() if numbers}
     if table_size(entries := max(len(present), len(target))) == SMALLEST_TABLE:
         return target
-    in_order = ids_in_hash_order([UUID(bytes=topic) for topic in target], entries)
-    return {topic.bytes: target[topic.bytes] for topic in in_order}  # as the record lists them
+    return {topic: target[topic] for topic in ids_in_hash_order(target, entries)}  # as the record lists them
 
 
 def _by_row(
@@ -344,7 +341,7 @@ def _by_row(
     found: dict[int, Numbers] = {}
     for topic, number, row in zip(topics.tolist(), numbers.tolist(), rows.tolist(), strict=True):
         if row != NOBODY:
-            found.setdefault(row, {}).setdefault(grid.ids[topic].bytes, []).append(number)
+            found.setdefault(row, {}).setdefault(grid.ids[topic], []).append(number)
     return found
 
 
@@ -362,5 +359,5 @@ def _many_by_row(
     for piece, row, topic in zip(
         np.split(numbers, cells[1:]), rows[cells].tolist(), topics[cells].tolist(), strict=True
     ):
-        found.setdefault(row, {})[grid.ids[topic].bytes] = piece.tolist()
+        found.setdefault(row, {})[grid.ids[topic]] = piece.tolist()
     return found

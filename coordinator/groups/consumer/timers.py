@@ -54,7 +54,7 @@ def revocation_is_late(group: ConsumerGroup, member_id: str) -> bool:
 
 
 def cancel_timers(group: ConsumerGroup, member_id: str, turn: Turn) -> None:
-    """Of a member that is removed."""
+    """Cancel every timer of a member that is removed."""
     timer = group.sessions.pop(member_id, None)
     if timer is not None and timer.armed_ms is not None:
         turn.cancel_timer(TimerKey(TimerKind.CONSUMER_SESSION, group.id, member_id))

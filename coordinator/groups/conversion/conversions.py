@@ -5,7 +5,7 @@
     downgrade    instead of removing or replacing a member: the draft ends with the records of a classic group
     retire       before a member joins by JoinGroup: an Empty group of the `consumer` design gives way
 
-If the records cannot be stored, the former group is back as it was, but for parked requests, which have been answered.
+If the records cannot be stored, the former group is restored, except for its parked requests, which have been answered.
 """
 
 from __future__ import annotations

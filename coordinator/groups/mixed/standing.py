@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from coordinator.groups.answers import SyncAnswer, heartbeat_answer
 from coordinator.groups.consumer.heartbeat import Refused
@@ -21,7 +20,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.partitions import each, without
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, encode_ordered_assignment, readable_version
 from kernel.assignors.hash_order import table_size
-from kernel.assignors.target.group import uuid_spread
+from kernel.assignors.target.group import id_spread
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def assignment_of(assigned: Partitions, metadata: bytes, topics: Topics) -> byte
     come in the order of a HashMap of their ids, as from Kafka.
     """
     buckets = table_size(len(assigned))
-    ordered = sorted(assigned, key=lambda topic: (uuid_spread(UUID(bytes=topic)) & (buckets - 1), topic))
+    ordered = sorted(assigned, key=lambda topic: (id_spread(topic) & (buckets - 1), topic))
     named = ((topics.name_of(topic), assigned[topic]) for topic in ordered)
     return encode_ordered_assignment(
         [TopicPartition(name, number) for name, numbers in named if name is not None for number in sorted(numbers)],

@@ -29,7 +29,7 @@ def subscribed(member: ConsumerMember, event: events.Subscribed, _: int) -> Step
 
 
 def poll_outside(member: ConsumerMember, _: Polled, now: int) -> Step:
-    """Join, in UNSUBSCRIBED and STALE, unless the listener is still being told what was lost."""
+    """Join, in UNSUBSCRIBED and STALE, unless the listener is still being called for what was lost."""
     if member.topics is None or member.closed or member.callback is not None:
         return member, ()
     return moves.join(member, now, "subscribe" if member.state is ConsumerMemberState.UNSUBSCRIBED else "poll-timeout")
@@ -206,8 +206,8 @@ def refused(member: ConsumerMember, event: Refusal, _: int) -> Step:
     lost, gone = moves.lose_all(member)
     ended, emitted = moves.end_rebalance(lost, "error", event.error)
     over = replace(moves.without_epoch(ended), state=ConsumerMemberState.FATAL, callback=None)
-    told = (emit(member, "member_failed", error=f"{event.api}: {event.error}"), Fail(event.api, event.error))
-    return over, (*gone, *emitted, *told)
+    reported = (emit(member, "member_failed", error=f"{event.api}: {event.error}"), Fail(event.api, event.error))
+    return over, (*gone, *emitted, *reported)
 
 
 def error_reported(member: ConsumerMember, event: Refusal, now: int) -> Step:

@@ -273,7 +273,7 @@ def outdated_while_revoking(member: ServerMember, _: Refusal, __: int) -> Step:
 
 
 def refused(member: ServerMember, event: Refused, _: int) -> Step:
-    """A fatal error."""
+    """The coordinator has refused the member for good: it fails."""
     quiet, off = moves.cancel_await(_answered(member, event))
     lost, gone = moves.lose(quiet, "refused") if member.owned else (quiet, ())
     ended, emitted = moves.end_rebalance(lost, "error", event.error)

@@ -11,6 +11,7 @@ A table that is filled as a copy of another has the size of one that grew: since
 from __future__ import annotations
 
 import functools
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,48 +22,46 @@ from kernel.assignors.subscription import java_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from uuid import UUID
 
     from numpy.typing import NDArray
 
 #: The owner of a partition without an owner.
 NOBODY = -1
+#: Of the 16 bytes of a topic's id, as two longs.
+_HALVES = struct.Struct(">qq")
 
 
 @functools.cache
-def uuid_spread(topic_id: UUID) -> int:
+def id_spread(topic_id: bytes) -> int:
     """HashMap.hash of a Kafka Uuid."""
-    both = topic_id.int >> 64 ^ topic_id.int & 0xFFFFFFFFFFFFFFFF
-    hashed = (both >> 32 ^ both) & 0xFFFFFFFF
-    return hashed ^ hashed >> 16
+    first, second = _HALVES.unpack(topic_id)
+    hashed = (first ^ second ^ (first ^ second) >> 32) & 0xFFFFFFFF
+    return int(hashed ^ hashed >> 16)
 
 
-def ids_in_hash_order(ids: Sequence[UUID], entries: int = 0) -> list[UUID]:
+def ids_in_hash_order(ids: Collection[bytes], entries: int = 0) -> list[bytes]:
     """As a table iterates that was filled in the given order, and once had so many entries."""
-    buckets = table_size(max(entries, len(ids)))
-    return sorted(ids, key=lambda topic_id: uuid_spread(topic_id) & (buckets - 1))
+    mask = table_size(max(entries, len(ids))) - 1
+    return sorted(ids, key=lambda topic_id: id_spread(topic_id) & mask)
 
 
-def uuid_order(topic_id: UUID) -> tuple[int, int]:
+def id_order(topic_id: bytes) -> tuple[int, int]:
     """The key of Uuid.compareTo, whose two halves are signed."""
-    return _signed(topic_id.int >> 64), _signed(topic_id.int & 0xFFFFFFFFFFFFFFFF)
-
-
-def _signed(half: int) -> int:
-    return half - (1 << 64) if half >> 63 else half
+    first, second = _HALVES.unpack(topic_id)
+    return first, second
 
 
 @dataclass(frozen=True, slots=True)
 class TopicGrid:
     """The existing subscribed topics: partition p of the t-th topic has the index `starts[t] + p`."""
 
-    ids: tuple[UUID, ...]  #: in the iteration order of a HashSet
+    ids: tuple[bytes, ...]  #: in the iteration order of a HashSet
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]  #: [T + 1]; the last entry is the number of partitions
     spreads: NDArray[np.int64]  #: hashes of the ids
 
     @classmethod
-    def of_names(cls, names: Collection[str], known: Mapping[str, tuple[UUID, int]]) -> TopicGrid:
+    def of_names(cls, names: Collection[str], known: Mapping[str, tuple[bytes, int]]) -> TopicGrid:
         """Of a member's names, which Kafka keeps in a HashSet that it fills from a sorted record; only some are known.
 
         The ids are put into a table in the order of that set, and as large as that set.
@@ -70,15 +69,15 @@ class TopicGrid:
         return cls.of([known[name] for name in texts_in_hash_order(sorted(names)) if name in known], len(names))
 
     @classmethod
-    def of(cls, topics: Sequence[tuple[UUID, int]], names: int | None = None) -> TopicGrid:
+    def of(cls, topics: Sequence[tuple[bytes, int]], names: int | None = None) -> TopicGrid:
         """Of (id, number of partitions) in the order of filling; `names` counts names of missing topics too."""
-        buckets = table_size(len(topics) if names is None else names)
-        ordered = sorted(topics, key=lambda topic: uuid_spread(topic[0]) & (buckets - 1))
+        mask = table_size(len(topics) if names is None else names) - 1
+        ordered = sorted(topics, key=lambda topic: id_spread(topic[0]) & mask)
         sizes = np.array([size for _, size in ordered], np.int64)
         starts = np.zeros(len(ordered) + 1, np.int64)
         np.cumsum(sizes, out=starts[1:])
         ids = tuple(topic_id for topic_id, _ in ordered)
-        spreads = [uuid_spread(topic_id) for topic_id in ids]
+        spreads = [id_spread(topic_id) for topic_id in ids]
         return cls(ids, sizes, starts, np.array(spreads, np.int64))
 
     @property
@@ -99,7 +98,7 @@ class TargetGroup:
     grid: TopicGrid
     subscribed: NDArray[np.bool_] | None  #: [M, T]; None if all members subscribe to the same topics
     owner: NDArray[np.int32]  #: rows by partition: the present target assignment
-    topics_of: Callable[[int], Iterable[UUID]]  #: those that a row has, in the order in which they came into its map
+    topics_of: Callable[[int], Iterable[bytes]]  #: those that a row has, in the order in which they came into its map
     others: Mapping[int, int] = field(default_factory=dict)  #: how many of these the grid lacks, by row, if any
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernel.assignors.target.group import NOBODY, loads_of, uuid_order
+from kernel.assignors.target.group import NOBODY, id_order, loads_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def assign_mixed(group: TargetGroup) -> NDArray[np.int32]:
 def _topic_order(grid: TopicGrid, subscribers: NDArray[np.int64]) -> list[int]:
     """Most partitions for each subscriber, then fewest subscribers, then the id."""
     ranks = np.empty(len(grid.ids), np.int64)
-    ranks[sorted(range(len(grid.ids)), key=lambda at: uuid_order(grid.ids[at]))] = np.arange(len(grid.ids))
+    ranks[sorted(range(len(grid.ids)), key=lambda at: id_order(grid.ids[at]))] = np.arange(len(grid.ids))
     order: list[int] = np.lexsort((ranks, subscribers, -(grid.sizes / subscribers))).tolist()
     return order
 

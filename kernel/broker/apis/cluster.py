@@ -12,8 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.apis.metadata import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, described_partition
-from kernel.broker.cluster.cluster_view import topic_name_problem
 from kernel.broker.cluster.znodes import preferred_election_node
+from kernel.topic_names import topic_name_problem
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api

@@ -12,7 +12,6 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.cluster.cluster_view import topic_name_problem
 from kernel.broker.cluster.config_store import ALL_BROKERS, broker_problem
 from kernel.broker.server.handlers import in_rows
 from kernel.broker.settings.effective_configs import (
@@ -37,6 +36,7 @@ from kernel.broker.settings.group_configs import (
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.broker.settings.topic_configs import NOTES, TOPIC_SETTINGS, ConfigType, problem_of_all
 from kernel.errors import RebalanceLabError, Retriable
+from kernel.topic_names import topic_name_problem
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError

@@ -15,14 +15,9 @@ import logging
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.cluster.cluster_view import (
-    NO_LEADER,
-    InvalidReplicationFactor,
-    TopicExists,
-    TopicView,
-    topic_name_problem,
-)
+from kernel.broker.cluster.cluster_view import NO_LEADER, InvalidReplicationFactor, TopicExists, TopicView
 from kernel.broker.server.handlers import Rows, in_rows
+from kernel.topic_names import topic_name_problem
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError

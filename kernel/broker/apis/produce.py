@@ -15,7 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.apis.batch_rules import RefusedRecords, conformed, needs_records
-from kernel.broker.cluster.cluster_view import INTERNAL_TOPICS, NO_LEADER
+from kernel.broker.cluster.cluster_view import NO_LEADER
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import (
     Fenced,
@@ -28,6 +28,7 @@ from kernel.broker.storage.errors import (
 )
 from kernel.records.record_check import checked_off_the_loop, takes_long
 from kernel.records.records import RefusedBatch, accepted
+from kernel.topic_names import INTERNAL_TOPICS
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api

@@ -9,8 +9,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.cluster.cluster_view import INTERNAL_TOPICS
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageError
+from kernel.topic_names import INTERNAL_TOPICS
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api

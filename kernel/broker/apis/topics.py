@@ -18,12 +18,12 @@ from kernel.broker.cluster.cluster_view import (
     InvalidTopic,
     TopicExists,
     UnknownTopic,
-    topic_name_problem,
 )
 from kernel.broker.cluster.topic_creation import all_led
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.settings.topic_configs import problem_of_all
 from kernel.errors import RebalanceLabError, Retriable
+from kernel.topic_names import topic_name_problem
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from kernel.errors import RebalanceLabError
+from kernel.topic_names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 #: Stands for a state's version: the node exists, but its content is malformed.
 UNREADABLE = -2
-
-#: Topics that Metadata marks as internal.
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, "__transaction_state"})
-
-#: Kafka's limit (org.apache.kafka.common.internals.Topic); the alphabet is checked by `topic_name_problem`.
-TOPIC_NAME_LENGTH_MAX = 249
 
 
 class TopicExists(RebalanceLabError):
@@ -208,16 +202,3 @@ def without_brokers(snapshot: ClusterSnapshot) -> tuple[int, list[int]] | None:
         if snapshot.brokers.keys().isdisjoint(partition.replicas)
     ]
     return (len(waiting), sorted({broker for replicas in waiting for broker in replicas})) if waiting else None
-
-
-def topic_name_problem(name: str) -> str | None:
-    """Why Kafka refuses `name` (Topic.validate in org.apache.kafka.common.internals), or None."""
-    if not name:
-        return "the name is empty"
-    if name in {".", ".."}:
-        return f"{name!r} is not allowed as a name"
-    if len(name) > TOPIC_NAME_LENGTH_MAX:
-        return f"the name has {len(name)} characters, at most {TOPIC_NAME_LENGTH_MAX} are allowed"
-    if not all(c.isascii() and (c.isalnum() or c in "._-") for c in name):
-        return f"{name!r} may hold only ASCII letters, digits, '.', '_' and '-'"
-    return None

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.cluster import znodes
 from kernel.broker.cluster.admin_requests import preferred, reassigned
-from kernel.broker.cluster.cluster_view import changed_topics, topic_name_problem
+from kernel.broker.cluster.cluster_view import changed_topics
 from kernel.broker.cluster.controller import decide, restarted
 from kernel.random_ids import fresh_uuid
+from kernel.topic_names import topic_name_problem
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, NotEmpty
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData

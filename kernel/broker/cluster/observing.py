@@ -19,8 +19,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.cluster import znodes
-from kernel.broker.cluster.cluster_view import ClusterSnapshot, topic_name_problem
+from kernel.broker.cluster.cluster_view import ClusterSnapshot
 from kernel.broker.cluster.topic_views import States, TopicViews, TopicZnode
+from kernel.topic_names import topic_name_problem
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
 

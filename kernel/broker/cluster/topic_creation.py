@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, NO_LEADER, TopicExists
+from kernel.broker.cluster.cluster_view import NO_LEADER, TopicExists
+from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView, TopicView
@@ -28,7 +29,7 @@ class DefaultTopics:
 
     async def begin(self, name: str) -> None:
         """Create `name` without waiting for its leaders. Raises as `ClusterView.create_topic`."""
-        prefix = "offsets.topic" if name == GROUP_METADATA_TOPIC else ""
+        prefix = "offsets.topic" if name == OFFSETS_TOPIC else ""
         await self._cluster.create_topic(
             name,
             partitions=self._config.number(f"{prefix}.num.partitions" if prefix else "num.partitions"),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.cluster import znodes
 from kernel.broker.cluster.cluster_view import (
-    INTERNAL_TOPICS,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidTopic,
@@ -17,10 +16,10 @@ from kernel.broker.cluster.cluster_view import (
     TopicExists,
     TopicView,
     UnknownTopic,
-    topic_name_problem,
 )
 from kernel.broker.cluster.controller import checked_assignment, spread
 from kernel.random_ids import fresh_uuid
+from kernel.topic_names import INTERNAL_TOPICS, topic_name_problem
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode
 

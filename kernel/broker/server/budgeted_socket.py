@@ -62,7 +62,7 @@ class BudgetedSocket(BufferedSocket):
             self._hold()
 
     def _account_unsent(self) -> None:
-        """The same for responses."""
+        """Account for the responses that wait to be sent."""
         reserved = self._unsent_bytes if self._unsent_bytes > FREE_BYTES else 0
         if reserved != self._reserved_unsent:
             by, self._reserved_unsent = reserved - self._reserved_unsent, reserved

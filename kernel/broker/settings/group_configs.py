@@ -52,7 +52,7 @@ def _row(name: str, default: int, doc: str) -> TopicSetting:
 GROUP_CONFIGS: Mapping[str, TopicSetting] = MappingProxyType(
     {
         SESSION: _row(SESSION, Timeouts().session_timeout_ms, "How long a member may be silent."),
-        HEARTBEAT: _row(HEARTBEAT, Timeouts().heartbeat_interval_ms, "How often members are told to heartbeat."),
+        HEARTBEAT: _row(HEARTBEAT, Timeouts().heartbeat_interval_ms, "How often members should send heartbeats."),
     }
 )
 

@@ -107,7 +107,7 @@ _CONSUMER_GROUPS = (
     _number(
         _HEARTBEATS,
         5_000,
-        "how often members of consumer groups are told to send heartbeats",
+        "how often members of consumer groups should send heartbeats",
         low=1,
         kafka={"3.5": 5_000},
         advice="A member learns what it has to give up, and what it may take, from answers to its heartbeats: a "

@@ -166,7 +166,7 @@ _NETWORK = (
         kafka={"0.8": None},
         until=_BEFORE_3,
         differs="Kafka listens on all interfaces",
-        advice="No reason to change it, but for another loopback address.",
+        advice="There is no reason to change it, except to use another loopback address.",
         shown_by=f"{_START} host.name=127.0.0.1",
     ),
     _number(

@@ -100,7 +100,7 @@ class Room:
 
 @dataclass(slots=True, eq=False)
 class Stop:
-    """The last job."""
+    """The writer's last job: it ends after this one."""
 
     future: asyncio.Future[object]
 

@@ -32,7 +32,7 @@ class StoredPair(NamedTuple):
 
     @property
     def size_max(self) -> int:
-        """In a batch."""
+        """The most bytes that the pair takes in a batch."""
         return RECORD_BYTES_MAX + len(self.key) + len(self.value or b"")
 
 

@@ -52,7 +52,7 @@ class Retention:
             await asyncio.gather(task, return_exceptions=True)
 
     async def look(self) -> None:
-        """Check every log once."""
+        """Delete what has expired in every log."""
         for led in self._led_logs():
             try:
                 await self._look_at(led)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.fuzzing.attempts import Attempt
-from comparison.fuzzing.fuzzer import SCHEDULES, Counterexample, Fuzzer, Told, Wanted
+from comparison.fuzzing.fuzzer import SCHEDULES, Counterexample, Fuzzer, Listeners, Wanted
 from comparison.fuzzing.judging import Judgement, Outcome, Violation
 from comparison.fuzzing.summary import Summary
 from comparison.progress import RunProgress
@@ -57,9 +57,9 @@ class Fuzzed:
         usual: dict[str, object] = {
             "designs": (EAGER,), "seed": 1, "schedules": 12, "seconds": 60.0, "shrink_seconds": 60.0
         }  # fmt: skip
-        told = Told(self.attempts.append, lambda _: None, self.found.append)
+        listeners = Listeners(self.attempts.append, lambda _: None, self.found.append)
         with RunProgress(0, quiet=True) as progress:
-            fuzzer = Fuzzer(folder, {}, Wanted(**{**usual, **wanted}), self.summary, progress, told)  # type: ignore[arg-type]  # given by name
+            fuzzer = Fuzzer(folder, {}, Wanted(**{**usual, **wanted}), self.summary, progress, listeners)  # type: ignore[arg-type]  # given by name
             asyncio.run(fuzzer.run(self.staged))  # type: ignore[arg-type]  # it stands for it
 
 

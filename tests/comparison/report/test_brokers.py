@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.report.brokers import OFFSETS_TOPIC, UNNUMBERED, Coordinators, broker_ids, broker_of
+from comparison.report.brokers import UNNUMBERED, Coordinators, broker_ids, broker_of
 from comparison.report.group_history import read_history
 from comparison.report.group_moment import RunEvents
 from comparison.report.sequence import sequence
 from coordinator.groups.placement import partition_of
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.reader import Trace, read_trace
 from tests.support.trace.traces import e, write_run
 

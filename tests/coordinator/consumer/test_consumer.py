@@ -16,8 +16,8 @@ from coordinator.consumer.fetcher import PREFETCH_RECORDS, FetchFailed
 from coordinator.groups.placement import partition_of
 from coordinator.membership.classic.member import MemberState
 from coordinator.service.mount import mount
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -109,22 +109,25 @@ async def test_commit_that_waits_for_the_coordinator_is_dropped_when_the_session
         await member.close()
 
 
-async def test_join_to_a_group_of_n_costs_n_plus_2_join_requests_and_n_plus_1_sync_requests(
+def test_join_to_a_group_of_n_costs_n_plus_2_join_requests_and_n_plus_1_sync_requests(
     chroot: str, tmp_path: Path
 ) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, {}, {}, {}) as (broker, members):
+            await shared_out(members, EVERYTHING)
+            await until(lambda: all(len(m.owned) > 0 for m in members), 60, "three owners")
+            before = requests(members)
+            joiner = await eager(bootstrap_of(broker)).begin({"t": 1})
+            await shared_out([*members, joiner], EVERYTHING)
+            after = requests([*members, joiner])
+            assert after["JoinGroup"] - before["JoinGroup"] == len(members) + 2
+            assert after["SyncGroup"] - before["SyncGroup"] == len(members) + 1
+            await joiner.close()
+
     def requests(members: list[Running]) -> Counter[str]:
         return Counter(str(event["api"]) for member in members for event in member.tracer.of("request_answered"))
 
-    async with laboratory(chroot, tmp_path, {}, {}, {}) as (broker, members):
-        await shared_out(members, EVERYTHING)
-        await until(lambda: all(len(m.owned) > 0 for m in members), 60, "three owners")
-        before = requests(members)
-        joiner = await eager(bootstrap_of(broker)).begin({"t": 1})
-        await shared_out([*members, joiner], EVERYTHING)
-        after = requests([*members, joiner])
-        assert after["JoinGroup"] - before["JoinGroup"] == len(members) + 2
-        assert after["SyncGroup"] - before["SyncGroup"] == len(members) + 1
-        await joiner.close()
+    asyncio.run(test())
 
 
 async def test_member_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(chroot: str, tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ async def test_members_keep_their_partitions_while_the_coordinator_moves(chroot:
         member = await eager(bootstrap_of(*brokers)).begin({"t": 1})
         try:
             await shared_out([member], EVERYTHING)
-            place = TopicPartition(GROUP_METADATA_TOPIC, partition_of("g", 4))
+            place = TopicPartition(OFFSETS_TOPIC, partition_of("g", 4))
             leader = brokers[0].cluster.snapshot.leader_of(place)
             assert leader is not None
             gone = next(broker for broker in brokers if broker.address.node_id == leader.node_id)

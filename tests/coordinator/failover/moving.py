@@ -17,9 +17,10 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.placement import partition_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, ClusterSnapshot, Leadership
+from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership
 from kernel.broker.cluster.leading import Leading
 from kernel.broker.storage.errors import Fenced
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import NODE, LoneCoordinator, MemoryLog
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 GROUP = "g"
 PARTITIONS = 4
 NUMBER = partition_of(GROUP, PARTITIONS)
-TP = TopicPartition(GROUP_METADATA_TOPIC, NUMBER)
+TP = TopicPartition(OFFSETS_TOPIC, NUMBER)
 TOPIC_ID = uuid.UUID(int=1)
 TOPIC_ID_OF_T = uuid.UUID(int=2)
 SETTINGS = {

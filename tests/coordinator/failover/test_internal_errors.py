@@ -17,8 +17,8 @@ from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watcher import Watcher
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.internal_errors import log_stopped
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -325,7 +325,7 @@ async def test_internal_error_in_following_topics_stops_every_partition_that_rel
 async def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    place = TopicPartition(GROUP_METADATA_TOPIC, partition_of(SICK, 4))
+    place = TopicPartition(OFFSETS_TOPIC, partition_of(SICK, 4))
     async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
         await create_topics(broker, {"t": 1})
         connections = [await WireConnection.open("127.0.0.1", broker.address.port, "c") for _ in range(3)]

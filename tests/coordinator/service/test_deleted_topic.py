@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coordinator.service.mount import mount
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
@@ -39,7 +39,7 @@ async def test_groups_can_commit_after_their_topic_was_deleted(chroot: str, tmp_
         await until(lambda: commit(7), WAIT_S, "a first commit")
         assert await committed() == 7
         answer = await connection.call(
-            Api.DeleteTopics, {"topic_names": (GROUP_METADATA_TOPIC,), "timeout": 10_000}, version=3
+            Api.DeleteTopics, {"topic_names": (OFFSETS_TOPIC,), "timeout": 10_000}, version=3
         )
         assert [error_name(one.error_code) for one in answer.responses] == [""]
         await until(lambda: commit(8), WAIT_S, "a commit into the new topic")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coordinator.groups.placement import partition_of
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.server.handlers import Encoded, RequestContext
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.wire.codec import decode_request, encode_request
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import Api
@@ -187,11 +187,11 @@ async def _stops(stage: Scene, member: str) -> None:
 async def _grows(stage: Scene, member: str) -> None:
     """`__consumer_offsets` gets so many partitions that the group belongs to another one."""
     cluster = stage.coordinator.cluster
-    topic = cluster.snapshot.topics[GROUP_METADATA_TOPIC]
+    topic = cluster.snapshot.topics[OFFSETS_TOPIC]
     count = next(n for n in range(5, 100) if partition_of(GROUP, n) >= 4)
     grown = dataclasses.replace(topic, partitions=topic.partitions[:1] * count)
     cluster.snapshot = dataclasses.replace(
-        cluster.snapshot, topics=MappingProxyType({**cluster.snapshot.topics, GROUP_METADATA_TOPIC: grown})
+        cluster.snapshot, topics=MappingProxyType({**cluster.snapshot.topics, OFFSETS_TOPIC: grown})
     )
 
 

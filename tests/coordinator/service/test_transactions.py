@@ -9,8 +9,8 @@ import pytest
 
 from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import StorageFailed
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -231,7 +231,7 @@ def test_markers_are_accepted_only_for_led_partitions():
     async def play(coordinator: LoneCoordinator, _: Client) -> None:
         connection = await coordinator.connect("broker")
         topics = [
-            {"name": GROUP_METADATA_TOPIC, "partition_indexes": [0, 9]},
+            {"name": OFFSETS_TOPIC, "partition_indexes": [0, 9]},
             {"name": "t", "partition_indexes": [0, 1]},
         ]
         marker = {"producer_id": 7, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0}
@@ -259,13 +259,11 @@ async def _commit_across_brokers(chroot: str, tmp_path: Path) -> None:
 
         async def all_led() -> bool:
             await admin.send(Api.FindCoordinator, 2, {"key": GROUP, "key_type": 1})
-            numbers = [TopicPartition(GROUP_METADATA_TOPIC, number) for number in range(4)]
+            numbers = [TopicPartition(OFFSETS_TOPIC, number) for number in range(4)]
             return all(any(broker.cluster.leads(tp) for broker in brokers) for tp in numbers)
 
         await until(all_led, 60, "every partition of __consumer_offsets to be led")
-        here, there = (
-            {n for n in range(4) if b.cluster.leads(TopicPartition(GROUP_METADATA_TOPIC, n))} for b in brokers
-        )
+        here, there = ({n for n in range(4) if b.cluster.leads(TopicPartition(OFFSETS_TOPIC, n))} for b in brokers)
         transactional_id = next(name for name in map(str, range(99)) if partition_of(name, 4) in here)
         group_id = next(name for name in map(str, range(99)) if partition_of(name, 4) in there)
         connections = {api: await _connect(brokers[1]) for api in (Api.TxnOffsetCommit, Api.OffsetFetch)}

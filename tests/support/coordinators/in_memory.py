@@ -10,19 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from coordinator.service.mount import mount
-from kernel.broker.cluster.cluster_view import (
-    GROUP_METADATA_TOPIC,
-    ClusterSnapshot,
-    Leadership,
-    LeadershipListener,
-    PartitionView,
-    TopicView,
-)
+from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership, LeadershipListener, PartitionView, TopicView
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.runtime import Runtime
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
 from tests.support.trace.tracers import ListTracer
@@ -108,7 +102,7 @@ class FixedCluster:
         )
 
     def subscribe(self, listener: LeadershipListener, *, topics: Any) -> None:
-        assert topics(GROUP_METADATA_TOPIC)
+        assert topics(OFFSETS_TOPIC)
         assert not topics("another")
         self.listener = listener
 
@@ -118,7 +112,7 @@ class FixedCluster:
         topics = {topic: view for topic, view in before.items() if topic != name}
         if partitions:
             topic_id = before[name].topic_id if name in before else uuid.uuid4()
-            topics[name] = TopicView(name, topic_id, before[GROUP_METADATA_TOPIC].partitions[:1] * partitions)
+            topics[name] = TopicView(name, topic_id, before[OFFSETS_TOPIC].partitions[:1] * partitions)
         names = {topic.topic_id: topic.name for topic in topics.values()}
         self.snapshot = dataclasses.replace(self.snapshot, topics=topics, topic_names=names)
         changed, self._changed = self._changed, asyncio.Event()
@@ -156,7 +150,7 @@ class LoneCoordinator:
         self.partitions = config.number("offsets.topic.num.partitions")
         self.storage = storage or MemoryStorage()
         self.tracer = ListTracer(clock=clock)
-        self.cluster = FixedCluster({GROUP_METADATA_TOPIC: self.partitions, **topics}, topic_ids)
+        self.cluster = FixedCluster({OFFSETS_TOPIC: self.partitions, **topics}, topic_ids)
         self.stops: list[Any] = []
         runtime = Runtime(clock=clock)
         services: Any = BrokerServices(
@@ -184,10 +178,10 @@ class LoneCoordinator:
         return self.cluster.listener
 
     def tp(self, number: int) -> TopicPartition:
-        return TopicPartition(GROUP_METADATA_TOPIC, number)
+        return TopicPartition(OFFSETS_TOPIC, number)
 
     async def lead(self, number: int, epoch: int = 0) -> None:
-        topic_id = self.cluster.snapshot.topics[GROUP_METADATA_TOPIC].topic_id
+        topic_id = self.cluster.snapshot.topics[OFFSETS_TOPIC].topic_id
         await self.listener.on_lead(Leadership(self.tp(number), topic_id, epoch))
 
     async def lead_all(self, epoch: int = 0) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from comparison.ownership.cover import TOLERANCE_NS
 from comparison.pipeline.bronze.decode import decode
-from comparison.pipeline.bronze.runs import TOLERANCE_NS, TraceFile, TraceRun
+from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 from comparison.pipeline.bronze.tables import joined, tables_of
 from comparison.pipeline.silver.context import bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
@@ -88,7 +89,7 @@ def traced_run(
     tolerance_ns: int = TOLERANCE_NS,
     boots: Mapping[str, str] = MappingProxyType({}),
 ) -> TraceRun:
-    """A run for measuring hand-written events: without files, but for what tells the boots of processes."""
+    """A run for measuring hand-written events: without files, except what distinguishes the boots of processes."""
     files = tuple(
         TraceFile(Path(f"{process}.jsonl"), 0, process=process, header=HeaderLine({"boot_id": boot}))
         for process, boot in boots.items()

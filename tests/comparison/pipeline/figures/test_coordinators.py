@@ -9,8 +9,8 @@ import pytest
 from comparison.pipeline.figures import coordinators
 from comparison.pipeline.gold.run import acting
 from comparison.pipeline.measured import Acting, Takeover
-from comparison.pipeline.silver.context import OFFSETS_TOPIC
 from coordinator.groups.placement import partition_of
+from kernel.topic_names import OFFSETS_TOPIC
 from tests.support.trace.traces import MS, e, staged
 
 PLACE = partition_of("g", 50)

@@ -98,7 +98,7 @@ def test_long_conversation_says_how_much_it_leaves_out(monkeypatch: pytest.Monke
 
 
 def test_of_many_rebalances_the_first_after_the_change_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOLD_MAX", 1)
+    monkeypatch.setattr(module, "DESCRIBED_MAX", 1)
     name = "crash"
     events = tuple(event for event in events_in_order(_traces(name)) if event["kind"] in KINDS_READ)
     first, second, *_ = _of(name)

@@ -15,8 +15,8 @@ from coordinator.consumer.errors import GroupRefused
 from coordinator.groups.placement import partition_of
 from coordinator.membership.consumer.member import STATIC_LEAVE_EPOCH
 from coordinator.service.mount import mount
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -197,7 +197,7 @@ async def test_members_keep_their_partitions_while_the_coordinator_moves(chroot:
             stack.push_async_callback(member.close)
         await shared_out(members, EVERYTHING)
         before = [removed(member) for member in members]
-        place = TopicPartition(GROUP_METADATA_TOPIC, partition_of("g", 4))
+        place = TopicPartition(OFFSETS_TOPIC, partition_of("g", 4))
         leader = brokers[0].cluster.snapshot.leader_of(place)
         assert leader is not None
         gone = next(broker for broker in brokers if broker.address.node_id == leader.node_id)

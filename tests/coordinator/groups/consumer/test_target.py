@@ -35,7 +35,7 @@ class Prepared:
     def __call__(self, group: TargetGroup) -> NDArray[np.int32]:
         self.asked = group
         owner = np.full(group.grid.partitions, NOBODY, np.int32)
-        starts = {identity.bytes: start for identity, start in zip(group.grid.ids, group.grid.starts, strict=False)}
+        starts = dict(zip(group.grid.ids, group.grid.starts, strict=False))
         for member, target in self.wanted.items():
             for topic, numbers in (owned_by_name(target) or {}).items():
                 owner[[starts[topic] + number for number in numbers]] = group.members.index(member)

@@ -125,7 +125,7 @@ def test_new_targets_are_what_the_array_says(few: int, data: st.DataObject) -> N
             for place, name in enumerate(order)
         }
 
-    ids = [each.bytes for each in GRID.ids]
+    ids = list(GRID.ids)
     places = [(at, number) for at, size in enumerate(GRID.sizes.tolist()) for number in range(size)]
     present = targets_of(owner_of(data, count))
     for name in data.draw(st.lists(st.sampled_from(order), unique=True)):

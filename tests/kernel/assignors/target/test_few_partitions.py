@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +17,7 @@ def test_few_partitions_are_given_up_as_many_are(members: int, data: st.DataObje
     owner = data.draw(st.lists(st.integers(NOBODY, members - 1), min_size=size, max_size=size))
     names = tuple(f"m{number}" for number in range(members))
     present = np.array(owner, np.int32)
-    grid = TopicGrid.of([(UUID(int=1), size)])
+    grid = TopicGrid.of([(bytes(16), size)])
     group = TargetGroup(names, (None,) * members, grid, None, present, lambda _: grid.ids)
     found = []
     for few in (0, 1_000):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.broker.cluster import znodes
-from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, InvalidPartitions
+from kernel.broker.cluster.cluster_view import InvalidPartitions
 from kernel.broker.settings.topic_configs import SETTINGS_BYTES_MAX
 from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
@@ -40,7 +41,7 @@ async def test_total_number_of_partitions_is_bounded_and_a_refused_topic_leaves_
         assert await session.children(paths.BROKER_TOPICS) == await session.children(paths.CONFIG_TOPICS) == ["t"]
         assert (await session.get(paths.topic("t")))[0] == before  # its children are created meanwhile
         # Groups must not be affected; and exactly the limit is allowed.
-        await cluster.create_topic(GROUP_METADATA_TOPIC, partitions=50, replication_factor=1)
+        await cluster.create_topic(OFFSETS_TOPIC, partitions=50, replication_factor=1)
         await cluster.grow_topic("t", partitions=5)
 
 
