@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +41,8 @@ class SubscribingConfig(PollingConfig):
     metadata_max_age_ms: int
     allow_auto_create_topics: bool
     exclude_internal_topics: bool
+
+
+def names_of(config: type[PollingConfig]) -> tuple[str, ...]:
+    """Kafka's names of its settings."""
+    return tuple(field.name.replace("_", ".") for field in fields(config))
