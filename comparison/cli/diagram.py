@@ -22,7 +22,6 @@ from comparison.report.markdown import escaped, in_comment
 from comparison.report.sequence import sequence
 from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
-from comparison.report.timeline_view import timeline_view
 from comparison.report.walkthrough import walkthrough
 from comparison.text_table import Column, TextTable
 from kernel.errors import UserError
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.group_history import MemberRebalance
-    from comparison.report.timeline import Timeline
+    from comparison.report.view.model import RunView
     from kernel.trace.reader import Trace
 
 #: The formats of each kind of diagram, its default first.
@@ -206,8 +205,8 @@ def _drawn(what: str, form: str, chosen: _Chosen, brief: bool | None) -> str:
         several = len({each.member.name for each in rebalances}) > 1
         text = sequence(history, rebalances, brief=several if brief is None else brief)
     else:
-        drawn = timeline(history, chosen.window[0], chosen.window[1], chosen.members)
-        text = _picture(chosen, drawn) if form == "svg" else gantt(drawn)
+        view = timeline(history, *chosen.window, chosen.members, scenario=chosen.scenario, seed=chosen.seed)
+        text = _picture(chosen, view) if form == "svg" else gantt(view)
     return f"```mermaid\n{text}```\n" if form == "markdown" else text
 
 
@@ -219,8 +218,7 @@ def _title(chosen: _Chosen) -> str:
     return f"{ran}group {chosen.history.group}: {what}, {began:.3f} to {ended:.3f} s"
 
 
-def _picture(chosen: _Chosen, drawn: Timeline) -> str:
-    view = timeline_view(chosen.history, drawn, chosen.scenario, chosen.seed)
+def _picture(chosen: _Chosen, view: RunView) -> str:
     return picture(view, Scale(0.0, view.began_ms, view.ended_ms), _title(chosen))
 
 

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.ownership.groups import Memberships
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     Event = Mapping[str, Any]
 
-AUTHORITY, BELIEVED, DELIVERING = "authority", "believed", "delivering"
 #: Two polls further apart are two stretches of delivery: between them the stream may have had nothing to deliver.
 DELIVERY_PAUSE_NS_MAX = 1_000_000_000
 #: How a stream is told about its claims, and what closes one.
@@ -65,6 +65,7 @@ class Interval:
     key: Key
     owner: str  #: the authority's own name for it if it is named; else the unit as text
     from_ns: int
+    unit: Unit | None  #: of those whom the authority names nobody knows the stream
     until_ns: int | None = None  #: None while it is open; of a delivery its last poll so far
     closed_by: str = "end"
     gone_ns: int | None = None  #: when the owner itself ended, if it did; only of what is believed
@@ -110,8 +111,8 @@ class Ownership:
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
-    def _open(self, view: str, key: Key, owner: str, t_ns: int) -> Interval:
-        made = Interval(view, key, owner, t_ns)
+    def _open(self, view: str, key: Key, owner: Unit | str, t_ns: int) -> Interval:
+        made = Interval(view, key, str(owner), t_ns, owner if isinstance(owner, Unit) else None)
         self.intervals.append(made)
         return made
 
@@ -124,7 +125,7 @@ class Ownership:
                 known.until_ns, known.closed_by = t_ns, CLAIMS[event["kind"]]
                 found.append(known)
             if event["kind"] == "partitions_assigned":
-                made = self.believed[key][unit] = self._open(BELIEVED, key, str(unit), t_ns)
+                made = self.believed[key][unit] = self._open(BELIEVED, key, unit, t_ns)
                 self._since_start[event["process"], event["member"]].append(made)
                 found.append(made)
         return found
@@ -134,7 +135,7 @@ class Ownership:
         polling, unit = self.polling[key], unit_of(event)
         known = polling.get(unit)
         if known is None or t_ns - (known.until_ns or known.from_ns) > DELIVERY_PAUSE_NS_MAX:
-            known = polling[unit] = self._open(DELIVERING, key, str(unit), t_ns)
+            known = polling[unit] = self._open(DELIVERING, key, unit, t_ns)
             known.closed_by = "pause"
         known.until_ns = t_ns
         return known
@@ -157,8 +158,8 @@ class Ownership:
                 each.gone_ns = t_ns
                 if each.until_ns is None:
                     each.until_ns, each.closed_by = t_ns, closed_by
-                    units = self.believed[each.key]
-                    del units[next(unit for unit, known in units.items() if known is each)]
+                    assert each.unit is not None, "a unit believes"
+                    del self.believed[each.key][each.unit]
                     found.append(each)
         return found
 

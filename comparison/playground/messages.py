@@ -79,8 +79,8 @@ class Counters(Struct, frozen=True, kw_only=True):
     reads: int = 0  #: ZooKeeper operations of members that read
     writes: int = 0  #: ... and those that change something
     requests: int = 0  #: answers of brokers to members, without fetches
-    two_delivering_ms: int = 0  #: partition-milliseconds with two or more deliverers
-    unowned_ms: int = 0  #: partition-milliseconds that nobody delivered, once it had been delivered
+    two_delivering_ms: int = 0  #: partition-milliseconds that two or more members delivered, as in the analysis
+    unowned_ms: int = 0  #: partition-milliseconds that no member claimed, since the group had formed
     moved_back: int = 0  #: accepted commits of a smaller offset than the one before
     refused: int = 0  #: commits that the authority refused
     duplicates: int = 0  #: records delivered again

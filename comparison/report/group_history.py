@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from comparison.natural_order import natural
+from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
 from comparison.report.brokers import broker_ids, broker_of
 from comparison.report.rebalance_context import COORDINATED, RECONCILED, WATCHED
 from kernel.designs import RECONCILING, ZOOKEEPER
@@ -109,6 +110,7 @@ class GroupHistory:
     rounds: tuple[Round, ...]
     events: tuple[Event, ...]
     brokers: Mapping[str, int]  #: their ids, by process
+    tolerance_ns: int = TOLERANCE_NS  #: what the times of its events are known to
 
     @property
     def zero_ns(self) -> int:
@@ -171,6 +173,8 @@ def read_history(traces: Sequence[Trace]) -> GroupHistory:
         raise UserError(f"these traces are of several designs ({', '.join(designs)}). Give those of one")
     (design,) = designs
     history = history_of(tuple(events_in_order(traces)), design)
+    if len({header["boot_id"] for header in headers}) > 1:
+        history = replace(history, tolerance_ns=TOLERANCE_ACROSS_BOOTS_NS)
     if not history.rounds:
         raise UserError("nobody rebalances in these traces. Give those of the members (m1.jsonl, ...) as well")
     return history

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
+from comparison.ownership.fold import Ownership
+from comparison.ownership.groups import Memberships
 from comparison.report.brokers import UNLOADED, Coordinators, broker_ids
 from kernel.designs import ZOOKEEPER
 from kernel.topic_names import OFFSETS_TOPIC
@@ -29,9 +31,8 @@ _NS_PER_S = 1_000_000_000
 
 @dataclass(slots=True)
 class _Known:
-    """One group, as one of the two views knows it."""
+    """One group's members and offsets, as one of the two views knows them."""
 
-    owners: dict[TopicPartition, str] = field(default_factory=dict)
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     members: dict[str, None] = field(default_factory=dict)  #: as a set, in the order of joining
 
@@ -40,7 +41,6 @@ class _Known:
 class _Group:
     authority: _Known = field(default_factory=_Known)
     believed: _Known = field(default_factory=_Known)
-    beliefs: dict[tuple[str, int], frozenset[TopicPartition]] = field(default_factory=dict)  #: by member and stream
     state: str = ""
     generation: int | None = None
     broker: str = ""  #: the process that last said so
@@ -82,7 +82,8 @@ class RunEvents:
     def at(self, moment_s: float) -> list[GroupSeen]:
         """The groups at that second of the run."""
         until_ns = round(moment_s * _NS_PER_S)
-        fold = _Fold(self._authorities, self._brokers, coordinated=self.design != ZOOKEEPER)
+        memberships = Memberships.of_events(self.events)
+        fold = _Fold(self._authorities, self._brokers, memberships, coordinated=self.design != ZOOKEEPER)
         for event in self.events:
             if event["ns"] > until_ns:
                 break
@@ -93,11 +94,13 @@ class RunEvents:
 class _Fold:
     """What is known after the events so far."""
 
-    def __init__(self, authorities: set[str], brokers: Mapping[str, int], *, coordinated: bool) -> None:
+    def __init__(
+        self, authorities: set[str], brokers: Mapping[str, int], memberships: Memberships, *, coordinated: bool
+    ) -> None:
         self._is_traced = bool(authorities)
         self._coordinated = coordinated
         self._groups: dict[str, _Group] = {}
-        self._group_of: dict[str, str] = {}  #: by member id
+        self._ownership = Ownership(memberships.group)
         self._processes: dict[str, str] = {}  #: by member id
         self._ends: dict[TopicPartition, int] = {}
         self._broker_ids = brokers
@@ -105,6 +108,7 @@ class _Fold:
         self._strategy = ""
 
     def take(self, event: Event) -> None:
+        self._ownership.take(event, event["ns"])
         match event["kind"]:
             case "run_started":
                 self._strategy = str(event["parameters"].get("strategy", ""))
@@ -116,27 +120,18 @@ class _Fold:
                 self._coordinators.take(event)
             case "member_started" | "member_closed" | "commit_answered":
                 self._take_members_own(event)
-            case "partitions_assigned" | "partitions_revoked" | "partitions_lost":
-                self._take_belief(event)
             case _ if "group" in event and event["group"] is not None:
                 self._take_authoritys(event)
 
     def _take_members_own(self, event: Event) -> None:
         group, member = self._group(event["group"]), str(event["member"] or "")
-        self._group_of[member] = event["group"]
         if event["kind"] == "member_started":
             group.believed.members[member] = None
             self._processes[member] = event["process"]
         elif event["kind"] == "member_closed":
             group.believed.members.pop(member, None)
-            group.beliefs = {key: owned for key, owned in group.beliefs.items() if key[0] != member}
         elif event["outcome"] == "accepted":
             group.believed.offsets[_partition(event)] = event["offset"]
-
-    def _take_belief(self, event: Event) -> None:
-        member = str(event["member"] or "")
-        owned = frozenset(TopicPartition(each["topic"], each["partition"]) for each in event["all"])
-        self._group(self._group_of.get(member, "")).beliefs[member, event["stream"] or 0] = owned
 
     def _take_authoritys(self, event: Event) -> None:
         group = self._group(event["group"])
@@ -148,11 +143,6 @@ class _Fold:
                 known.members[event["id"]] = None
             case "group_member_left":
                 known.members.pop(event["id"], None)
-            case "authority_named":
-                known.owners[_partition(event)] = event["owner"]
-            case "authority_cleared":
-                if known.owners.get(_partition(event)) == event["owner"]:
-                    del known.owners[_partition(event)]
             case "offset_written":
                 known.offsets[_partition(event)] = event["offset"]
 
@@ -165,13 +155,13 @@ class _Fold:
         return [self._seen(name, group) for name, group in sorted(self._groups.items()) if name]
 
     def _seen(self, name: str, group: _Group) -> GroupSeen:
-        known = group.authority if self._is_traced else self._believed(group)
+        known, owners = group.authority if self._is_traced else group.believed, self._owners(name)
         rows = tuple(
-            self._row(tp, known)
-            for tp in sorted({*known.owners, *known.offsets, *self._ends})
+            self._row(tp, owners.get(tp, ""), known.offsets.get(tp))
+            for tp in sorted({*owners, *known.offsets, *self._ends})
             if tp.topic != OFFSETS_TOPIC
         )
-        members = tuple(self._member(member, known) for member in sorted(known.members))
+        members = tuple(self._member(member, owners) for member in sorted(known.members))
         state = group.state if self._coordinated else zookeeper_state(known.members, rows)
         # The successor of a coordinator says nothing of a group that it need not change.
         broker = self._coordinators.of(name) or group.broker
@@ -188,27 +178,29 @@ class _Fold:
             problem="" if self._is_traced else BELIEVED,
         )
 
-    def _believed(self, group: _Group) -> _Known:
-        believed = group.believed
-        owners = {
-            tp: member if self._coordinated else f"{member}-{stream}"
-            for (member, stream), owned in sorted(group.beliefs.items())
-            for tp in owned
+    def _owners(self, group: str) -> dict[TopicPartition, str]:
+        """Whom the authority names; if nobody traced it, who believes to own, in the authority's words."""
+        if self._is_traced:
+            named = self._ownership.named
+            return {TopicPartition(*key[1:]): each.owner for key, each in named.items() if key.group == group}
+        return {
+            TopicPartition(*key[1:]): unit.member if self._coordinated else f"{unit.member}-{unit.stream}"
+            for key, units in self._ownership.believed.items()
+            if key.group == group
+            for unit in sorted(units)
         }
-        return _Known(owners, believed.offsets, believed.members)
 
-    def _row(self, tp: TopicPartition, known: _Known) -> PartitionRow:
-        owner = known.owners.get(tp, "")
+    def _row(self, tp: TopicPartition, owner: str, offset: int | None) -> PartitionRow:
         return PartitionRow(
             partition=tp,
-            current=known.offsets.get(tp),
+            current=offset,
             end=self._ends.get(tp),
             owner=owner,
             client=self._processes.get(owner, ""),
         )
 
-    def _member(self, member: str, known: _Known) -> MemberRow:
-        owned = tuple(sorted(tp for tp, owner in known.owners.items() if self._member_of(owner) == member))
+    def _member(self, member: str, owners: Mapping[TopicPartition, str]) -> MemberRow:
+        owned = tuple(sorted(tp for tp, owner in owners.items() if self._member_of(owner) == member))
         return MemberRow(member=member, client=self._processes.get(member, ""), owned=owned)
 
     def _member_of(self, owner: str) -> str:

@@ -1,88 +1,119 @@
-"""A timeline: each member's phases, and each partition's owner by the authority and by the members' own belief.
+"""A timeline of traces as the values that the report's lanes are drawn from, without an analysis.
 
-Two views are traced separately: the authority's (the owner nodes in ZooKeeper's transaction log, or the coordinator's
-assignment of a generation), and the members' belief. If a member delivers a partition that the authority does not
-assign to it, the two bars differ: a zombie, or a partition that a cooperative member keeps while its group is between
-two generations.
+Who had what is folded from the events (`comparison.ownership`), as in the analysis: whom the authority names, who
+delivers, and the gaps in what members believe. Commits are as they were answered: nobody has asked who was the owner
+then.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from comparison.natural_order import natural
+from comparison.ownership.cover import gaps_of, held_until, overlaps_of, wanted_of
+from comparison.ownership.fold import Key, ownership_of
+from comparison.report.view.model import (
+    ACCEPTED,
+    Change,
+    Commit,
+    Fault,
+    Holding,
+    Overlap,
+    PartitionView,
+    Phase,
+    Round,
+    RunView,
+    Stretch,
+)
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import TypeVar
 
-    from comparison.report.group_history import GroupHistory, MemberHistory, Round
+    from comparison.ownership.fold import Interval
+    from comparison.report.group_history import Event, GroupHistory, MemberHistory
+    from comparison.report.group_history import Round as HistoryRound
+
+    _Stretch = TypeVar("_Stretch", bound=Stretch)
 
 #: On both sides of a round, as a share of its length.
 MARGIN = 0.05
-_TICKS_MAX = 10
+_COMMITS = ("offset_written", "offset_refused")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time span with the name of a phase or a member."""
-
-    what: str
-    began_ns: int
-    ended_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    """What is drawn between two moments. `marks` are the runner's changes and faults."""
-
-    began_ns: int
-    ended_ns: int
-    members: tuple[str, ...]
-    places: Mapping[str, str]  #: by member; a restarted member keeps its first incarnation's
-    authority: str  #: in words: the authority
-    phases: Mapping[str, tuple[Span, ...]]  #: by member
-    partitions: tuple[str, ...]  #: `topic number`
-    named: Mapping[str, tuple[Span, ...]]  #: by partition: the owner by the authority
-    delivered: Mapping[str, tuple[Span, ...]]  #: by partition: every member that delivers it
-    marks: tuple[Span, ...]
-
-
-def around(chosen: Round) -> tuple[int, int]:
+def around(chosen: HistoryRound) -> tuple[int, int]:
     """A round with some margin."""
     margin = max(1_000_000, int((chosen.ended_ns - chosen.began_ns) * MARGIN))
     return chosen.began_ns - margin, chosen.ended_ns + margin
 
 
-def timeline(history: GroupHistory, began_ns: int, ended_ns: int, only: Iterable[str] = ()) -> Timeline:
-    """Everything between two moments; with `only`, only these members' phases.
+def timeline(
+    history: GroupHistory,
+    began_ns: int,
+    ended_ns: int,
+    only: Iterable[str] = (),
+    *,
+    scenario: str = "",
+    seed: int = 0,
+) -> RunView:
+    """Everything between two moments, in milliseconds since the first event; with `only`, only these members' phases.
 
     Raises `UserError` if there is nothing.
     """
     assert began_ns < ended_ns, "a window ends after it begins"
+    window = _Window(history, began_ns, ended_ns)
     there = [member for member in history.members if _lives(member, began_ns, ended_ns)]
     chosen = [member for member in there if not only or member.name in set(only)]
-    window = (began_ns, ended_ns)
-    phases = {member.name: _cut(_phases(member), window) for member in chosen}
-    named, delivered = _by_partition(_named(history), window), _by_partition(_delivered(history), window)
-    if not any(phases.values()) and not named and not delivered:
+    phases = [phase for member in chosen for phase in window.cut(_phases(window, member))]
+    partitions = tuple(_partitions(history, window))
+    if not phases and not any(each.named or each.delivering for each in partitions):
         raise UserError(
             f"nothing happens between {history.seconds(began_ns):.3f} and {history.seconds(ended_ns):.3f} s: "
             f"the traces last from 0 to {history.seconds(history.events[-1]['ns']):.3f} s"
         )
-    return Timeline(
-        began_ns=began_ns,
-        ended_ns=ended_ns,
+    faults, changes = _disturbances(history, window)
+    return RunView(
+        scenario=scenario,
+        design=history.design,
+        seed=seed,
+        authority="the coordinator" if history.coordinated else "ZooKeeper",
         members=tuple(member.name for member in there),
         places={member.name: member.place for member in there},
-        authority="the coordinator" if history.coordinated else "owner node",
-        phases=phases,
-        partitions=tuple(sorted({*named, *delivered}, key=_by_number)),
-        named=named,
-        delivered=delivered,
-        marks=_cut(_marks(history), window),
+        full_names={},
+        partitions=partitions,
+        phases=tuple(phases),
+        rounds=tuple(_rounds(history, window)),
+        faults=tuple(faults),
+        changes=tuple(changes),
+        began_ms=window.began_ms,
+        ended_ms=window.ended_ms,
+        left_out={},
     )
+
+
+class _Window:
+    """What is drawn of a run's time."""
+
+    def __init__(self, history: GroupHistory, began_ns: int, ended_ns: int) -> None:
+        self._zero_ns = history.zero_ns
+        self.began_ms, self.ended_ms = self.ms(began_ns), self.ms(ended_ns)
+
+    def ms(self, ns: int) -> float:
+        return (ns - self._zero_ns) / 1e6
+
+    def cut(self, stretches: Iterable[_Stretch]) -> Iterator[_Stretch]:
+        """The parts in the window."""
+        for each in stretches:
+            if each.from_ms < self.ended_ms and each.until_ms > self.began_ms:
+                ends = {"from_ms": max(each.from_ms, self.began_ms), "until_ms": min(each.until_ms, self.ended_ms)}
+                yield replace(each, **ends)
+
+    def stretches(self, found: Iterable[tuple[int, int]]) -> tuple[Stretch, ...]:
+        return tuple(self.cut(Stretch(self.ms(low), self.ms(high)) for low, high in found))
 
 
 def _lives(member: MemberHistory, began_ns: int, ended_ns: int) -> bool:
@@ -92,110 +123,128 @@ def _lives(member: MemberHistory, began_ns: int, ended_ns: int) -> bool:
     )
 
 
-def _by_number(partition: str) -> tuple[str, int]:
-    topic, _, number = partition.rpartition(" ")
-    return topic, int(number)
-
-
-def _cut(spans: Iterable[Span], window: tuple[int, int]) -> tuple[Span, ...]:
-    return tuple(
-        Span(span.what, max(span.began_ns, window[0]), min(span.ended_ns, window[1]))
-        for span in spans
-        if span.began_ns < window[1] and span.ended_ns > window[0]
-    )
-
-
-def _by_partition(spans: Iterable[tuple[str, Span]], window: tuple[int, int]) -> dict[str, tuple[Span, ...]]:
-    found: defaultdict[str, list[Span]] = defaultdict(list)
-    for partition, span in spans:
-        found[partition].append(span)
-    cut = {partition: _cut(each, window) for partition, each in found.items()}
-    return {partition: each for partition, each in cut.items() if each}
-
-
-def _phases(member: MemberHistory) -> list[Span]:
+def _phases(window: _Window, member: MemberHistory) -> Iterator[Phase]:
     """A phase lasts until the next one or until the attempt ends."""
-    found: list[Span] = []
     phase: tuple[str, int] | None = None
     for event in member.events:
         if event["kind"] in ("phase_entered", "attempt_ended", "member_closed"):
             if phase is not None:
-                found.append(Span(phase[0], phase[1], event["ns"]))
+                yield Phase(window.ms(phase[1]), window.ms(event["ns"]), member.name, phase[0])
             phase = (str(event["phase"]), event["ns"]) if event["kind"] == "phase_entered" else None
     if phase is not None:
-        found.append(Span(phase[0], phase[1], member.events[-1]["ns"]))
-    return found
+        yield Phase(window.ms(phase[1]), window.ms(member.events[-1]["ns"]), member.name, phase[0])
 
 
-def _named(history: GroupHistory) -> list[tuple[str, Span]]:
-    """From `authority_named` to `authority_cleared`."""
-    found: list[tuple[str, Span]] = []
-    standing: dict[str, tuple[str, int]] = {}
-    last = history.events[-1]["ns"]
+# -- partitions --------------------------------------------------------------------------------------------------------
+
+
+def _partitions(history: GroupHistory, window: _Window) -> Iterator[PartitionView]:
+    """The partitions of which something is seen in the window."""
+    events = [(event["ns"], event) for event in history.events]
+    end_ns = history.events[-1]["ns"]
+    lines: defaultdict[Key, defaultdict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    for each in ownership_of(events).intervals:
+        lines[each.key][each.view].append(each)
+    names, commits = history.names(), _commits(history, window)
+    wanted = wanted_of(events).stretches(end_ns + 1)
+    keys = sorted(lines, key=lambda key: (key.group, natural(key.topic), key.partition))
+    several = len({key.group for key in keys}) > 1
+    for key in keys:
+        held = {view: held_until(lines[key][view], end_ns) for view in (AUTHORITY, BELIEVED, DELIVERING)}
+        named, believed, delivering = (
+            _holdings(window, names, lines[key][view], end_ns) for view in (AUTHORITY, BELIEVED, DELIVERING)
+        )
+        if named or believed or delivering:
+            overlaps = window.stretches(overlaps_of(held[DELIVERING], history.tolerance_ns))
+            yield PartitionView(
+                name=f"{key.group}/{key.topic}-{key.partition}" if several else f"{key.topic}-{key.partition}",
+                named=named,
+                delivering=delivering,
+                overlaps=tuple(_overlap(each, delivering) for each in overlaps),
+                unnamed=window.stretches(gaps_of(held[AUTHORITY], wanted.get(key, ()))),
+                unclaimed=window.stretches(gaps_of(held[BELIEVED], wanted.get(key, ()))),
+                commits=tuple(
+                    each for each in commits.get(key, ()) if window.began_ms <= each.at_ms <= window.ended_ms
+                ),
+            )
+
+
+def _holdings(
+    window: _Window, names: Mapping[str, str], intervals: Iterable[Interval], end_ns: int
+) -> tuple[Holding, ...]:
+    ends = ((each, end_ns if each.until_ns is None else each.until_ns) for each in intervals)
+    found = (Holding(window.ms(each.from_ns), window.ms(until_ns), _name(names, each)) for each, until_ns in ends)
+    return tuple(sorted(window.cut(found), key=lambda each: (each.from_ms, each.until_ms, each.member)))
+
+
+def _name(names: Mapping[str, str], interval: Interval) -> str:
+    """The member of a stream, or of the coordinator's member id, or of a thread's id."""
+    if interval.unit is not None:
+        return names.get(interval.unit.member, interval.unit.process)
+    consumer, _, _ = interval.owner.rpartition("-")
+    return names.get(interval.owner) or names.get(consumer) or consumer or interval.owner
+
+
+def _overlap(stretch: Stretch, delivering: Iterable[Holding]) -> Overlap:
+    who = (e.member for e in delivering if e.from_ms < stretch.until_ms and e.until_ms > stretch.from_ms)
+    return Overlap(stretch.from_ms, stretch.until_ms, tuple(dict.fromkeys(who)))
+
+
+def _commits(history: GroupHistory, window: _Window) -> Mapping[Key, list[Commit]]:
     names = history.names()
+    found: defaultdict[Key, list[Commit]] = defaultdict(list)
+    committed: dict[Key, int] = {}
     for event in history.events:
-        if event["kind"] not in ("authority_named", "authority_cleared"):
-            continue
-        partition = _partition(event)
-        if partition in standing:
-            owner, since = standing.pop(partition)
-            found.append((partition, Span(owner, since, event["ns"])))
-        if event["kind"] == "authority_named":
-            standing[partition] = (_owner(names, str(event["owner"])), event["ns"])
-    found += [(partition, Span(owner, since, last)) for partition, (owner, since) in standing.items()]
+        if event["kind"] in _COMMITS:
+            key = Key(event["group"], event["topic"], event["partition"])
+            is_accepted = event["kind"] == _COMMITS[0]
+            back = max(0, committed.get(key, 0) - event["offset"]) if is_accepted else 0
+            found[key].append(_commit(window, names, event, back))
+            if is_accepted:
+                committed[key] = event["offset"]
     return found
 
 
-def _owner(names: Mapping[str, str], owner: str) -> str:
-    """The member of a coordinator's member id, or of a thread's id."""
-    consumer, _, _ = owner.rpartition("-")
-    return names.get(owner) or names.get(consumer) or consumer or owner
+def _commit(window: _Window, names: Mapping[str, str], event: Event, moved_back_by: int) -> Commit:
+    return Commit(
+        at_ms=window.ms(event["ns"]),
+        member=names.get(str(event["by"]), str(event["by"])),
+        offset=event["offset"],
+        outcome=str(event["error"]) if event["kind"] == "offset_refused" else ACCEPTED,
+        is_stale=False,
+        moved_back_by=moved_back_by,
+    )
 
 
-def _delivered(history: GroupHistory) -> list[tuple[str, Span]]:
-    """What each stream believes it owns, until it stops or its process ends."""
-    ends = {e["target"]: e["ns"] for e in history.events if e["kind"] == "process_ended" and e["how"] != "itself"}
-    found: list[tuple[str, Span]] = []
-    for member in history.members:
-        standing: dict[tuple[int | None, str], int] = {}
-        for event in member.events:
-            if event["kind"] == "partitions_assigned":
-                for each in event["partitions"]:
-                    standing.setdefault((event["stream"], _partition(each)), event["ns"])
-            elif event["kind"] in ("partitions_revoked", "partitions_lost"):
-                for each in event["partitions"]:
-                    began = standing.pop((event["stream"], _partition(each)), None)
-                    if began is not None:
-                        found.append((_partition(each), Span(member.name, began, event["ns"])))
-        last = max(member.events[-1]["ns"], ends.get(member.process, 0))
-        found += [(partition, Span(member.name, began, last)) for (_, partition), began in standing.items()]
-    return found
+# -- the run -----------------------------------------------------------------------------------------------------------
 
 
-def _partition(event: Mapping[str, Any]) -> str:
-    return f"{event['topic']} {event['partition']}"
-
-
-def _marks(history: GroupHistory) -> list[Span]:
-    found: list[Span] = []
-    faults: dict[tuple[str, str], int] = {}
+def _disturbances(history: GroupHistory, window: _Window) -> tuple[list[Fault], list[Change]]:
+    """The faults that were healed, cut; and as moments what the runner changed, and the faults that were not."""
+    begun: dict[tuple[str, str], int] = {}
+    faults: list[Fault] = []
+    moments: list[tuple[int, str]] = []
     for event in history.events:
         if event["kind"] == "change_started":
-            found.append(Span(str(event["change"]), event["ns"], event["ns"] + 1))
+            moments.append((event["ns"], str(event["change"])))
         elif event["kind"] == "fault_started":
-            faults[event["fault"], event["target"]] = event["ns"]
+            begun[event["fault"], event["target"]] = event["ns"]
         elif event["kind"] == "fault_ended":
-            began = faults.pop((event["fault"], event["target"]), event["ns"])
-            found.append(Span(f"{event['fault']} {event['target']}".strip(), began, event["ns"] + 1))
-    found += [Span(f"{fault} {target}".strip(), ns, ns + 1) for (fault, target), ns in faults.items()]
-    return sorted(found, key=lambda span: span.began_ns)
+            what = str(event["fault"]), str(event["target"])
+            began_ms, healed_ms = window.ms(begun.pop(what, event["ns"])), window.ms(event["ns"])
+            if began_ms < window.ended_ms and healed_ms >= window.began_ms:
+                ends = max(began_ms, window.began_ms), min(healed_ms, window.ended_ms)
+                faults.append(Fault(*what, *ends))
+    moments += [(ns, f"{fault} {target}".strip()) for (fault, target), ns in begun.items()]
+    changes = [Change(what, window.ms(ns)) for ns, what in sorted(moments)]
+    faults.sort(key=lambda fault: fault.from_ms)
+    return faults, [each for each in changes if window.began_ms <= each.at_ms < window.ended_ms]
 
 
-def ticks(length_ns: int) -> Sequence[int]:
-    """Round distances from the start in ns, at most ten, in steps of 1, 2 or 5 times a power of ten."""
-    step = 1_000
-    while True:
-        for factor in (1, 2, 5):
-            if length_ns <= step * factor * _TICKS_MAX:
-                return range(0, length_ns + 1, step * factor)
-        step *= 10
+def _rounds(history: GroupHistory, window: _Window) -> Iterator[Round]:
+    for each in history.rounds:
+        from_ms, until_ms = window.ms(each.began_ns), window.ms(each.ended_ns)
+        if from_ms < window.ended_ms and until_ms > window.began_ms:
+            known = [rebalance.generation() for rebalance in each.rebalances]
+            generation = max((number for number in known if number is not None), default=None)
+            yield Round(number=each.number, from_ms=from_ms, until_ms=until_ms, generation=generation)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
 from kernel.errors import UserError
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, ListedFile, RunFile, run_file
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-#: Below this no two moments of one machine are called apart: the transaction log has milliseconds.
-TOLERANCE_NS = 1_000_000
-#: The same between machines, or boots, that only wall clocks tie together.
-TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
 _FIRST_REPEAT = 1
 _NO_HEADER = HeaderLine(None)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from comparison.ownership.cover import begins, stops
 from comparison.pipeline.measured import ChangeWindow, FaultPeriod, RunSpan
-from comparison.results.keys import FORMING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,24 +39,12 @@ def span_of(runner: Sequence[Mapping[str, Any]], members_ns: Sequence[int], boun
     in order, `bounds` the first and the last moment of the trace.
     """
     first_ns, last_ns = bounds
-    begun = [row["t_ns"] for row in runner if _begins(row)]
-    ended = [row["t_ns"] for row in runner if _stops(row)]
+    begun = [row["t_ns"] for row in runner if begins(row)]
+    ended = [row["t_ns"] for row in runner if stops(row)]
     return RunSpan(
         start_ns=min(begun or members_ns, default=first_ns),
         end_ns=min(ended, default=last_ns + 1),
     )
-
-
-def _begins(row: Mapping[str, Any]) -> bool:
-    return (
-        (row["kind"] == "change_started" and row["change"] != FORMING)
-        or row["kind"] == "fault_started"
-        or (row["kind"] == "stage_entered" and row["stage"] in ("steady", "fault"))
-    )
-
-
-def _stops(row: Mapping[str, Any]) -> bool:
-    return row["kind"] == "run_ended" or (row["kind"] == "stage_entered" and row["stage"] in ("final", "stop"))
 
 
 def _opens(row: Mapping[str, Any]) -> bool:
@@ -88,7 +76,7 @@ def changes_of(runner: Sequence[Mapping[str, Any]]) -> list[ChangeWindow]:
                 from_ns=row["t_ns"],
                 settled_ns=settled["t_ns"] if settled is not None and same and not is_fault else None,
                 healed_ns=next(healed, None) if is_fault else None,
-                until_ns=next((each["t_ns"] for each in later if _opens(each) or _stops(each)), FOREVER_NS),
+                until_ns=next((each["t_ns"] for each in later if _opens(each) or stops(each)), FOREVER_NS),
             )
         )
     return found

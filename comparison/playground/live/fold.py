@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from comparison.counted import counted
 from comparison.natural_order import natural
+from comparison.ownership.cover import Cover
 from comparison.playground import messages as m
 from comparison.playground.live.counting import Counting
 from comparison.playground.live.feed import Fact, Feed
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     Event = Mapping[str, object]
 
+NS_PER_MS = 1_000_000
+
 
 class GroupFold:
     """One design's group, from its first state on, which has neither members nor partitions."""
@@ -43,6 +46,7 @@ class GroupFold:
         self._lanes = Lanes()
         self._ownership = Ownership(self._lanes, self._feed)
         self._counting = Counting(self._feed, coordinated=first.coordinated)
+        self._cover = Cover()
         self._roster = Roster(first.table, self._lanes, self._feed, self._ownership, coordinated=first.coordinated)
         self._tree = Tree()
         self._admitted: dict[str, None] = {}  #: ids that the authority lists as members
@@ -63,6 +67,7 @@ class GroupFold:
         """
         if self._over:
             return
+        self._cover.take(event, round(at_ms * NS_PER_MS))
         member = place_of(str(event.get("process", "")))
         if member in self._roster.members:
             if event.get("member") and str(event["member"]) not in self._roster.places:
@@ -95,8 +100,8 @@ class GroupFold:
         found += [m.PartitionChanged(design=design, partition=partition) for partition in partitions]
         self._ownership.changed.clear()
         self._counting.changed.clear()
-        ownership = self._ownership
-        counters = self._counting.counters(two_ms=ownership.two_ms, unowned_ms=ownership.unowned_ms)
+        two_ns, unowned_ns = self._cover.figures(at_ms * NS_PER_MS)
+        counters = self._counting.counters(two_ms=two_ns / NS_PER_MS, unowned_ms=unowned_ns / NS_PER_MS)
         if counters != before.counters:
             found.append(m.CountersChanged(design=design, counters=counters))
         if self._coordinator is not None:

@@ -49,7 +49,6 @@ class Ownership:
     """Who delivers which partition, and whom the authority names."""
 
     def __init__(self, lanes: Lanes, feed: Feed) -> None:
-        self.two_ms = self.unowned_ms = 0.0  #: partition-milliseconds
         self.named: dict[str, str] = {}  #: partition -> member
         self.cut: set[str] = set()  #: members that are cut off
         self.changed: set[str] = set()  #: partitions whose truths changed; the reader clears it
@@ -60,7 +59,6 @@ class Ownership:
         self._delivering: dict[str, tuple[str, ...]] = {}
         self._two: dict[str, _Since] = {}
         self._nobody: dict[str, _Since] = {}
-        self._now_ms = 0.0
 
     # -- what is asked ----------------------------------------------------------------------------------------
 
@@ -116,10 +114,6 @@ class Ownership:
 
     def advance(self, at_ms: float) -> None:
         """Time has passed."""
-        passed = max(0.0, at_ms - self._now_ms)
-        self._now_ms = max(at_ms, self._now_ms)
-        self.two_ms += passed * len(self._two)
-        self.unowned_ms += passed * len(self._nobody)
         for kind, open_, told_ms in (("two", self._two, TWO_TOLD_MS), ("nobody", self._nobody, NOBODY_TOLD_MS)):
             for partition, since in open_.items():
                 if not since.told and at_ms - since.at_ms >= told_ms:

@@ -6,14 +6,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.natural_order import natural
+from comparison.ownership.fold import Key, Ownership
+from comparison.ownership.groups import Memberships
 from comparison.printable import printable
 from comparison.report.export.members import Members
-from comparison.report.export.tracks import Open, Track, Value, instant, partition_of, partitions_in_words
+from comparison.report.export.tracks import (
+    Open,
+    Slice,
+    Track,
+    Value,
+    facts_of,
+    instant,
+    partition_of,
+    partitions_in_words,
+)
+from comparison.results.keys import AUTHORITY, BELIEVED
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from comparison.ownership.fold import Interval
     from comparison.report.export.stream import Recorded, Stream
 
 RUN, PARTITIONS = "run", "partitions"
@@ -51,7 +64,11 @@ class _Picture:
         self._root = Track("")
         self._root.track(RUN)
         self._open = Open()
-        self._committed: dict[str, int] = {}
+        memberships = Memberships.of_events(each.event for each in stream.events)
+        self._ownership = Ownership(memberships.group)
+        self._groups = memberships.names
+        self._began: list[Recorded] = []  #: the event with which each interval of ownership began
+        self._committed: dict[Key, int] = {}
         for number, (process, role) in enumerate(sorted(stream.roles.items()), start=1):
             track = self._process(process)
             track.process = number
@@ -61,7 +78,14 @@ class _Picture:
         for recorded in self._stream.events:
             draw = _DRAWN_BY.get(recorded.event["kind"], _Picture._other)
             draw(self, recorded, recorded.event)
-        self._open.end_all(self._stream.events[-1].t_ns)
+            self._ownership.take(recorded.event, recorded.t_ns)
+            self._began += [recorded] * (len(self._ownership.intervals) - len(self._began))
+        end_ns = self._stream.events[-1].t_ns
+        self._open.end_all(end_ns)
+        for interval, began in zip(self._ownership.intervals, self._began, strict=True):
+            track, name = self._of_interval(interval, began)
+            until_ns = end_ns if interval.until_ns is None else interval.until_ns
+            track.slices.append(Slice(interval.from_ns, until_ns, printable(name), facts_of(began)))
         _arrange(self._root)
         return self._root
 
@@ -81,6 +105,20 @@ class _Picture:
 
     def _partition(self, fields: Mapping[str, Any], *names: str) -> Track:
         return self._root.track(PARTITIONS, partition_of(fields), *names)
+
+    def _of_group(self, key: Key, name: str) -> Track:
+        """The track of a partition of a group, which is named where there are several."""
+        group = [f"group {key.group}"] if len(self._groups) > 1 else []
+        return self._root.track(PARTITIONS, f"{key.topic}-{key.partition}", *group, name)
+
+    def _of_interval(self, interval: Interval, began: Recorded) -> tuple[Track, str]:
+        """Where an interval is drawn, and under which name."""
+        if interval.view == AUTHORITY:
+            return self._of_group(interval.key, f"named by {self._authority}"), self._members.of_owner(interval.owner)
+        if interval.view == BELIEVED:
+            return self._of_member(began.event).track("owns"), f"{interval.key.topic}-{interval.key.partition}"
+        member = self._members.of(began.event) or str(began.event["process"])
+        return self._of_group(interval.key, "delivers"), member
 
     def _end_all_of(self, whose: tuple[str, ...], at_ns: int) -> None:
         """End what a process, or one of its members, was doing."""
@@ -143,26 +181,20 @@ class _Picture:
         track = self._root.track(f"group {event['group']}", f"epoch of {self._members.of_id(str(event['id']))}")
         track.values.append(Value(recorded.t_ns, event["epoch"]))
 
-    def _named(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
-        key = "named", event["group"], partition_of(event)
-        if event["kind"] == "authority_cleared":
-            self._open.end(key, recorded.t_ns)
-            instant(self._partition(event, "events"), recorded, f"owned by nobody ({event['reason']})")
-            return
-        track = self._partition(event, f"named by {self._authority}")
-        self._open.begin(key, track, recorded, self._members.of_owner(str(event["owner"])))
+    def _cleared(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
+        instant(self._partition(event, "events"), recorded, f"owned by nobody ({event['reason']})")
 
     def _commit(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
         who, offset = self._members.of_id(str(event["by"])), event["offset"]
+        key = Key(event["group"], event["topic"], event["partition"])
         if event["kind"] == "offset_refused":
             name = f"{who} commits {offset}: {event['error']}"
         else:
-            partition = f"{event['group']} {partition_of(event)}"
-            back = self._committed.get(partition, offset) - offset
-            self._committed[partition] = offset
+            back = self._committed.get(key, offset) - offset
+            self._committed[key] = offset
             name = f"{who} moves back by {back} to {offset}" if back > 0 else f"{who} commits {offset}"
-            self._partition(event, "committed offset").values.append(Value(recorded.t_ns, offset))
-        instant(self._partition(event, "commits"), recorded, name)
+            self._of_group(key, "committed offset").values.append(Value(recorded.t_ns, offset))
+        instant(self._of_group(key, "commits"), recorded, name)
 
     def _acked(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
         self._partition(event, "log end offset").values.append(Value(recorded.t_ns, event["last"] + 1))
@@ -199,18 +231,7 @@ class _Picture:
         self._open.begin(key, self._of_member(event).track("phases"), recorded, str(event["phase"]))
 
     def _owned(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
-        process, name = self._whose(event)
-        is_given = event["kind"] == "partitions_assigned"
-        for each in event["partitions"]:
-            partition = partition_of(each)
-            mine, its = ("owns", process, name, partition), ("delivers", process, name, partition)
-            if not is_given:
-                self._open.end(mine, recorded.t_ns)
-                self._open.end(its, recorded.t_ns)
-            elif not self._open.has(mine):
-                self._open.begin(mine, self._of_member(event).track("owns"), recorded, partition)
-                self._open.begin(its, self._partition(each, "delivers"), recorded, name or process)
-        verb = "is given" if is_given else "stops" if event["kind"] == "partitions_revoked" else "has lost"
+        verb = _VERBS[event["kind"]]
         instant(self._of_member(event).track("events"), recorded, f"{verb} {partitions_in_words(event['partitions'])}")
 
     def _closed(self, recorded: Recorded, event: Mapping[str, Any]) -> None:
@@ -252,8 +273,9 @@ class _Picture:
         instant(self._of_member(event).track("events"), recorded, name)
 
 
+_VERBS = {"partitions_assigned": "is given", "partitions_revoked": "stops", "partitions_lost": "has lost"}
 #: Slices that end with their process; its name is the second part of their keys, and their member's the third.
-_OF_PROCESSES = frozenset({"rebalance", "attempt", "phase", "owns", "delivers"})
+_OF_PROCESSES = frozenset({"rebalance", "attempt", "phase"})
 
 _DRAWN_BY: Mapping[str, Callable[[_Picture, Recorded, Mapping[str, Any]], None]] = MappingProxyType(
     {
@@ -279,7 +301,8 @@ _DRAWN_BY: Mapping[str, Callable[[_Picture, Recorded, Mapping[str, Any]], None]]
         "group_changed": _Picture._group,
         **dict.fromkeys(("group_member_joined", "group_member_left"), _Picture._membership),
         "group_member_advanced": _Picture._advanced,
-        **dict.fromkeys(("authority_named", "authority_cleared"), _Picture._named),
+        "authority_named": lambda *_: None,
+        "authority_cleared": _Picture._cleared,
         **dict.fromkeys(("offset_written", "offset_refused"), _Picture._commit),
         "records_acked": _Picture._acked,
         "leader_changed": _Picture._leader,

@@ -81,9 +81,6 @@ class Open:
         self.end(key, recorded.t_ns)
         self._open[key] = track, recorded, name
 
-    def has(self, key: Key) -> bool:
-        return key in self._open
-
     def open_keys(self) -> list[Key]:
         return list(self._open)
 

@@ -12,7 +12,7 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import (
+    from comparison.scenarios.plan.membership_vocabulary import (
         CrashAndReturn,
         DuplicateInstance,
         JoinAndLeave,
@@ -39,7 +39,7 @@ class MembershipSteps:
         name = self._members.choose_owner()
         place = self._members.place_of(name)
         made = self._changes.configuration
-        away_ms = step.away_ms(made.session_ms, made.delay_ms)
+        away_ms = step.away(made.session_ms, made.delay_ms)
 
         async def go_and_come_back() -> None:
             begun = time.monotonic()

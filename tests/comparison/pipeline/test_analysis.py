@@ -45,6 +45,7 @@ SYNTHETIC_COUNTS = (
 )
 
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
+PARAMETERS |= {"checks": ["zombie commits after a pause", "two members deliver after a pause"]}
 
 
 def ownership_changed(at_ms: float, process: str, what: str, t: str) -> dict:

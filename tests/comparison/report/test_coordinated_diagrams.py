@@ -23,7 +23,6 @@ from comparison.report.exchanges import member_lines, without_details
 from comparison.report.group_history import listing, read_history
 from comparison.report.sequence import sequence
 from comparison.report.timeline import timeline
-from comparison.report.timeline_view import timeline_view
 from kernel.trace.reader import Trace
 from tests.comparison.report.mermaid import GANTT, SEQUENCE
 from tests.support.trace.tracers import read_traces
@@ -107,10 +106,10 @@ def test_a_cooperative_member_stops_moving_partitions_and_rejoins_at_once():
     assert [each["generations"] for each in listing(history)] == [[3, 4]]
     (moved,) = re.findall(r"\*(stops delivering [^*]*)\*", drawn("join-cooperative", "--show", "steps"))
     assert moved == "stops delivering orders 2, keeps orders 0"
-    lane = timeline(history, history.rounds[0].began_ns, history.rounds[0].ended_ns)
-    kept = [len(spans) for partition, spans in lane.delivered.items() if partition != "orders 2"]
-    assert kept == [1, 1, 1]  # never interrupted, although the coordinator names no owner between two generations
-    assert all(len(spans) >= 2 for spans in lane.named.values())
+    lanes = timeline(history, history.rounds[0].began_ns, history.rounds[0].ended_ns).partitions
+    kept = [(lane.unclaimed, len(lane.delivering)) for lane in lanes if lane.name != "orders-2"]
+    assert kept == [((), 1)] * 3  # never interrupted, although the coordinator names no owner between two generations
+    assert all(len(lane.named) >= 2 for lane in lanes)
 
 
 def test_in_the_server_design_only_the_coordinator_reads_zookeeper():
@@ -177,9 +176,8 @@ def test_incarnations_of_a_member_share_a_colour_and_a_lane():
         ]
     )
     assert [member.name for member in history.members] == ["m1", "m1.2", "m10"]
-    picture = timeline(history, 0, 4 * second)
-    assert [span.what for span in picture.named["t 0"]] == ["m1.2"]
-    view = timeline_view(history, picture, "join", 1)
+    view = timeline(history, 0, 4 * second)
+    assert [each.member for each in view.partitions[0].named] == ["m1.2"]
     shown = ElementTree.fromstring(draw(view, Scale(0, view.began_ms, view.ended_ms), "x"))
     labels = [text.text for text in shown.iter() if text.tag.endswith("text")]
     assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # its row of phases, and the legend

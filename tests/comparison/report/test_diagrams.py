@@ -21,7 +21,7 @@ from comparison.cli.diagram import diagram
 from comparison.report.group_history import read_history
 from comparison.report.sequence import escaped, sequence
 from comparison.report.steps import briefly, lines_of, merged, partitions_text, ranges
-from comparison.report.timeline import ticks, timeline
+from comparison.report.timeline import timeline
 from kernel.errors import UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
@@ -127,13 +127,15 @@ def test_a_picture_is_well_formed_and_shows_the_gap_of_a_dead_members_partitions
     assert "backoff" in hints
     assert "kill m1" in hints
     assert any(hint.startswith("owned by nobody for ") for hint in hints)
-    window = [history.zero_ns + seconds * 10**9 for seconds in (3, 8)]
-    lane = timeline(history, *window)
-    (dead, successor) = lane.named["orders 0"]
-    (stopped, _) = lane.delivered["orders 0"]
-    assert (dead.what, successor.what, stopped.what) == ("m1", "m2", "m1")
-    assert stopped.ended_ns + 2_000_000_000 < dead.ended_ns < successor.began_ns  # its session outlives the process
-    assert [mark.what for mark in lane.marks] == ["crash", "kill m1"]
+    view = timeline(history, *(history.zero_ns + seconds * 10**9 for seconds in (3, 8)))
+    lane = view.partitions[0]
+    (dead, successor) = lane.named
+    assert (lane.name, dead.member, successor.member) == ("orders-0", "m1", "m2")
+    (unowned,) = lane.unclaimed
+    assert unowned.from_ms + 2_000 < dead.until_ms < successor.from_ms  # its session outlives the process
+    assert [each.member for each in lane.delivering if each.until_ms > unowned.from_ms] == ["m2"]
+    assert [change.name for change in view.changes] == ["crash"]
+    assert [(fault.fault, fault.target) for fault in view.faults] == [("kill", "m1")]
 
 
 def test_a_picture_names_scenario_and_design_and_has_the_seconds_of_the_run_on_its_axis():
@@ -255,12 +257,6 @@ def test_consecutive_numbers_are_a_range():
     assert ranges(["m2", "7", "m1"]) == "7, m2, m1"
     assert partitions_text([{"topic": "b", "partition": 1}, {"topic": "a", "partition": 0}]) == "b 1; a 0"
     assert partitions_text([]) == "nothing"
-
-
-@pytest.mark.parametrize(("length_ns", "step"), [(1_000_000, 100_000), (1_200_000_000, 200_000_000), (9_000, 1_000)])
-def test_ticks_are_round_and_few(length_ns, step):
-    found = ticks(length_ns)
-    assert (found[0], found[1], len(found) <= 11) == (0, step, True)
 
 
 def test_live_members_are_drawn(chroot, tmp_path):

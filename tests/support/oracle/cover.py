@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from comparison.pipeline.measured import Coverage, FirstOverlap
-from tests.support.oracle.intervals import Groups, in_time, of, owner_of
+from tests.support.oracle.intervals import Groups, of, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -97,35 +97,6 @@ def lines_over_time(intervals: Iterable[Interval], wanted: dict[Key, list[tuple[
         until_ns = span.end_ns if each.until_ns is None else min(each.until_ns, span.end_ns)
         held[each.key].append((each.from_ns, until_ns, each.owner))
     return {key: pieces_of(held[key], wanted.get(key, [])) for key in sorted({*held, *wanted})}
-
-
-def wanted_of(events: list[Event], span: RunSpan) -> dict[Key, list[tuple[int, int]]]:
-    """When a group should own each partition: while it wants the topic, and throughout without such an event.
-
-    A group should own the partitions that its members or its authority named, and those that any group could know:
-    those with acknowledged records, and those that the runner announced.
-    """
-    groups = Groups(events)
-    known: set[Key] = set()
-    for event in of(events, "authority_named", "final_offset"):
-        known.add((event["group"], event["topic"], event["partition"]))
-    for event in of(events, "partitions_assigned"):
-        known |= {(groups.group_of(event), place["topic"], place["partition"]) for place in event["partitions"]}
-    for event in of(events, "records_acked"):
-        known |= {(group, event["topic"], event["partition"]) for group in groups.readers(event["topic"])}
-    for event in of(events, "topic_wanted"):
-        readers = groups.readers(event["topic"])
-        known |= {(group, event["topic"], number) for group in readers for number in range(event["wanted"])}
-    found = {}
-    for key in known:
-        changes = [event for event in in_time(of(events, "topic_wanted")) if event["topic"] == key[1]]
-        ranges = [(span.start_ns, span.end_ns)] if not changes else []
-        for number, event in enumerate(changes):
-            until_ns = changes[number + 1]["t_ns"] if number + 1 < len(changes) else span.end_ns
-            if key[2] < event["wanted"]:
-                ranges.append((max(span.start_ns, event["t_ns"]), min(span.end_ns, until_ns)))
-        found[key] = ranges
-    return found
 
 
 def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_ns: int) -> Coverage | None:

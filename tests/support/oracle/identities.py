@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from comparison.ownership.fold import BELIEVED, DELIVERING
+from comparison.results.keys import BELIEVED, DELIVERING
 from tests.support.oracle.cover import pieces_of
 from tests.support.oracle.intervals import CLAIM_KINDS, Groups, in_time, intervals_of, of
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.ownership.fold import AUTHORITY, BELIEVED, DELIVERING
+from comparison.ownership.cover import wanted_of
 from comparison.pipeline import measured
 from comparison.pipeline.measured import Measured
+from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 from kernel.designs import INCREMENTAL
 from kernel.trace.reader import Reason, header_of, lines_of
 from tests.support.oracle import bystanders as oracle_bystanders
@@ -132,7 +133,8 @@ def _single_events(events: list[Event], found: Measured) -> None:
 
 def lines_of_views(events: list[Event]) -> dict[str, dict[Key, list[oracle_cover.Piece]]]:
     """The pieces of each partition's timeline, in the views over time."""
-    span, wanted = oracle_runs.span_of(events), oracle_cover.wanted_of(events, oracle_runs.span_of(events))
+    timed = [(event["t_ns"], event) for event in in_time(events)]
+    span, wanted = oracle_runs.span_of(events), wanted_of(timed).stretches(max(t_ns for t_ns, _ in timed) + 1)
     return {
         view: oracle_cover.lines_over_time(intervals_of(events, view), {} if view == DELIVERING else wanted, span)
         for view in (BELIEVED, AUTHORITY, DELIVERING)

@@ -9,6 +9,7 @@ from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import NotApplicable, as_mapping
 from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Wait
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
 
 def counted(what: str, measured: int | None, model: int | None) -> Counted:
@@ -87,6 +88,8 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "verdicts": [],
         "verdict": VerdictOutcome.UNKNOWN,
     }
+    if scenario in CATALOGUE:
+        given["parameters"] = {"checks": judged_by(CATALOGUE[scenario]), **given.get("parameters", usual["parameters"])}
     return Run(**{**usual, **given})
 
 

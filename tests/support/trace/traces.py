@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from comparison.ownership.cover import TOLERANCE_NS
 from comparison.pipeline.bronze.decode import decode
-from comparison.pipeline.bronze.runs import TOLERANCE_NS, TraceFile, TraceRun
+from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 from comparison.pipeline.bronze.tables import joined, tables_of
 from comparison.pipeline.silver.context import bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comparison.ownership.cover import TOLERANCE_NS
 from comparison.pipeline.bronze import chunks
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run, inner_lines, parts_of, read_chunk
-from comparison.pipeline.bronze.runs import TOLERANCE_NS, TraceFile, TraceRun
+from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

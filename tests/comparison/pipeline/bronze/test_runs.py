@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
-from comparison.pipeline.bronze.runs import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS, find_runs
+from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.tasks import read_tables
 from kernel.trace.reader import Reason, read_trace

@@ -29,7 +29,7 @@ def broken_off(
     last = delivered - 1
     polled = {"first": 0, "last": last, "serial_first": 0, "serial_last": last}
     events = [
-        e(0, "runner", "run_started", parameters={"members": 1}),
+        e(0, "runner", "run_started", parameters={"members": 1, "checks": ["no offset moved back"]}),
         e(100, "m1", "member_started", group="g", member="g_m1"),
         e(200, "m1", "partitions_assigned", t="t0", **MEMBER),
         e(300, "runner", "records_acked", p=0, first=0, last=9, serial_first=0, serial_last=9),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.pipeline.bronze.runs import TOLERANCE_ACROSS_BOOTS_NS
+from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS
 from comparison.pipeline.gold.commits import Judged, final_offsets, judged
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import CommitTotals

@@ -21,6 +21,7 @@ class Scene:
         self.fold = GroupFold(self.group)
         self.now_ms = 0
         self.changes: list[m.AnyChange] = []
+        self._owned: dict[str, set[int]] = {}
 
     def at(self, now_ms: int) -> Self:
         self.now_ms = now_ms
@@ -50,8 +51,12 @@ class Scene:
         return self.event("member_started", process, member=f"{process}-id", group="lab")
 
     def owns(self, process: str, *numbers: int, kind: str = "partitions_assigned") -> Self:
-        rows = [{"topic": "orders", "partition": number} for number in numbers]
-        return self.event(kind, process, member=f"{process}-id", stream=0, partitions=rows, all=rows)
+        """From now on it owns these, and no others."""
+        before = self._owned.get(process, set())
+        self._owned[process] = set(numbers)
+        given = {*numbers} - before if kind == "partitions_assigned" else before - {*numbers}
+        rows, all_ = ([{"topic": "orders", "partition": n} for n in sorted(each)] for each in (given, {*numbers}))
+        return self.event(kind, process, member=f"{process}-id", stream=0, partitions=rows, all=all_)
 
     def fault(self, fault: str, process: str, **detail: Any) -> Self:
         return self.event("fault_started", fault=fault, target=process, detail=detail)

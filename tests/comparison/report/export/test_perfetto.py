@@ -85,7 +85,8 @@ def test_processes_have_tracks_of_their_own(zookeeper: Seen) -> None:
 
 def test_two_members_that_deliver_at_once_are_on_two_tracks_of_one_name(zookeeper: Seen) -> None:
     delivered = zookeeper.slices["partitions/t-0/delivers"]
-    assert sorted(delivered) == [("m1", 0.8, 8.6), ("m2", 4.8, 10.5)]
+    assert sorted(delivered) == [("m1", 1.0, 8.5), ("m2", 5.0, 9.5)]
+    assert zookeeper.slices["m1 (member)/owns"] == [("t-0", 0.8, 8.6)]
 
 
 def test_authority_names_owners_until_it_clears_them(zookeeper: Seen) -> None:

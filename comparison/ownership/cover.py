@@ -1,0 +1,189 @@
+"""What had several holders, or none although it should have one: overlaps and gaps of intervals. Pure.
+
+An *overlap* is a maximal stretch in which a partition has two or more holders, which may change; it counts only if all
+of it is longer than what clocks can tell. A *gap* is a stretch in which nobody has a partition that its group should
+have: one that its members or its authority named, that has acknowledged records, or that the runner announced; while
+the group is measured as running, or as long as it wants the topic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from comparison.ownership.fold import Key, Ownership
+from comparison.ownership.groups import Memberships
+from comparison.results.keys import BELIEVED, DELIVERING, FORMING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.ownership.fold import Interval
+
+    Event = Mapping[str, Any]
+    #: From a moment until another one, which is not part of it.
+    Stretch = tuple[int, int]
+
+#: Below this no two moments of one machine are called apart: the transaction log has milliseconds.
+TOLERANCE_NS = 1_000_000
+#: The same between machines, or boots, that only wall clocks tie together.
+TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
+
+
+def begins(event: Event) -> bool:
+    """Whether the group is measured as running from this event of the runner on, at the latest."""
+    return (
+        (event["kind"] == "change_started" and event["change"] != FORMING)
+        or event["kind"] == "fault_started"
+        or (event["kind"] == "stage_entered" and event["stage"] in ("steady", "fault"))
+    )
+
+
+def stops(event: Event) -> bool:
+    """Whether it is not measured any more: its members are about to be stopped."""
+    return event["kind"] == "run_ended" or (event["kind"] == "stage_entered" and event["stage"] in ("final", "stop"))
+
+
+class Wanted:
+    """Which partitions each group should have, and when, from a run's events so far."""
+
+    def __init__(self, memberships: Memberships) -> None:
+        self._memberships = memberships
+        self._known: set[Key] = set()
+        self._counts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  #: since when, how many of a topic
+        self._first: dict[str, int] = {}  #: when what begins or ends the measured time was first seen
+
+    def take(self, event: Event, t_ns: int) -> None:
+        """The event happened at that time."""
+        self._first.setdefault("event", t_ns)
+        match event["kind"]:
+            case "authority_named" | "final_offset":
+                self._known.add(Key(event["group"], event["topic"], event["partition"]))
+            case "partitions_assigned":
+                group = self._memberships.group(event["process"], event["member"])
+                self._known |= {Key(group, each["topic"], each["partition"]) for each in event["partitions"]}
+            case "records_acked":
+                readers = self._memberships.readers(event["topic"])
+                self._known |= {Key(group, event["topic"], event["partition"]) for group in readers}
+            case "topic_wanted":
+                self._counts[event["topic"]].append((t_ns, event["wanted"]))
+                readers = self._memberships.readers(event["topic"])
+                self._known |= {Key(group, event["topic"], n) for group in readers for n in range(event["wanted"])}
+            case "member_started":
+                self._first.setdefault("member", t_ns)
+            case "change_started" | "fault_started" | "stage_entered" | "run_ended":
+                if begins(event):
+                    self._first.setdefault("begin", t_ns)
+                if stops(event):
+                    self._first.setdefault("stop", t_ns)
+
+    def span(self, now_ns: int) -> Stretch:
+        """When the group is measured as running: from its first member on, if no runner says more; until now."""
+        start_ns = next((self._first[what] for what in ("begin", "member", "event") if what in self._first), now_ns)
+        return start_ns, self._first.get("stop", now_ns)
+
+    def stretches(self, now_ns: int) -> dict[Key, list[Stretch]]:
+        """When its group should have each partition, until now."""
+        span, found = self.span(now_ns), {}
+        for key in sorted(self._known):
+            counts = self._counts.get(key.topic, [(span[0], key.partition + 1)])
+            ends = [t_ns for t_ns, _ in counts[1:]] + [span[1]]
+            found[key] = united(
+                (max(span[0], from_ns), min(span[1], until_ns))
+                for (from_ns, count), until_ns in zip(counts, ends, strict=True)
+                if key.partition < count
+            )
+        return found
+
+
+def wanted_of(events: Sequence[tuple[int, Event]]) -> Wanted:
+    """Of a whole run."""
+    found = Wanted(Memberships.of_events(event for _, event in events))
+    for t_ns, event in events:
+        found.take(event, t_ns)
+    return found
+
+
+def united(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Those that touch or overlap as one, in order; none is empty."""
+    found: list[Stretch] = []
+    for low, high in sorted(stretches):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        elif low < high:
+            found.append((low, high))
+    return found
+
+
+def gaps_of(held: Iterable[Stretch], wanted: Iterable[Stretch]) -> list[Stretch]:
+    """The parts of the wanted stretches in which nobody holds."""
+    found, holding = [], united(held)
+    for low, high in wanted:
+        reach = low
+        for from_ns, until_ns in holding:
+            if from_ns > reach and reach < high:
+                found.append((reach, min(from_ns, high)))
+            reach = max(reach, until_ns)
+        if reach < high:
+            found.append((reach, high))
+    return found
+
+
+def overlaps_of(held: Iterable[Stretch], tolerance_ns: int) -> list[Stretch]:
+    """The stretches with two or more holders that are longer than the tolerance."""
+    moves = sorted(move for low, high in held if low < high for move in ((low, 1), (high, -1)))
+    found: list[Stretch] = []
+    count, since_ns = 0, 0
+    for t_ns, step in moves:
+        if (count, step) == (1, 1):
+            since_ns = t_ns
+        elif (count, step) == (2, -1):
+            found.append((since_ns, t_ns))
+        count += step
+    return [(low, high) for low, high in united(found) if high - low > tolerance_ns]
+
+
+def doubled_ns(held: Sequence[Stretch], tolerance_ns: int) -> int:
+    """How long each holder but one holds, in those overlaps."""
+    return sum(
+        sum(max(0, min(high, until_ns) - max(low, from_ns)) for from_ns, until_ns in held) - (high - low)
+        for low, high in overlaps_of(held, tolerance_ns)
+    )
+
+
+def held_until(intervals: Iterable[Interval], end_ns: int) -> list[Stretch]:
+    """Intervals as stretches: open ones reach to the end, and nothing goes beyond it."""
+    ends = ((each.from_ns, end_ns if each.until_ns is None else min(each.until_ns, end_ns)) for each in intervals)
+    return [(low, high) for low, high in ends if low < high]
+
+
+class Cover:
+    """One group as long as it runs: for how long two delivered the same partition, and nobody claimed one."""
+
+    def __init__(self) -> None:
+        self._ownership = Ownership(_ONLY.group)
+        self._wanted = Wanted(_ONLY)
+
+    def take(self, event: Event, t_ns: int) -> None:
+        """The event happened at that time; what an authority says is not needed."""
+        if event["kind"] not in _AUTHORITYS:
+            self._ownership.take(event, t_ns)
+            self._wanted.take(event, t_ns)
+
+    def figures(self, now_ns: int) -> tuple[int, int]:
+        """The nanoseconds until now, over all partitions, as the analysis counts them."""
+        lines: defaultdict[tuple[str, Key], list[Interval]] = defaultdict(list)
+        for each in self._ownership.intervals:
+            lines[each.view, each.key].append(each)
+        end_ns = self._wanted.span(now_ns)[1]
+        held = {line: held_until(intervals, end_ns) for line, intervals in lines.items()}
+        two_ns = sum(doubled_ns(held[line], TOLERANCE_NS) for line in held if line[0] == DELIVERING)
+        unowned = (
+            gaps_of(held.get((BELIEVED, key), ()), wanted) for key, wanted in self._wanted.stretches(now_ns).items()
+        )
+        return two_ns, sum(high - low for gaps in unowned for low, high in gaps)
+
+
+#: Whom a group's events are about if it is the only one.
+_ONLY = Memberships()
+_AUTHORITYS = ("authority_named", "authority_cleared", "final_offset")
