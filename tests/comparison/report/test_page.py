@@ -10,7 +10,6 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.page import SCRIPTS, page
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import as_mapping
+from comparison.results.result import NotApplicable, Result
 from comparison.results.run import Counted, Overlap
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
@@ -105,18 +104,18 @@ def test_slow_member_is_described(read: _Reader) -> None:
 def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
     warning = "session.timeout.ms=6000 applies only to eager"
     runs = [run("crash", design, parameters={"warnings": [warning], "rate": 5}) for design in ("zookeeper", "eager")]
-    assert _Reader(page(as_mapping(compose(runs)))).text.count(f"warning: {warning}") == 1
+    assert _Reader(page(compose(runs))).text.count(f"warning: {warning}") == 1
 
 
 def test_counts_are_shown_with_the_models() -> None:
     changes = [change(counted=[counted("JoinGroup", 6, 6), counted("moved", 4, 3)], attempts_failed=1)]
-    shown = _Reader(page(as_mapping(compose([run("join", "eager", changes=changes)]))))
+    shown = _Reader(page(compose([run("join", "eager", changes=changes)])))
     assert ["join to 5", "eager", "300", "1", "12", "3", "1.50", "6 JoinGroup (=), 4 moved (3), 1 failed"] in shown.rows
 
 
 def test_ratios_are_shown_below_figures_other_than_zero() -> None:
     runs = [run("join", "zookeeper", stopped=12.0, moved=3.0), run("join", "eager", stopped=6.0)]
-    shown = _Reader(page(as_mapping(compose(runs))))
+    shown = _Reader(page(compose(runs)))
     assert ["partitions stopped", "12", "60.50x"] in shown.rows
     assert ["partitions moved", "3", "0"] in shown.rows
 
@@ -124,10 +123,9 @@ def test_ratios_are_shown_below_figures_other_than_zero() -> None:
 EVIL = '</td><script>alert(1)</script><img src="http://x/y">&amp;'
 
 
-def evil() -> dict[str, Any]:
+def evil() -> Result:
     named = run(EVIL, EVIL, failures=[EVIL], outcome="failed", error=EVIL, changes=[change(EVIL)])
-    result = as_mapping(compose([judge(named)]))
-    return {**result, "not_applicable": [{"scenario": EVIL, "design": EVIL, "reason": EVIL}]}
+    return compose([judge(named)], [NotApplicable(scenario=EVIL, design=EVIL, reason=EVIL)])
 
 
 def test_traces_cannot_inject_markup_into_the_page() -> None:
@@ -149,7 +147,7 @@ def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> No
         overlaps=[overlap],
         changes=[change(quoted, counted=[count])],
     )
-    shown = _Reader(page(as_mapping(compose([found]))))
+    shown = _Reader(page(compose([found])))
     assert shown.loads == ["script"]
     assert shown.open == []
     # Members, preset, warning, count, overlap; the change in the table.
@@ -158,7 +156,7 @@ def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> No
 
 def test_page_says_what_went_wrong() -> None:
     broken = run("join", "eager", outcome="interrupted", verdict=VerdictOutcome.UNKNOWN)
-    text = _Reader(page(as_mapping(compose([broken])))).text
+    text = _Reader(page(compose([broken]))).text
     assert "the run was interrupted" in text
     assert "? unknown" in text
 
@@ -187,11 +185,6 @@ def test_every_file_of_the_script_is_on_the_page() -> None:
 def test_as_expected_stands_once_for_a_verdict_and_not_for_each_check() -> None:
     text = _Reader(page(every_design())).text
     assert text.count("+ as expected") == 2  # the title, and what the mark means
-
-
-def test_later_version_of_the_result_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema version 99"):
-        page({**every_design(), "schema_version": 99})
 
 
 def test_page_needs_no_spark() -> None:

@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -14,10 +14,12 @@ from rich.console import Console
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.terminal import render
-from comparison.results.result import as_mapping
 from comparison.results.run import Overlap, Run
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
+
+if TYPE_CHECKING:
+    from comparison.results.result import Result
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 
@@ -43,7 +45,7 @@ def herd(design: str) -> Run:
     return run("herd", design, changes=changes, **counts, **waited)
 
 
-def result() -> dict[str, Any]:
+def result() -> Result:
     overlap = Overlap(
         view="delivering", topic="orders", partition=3, from_ms=12_431.2, until_ms=14_020.0, owners=["m1/a/0", "m7/b/0"]
     )
@@ -55,12 +57,12 @@ def result() -> dict[str, Any]:
         ),
         run("pause", "eager", outcome="interrupted", lost=None, failures=["m1: no broker answers"]),
     ]
-    return as_mapping(compose([judge(each) for each in runs]))
+    return compose([judge(each) for each in runs])
 
 
-def rendered(mapping: dict[str, Any], *, width: int = 80) -> str:
+def rendered(shown: Result, *, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    render(mapping, console)
+    render(shown, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -82,18 +84,12 @@ def test_unknown_figure_is_a_dash_without_a_ratio() -> None:
 
 def test_one_of_a_kind_is_named_in_the_singular() -> None:
     alone = run("join", "eager", parameters={"members": 1, "partitions": 12, "brokers": 1})
-    assert "\n1 member, 12 partitions, 1 broker, seed" in rendered(as_mapping(compose([judge(alone)])))
+    assert "\n1 member, 12 partitions, 1 broker, seed" in rendered(compose([judge(alone)]))
 
 
 def test_traces_cannot_inject_markup_into_the_report() -> None:
-    evil = as_mapping(compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))]))
+    evil = compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))])
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
-
-
-@pytest.mark.parametrize(("version", "advice"), [(99, "use the version that wrote it"), (1, "Analyse the run again")])
-def test_other_version_of_the_result_is_refused(version: int, advice: str) -> None:
-    with pytest.raises(ValueError, match=f"schema version {version}.*{advice}"):
-        render({**result(), "schema_version": version}, Console(file=io.StringIO()))
 
 
 def test_rolling_restart_shows_its_costs_side_by_side() -> None:
@@ -107,7 +103,7 @@ def test_rolling_restart_shows_its_costs_side_by_side() -> None:
 def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
     warning = "session.timeout.ms=6000 applies only to eager"
     runs = [run("crash", design, parameters={"warnings": [warning], "rate": 5}) for design in ("zookeeper", "eager")]
-    assert rendered(as_mapping(compose(runs))).count(f"warning: {warning}") == 1
+    assert rendered(compose(runs)).count(f"warning: {warning}") == 1
 
 
 def test_slow_member_shows_who_waited_and_what_was_delivered() -> None:
@@ -138,7 +134,7 @@ def test_report_needs_no_spark() -> None:
 def test_first_line_of_a_failed_run_says_why_and_nothing_else_repeats_it() -> None:
     failures = ["m1: no broker answers", "m2: no broker answers", "m1: no broker answers"]
     failed = run("join", "eager", outcome="failed", error="m1 is frozen", lost=None, failures=failures)
-    lines = rendered(as_mapping(compose([judge(failed), judge(run("join", "zookeeper"))]))).splitlines()
+    lines = rendered(compose([judge(failed), judge(run("join", "zookeeper"))])).splitlines()
     assert lines[0].startswith("join  ? unknown ")
     assert lines[1] == "eager: the run failed: m1 is frozen"
     assert "\n".join(lines).count("m1 is frozen") == 1

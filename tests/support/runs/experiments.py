@@ -54,7 +54,7 @@ class Laboratory:
         assert not left, "processes of the run are still running"
         (outcome,) = finished.outcomes
         assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
-        (run,) = analyze(self._spark, finished.run_dirs, output=finished.bundle)["runs"]
-        reasons = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
+        (run,) = analyze(self._spark, finished.run_dirs, output=finished.bundle).runs
+        reasons = {verdict.check: f"{verdict.outcome}: {verdict.reason}" for verdict in run.verdicts}
         assert reasons
         return {check: text for check, text in reasons.items() if not text.startswith("as expected")}

@@ -7,7 +7,7 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import NotApplicable, as_mapping
+from comparison.results.result import NotApplicable, Result
 from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Wait
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
@@ -89,7 +89,7 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "verdict": VerdictOutcome.UNKNOWN,
     }
     if scenario in CATALOGUE:
-        given["parameters"] = {"checks": judged_by(CATALOGUE[scenario]), **given.get("parameters", usual["parameters"])}
+        given["parameters"] = {"checks": list(judged_by(CATALOGUE[scenario])), **given.get("parameters", usual["parameters"])}
     return Run(**{**usual, **given})
 
 
@@ -127,8 +127,8 @@ def waited(ms: float | None = 0.5, **given: Any) -> Bystander:
     return Bystander(**{**usual, **given})
 
 
-def herd() -> dict[str, Any]:
-    """A result with `herd` in two designs, as JSON: in zookeeper a bystander waits longer the larger the group is."""
+def herd() -> Result:
+    """A result with `herd` in two designs: in zookeeper a bystander waits longer the larger the group is."""
     runs = [
         joins(
             design,
@@ -141,7 +141,7 @@ def herd() -> dict[str, Any]:
         )
         for design, factor in (("zookeeper", 3), ("eager", 0))
     ]
-    return as_mapping(compose(runs))
+    return compose(runs)
 
 
 #: Five restarts: generations, stopped, moved, unowned partition-seconds, the slowest restart. The classic designs'
@@ -190,11 +190,11 @@ def slowed(design: str) -> Run:
     )
 
 
-def every_design() -> dict[str, Any]:
-    """A result with a rolling restart in all designs, and a slow member in all but one, as JSON."""
+def every_design() -> Result:
+    """A result with a rolling restart in all designs, and a slow member in all but one."""
     runs = [
         *(restarted(design) for design in RESTARTS),
         *(slowed(design) for design in RESTARTS if design != "server"),
     ]
     left_out = NotApplicable(scenario="slow-member", design="server", reason="no member is slow")
-    return as_mapping(compose(runs, [left_out]))
+    return compose(runs, [left_out])

@@ -10,16 +10,15 @@ from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
-from comparison.results.result import as_mapping
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
 from tests.support.runs.results import change, every_design, run, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
-    result = as_mapping(compose(list(runs)))
-    (scenario, *_) = result["scenarios"]
-    return [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), views or {})]
+    result = compose(list(runs))
+    (scenario, *_) = result.scenarios
+    return [each.text for each in findings(scenario.scenario, columns_of(scenario, result), views or {})]
 
 
 CUT = [change("cut", members=None, healed_ms=10_000.0)]
@@ -48,8 +47,8 @@ def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
 
 
 def test_findings_link_to_the_lane_and_the_moment() -> None:
-    result = as_mapping(compose(split_brain()))
-    (scenario,) = result["scenarios"]
+    result = compose(split_brain())
+    (scenario,) = result.scenarios
     views = {"zookeeper": view(SPLIT)}
     shown = findings("split-brain", columns_of(scenario, result), views)
     (link,) = shown[0].evidence
@@ -67,8 +66,8 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
             "delivering": (Holding(0, 4_100, "m1"), Holding(4_000, 9_000, "m2")),
         }
     )
-    result = as_mapping(compose(split_brain()))
-    (scenario,) = result["scenarios"]
+    result = compose(split_brain())
+    (scenario,) = result.scenarios
     shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
     assert shown[0].evidence[0].partition == "t-1"
 
@@ -140,8 +139,8 @@ def test_herd_says_how_long_an_uninvolved_client_waited() -> None:
 def test_slow_member_and_rolling_restart_have_their_remarks() -> None:
     assert any(text.startswith("In eager: m2 is slow; 3 members waited 5.0 s") for text in found(slowed("eager")))
     result = every_design()
-    scenario = result["scenarios"][0]
-    text = [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), {})]
+    scenario = result.scenarios[0]
+    text = [each.text for each in findings(scenario.scenario, columns_of(scenario, result), {})]
     assert any(each.startswith("Static: 0 stops instead of 108") for each in text)
 
 
