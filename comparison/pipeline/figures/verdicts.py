@@ -39,6 +39,7 @@ from comparison.results.run import Run, Verdict
 from kernel.designs import (
     ALL_AT_ONCE,
     CLASSIC,
+    CLASSIC_INCREMENTAL,
     CONSUMER,
     COOPERATIVE,
     COORDINATED,
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
 
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
-#: Their groups wait for a slow member, but go on delivering.
-PATIENT = tuple(design for design in INCREMENTAL if design in CLASSIC)
 #: Designs in which unsubscribing means leaving at once.
 LEAVING = tuple(design for design in COORDINATED if design not in (STATIC, DELAYED))
 #: Designs in which a process that comes back is somebody else.
@@ -207,7 +206,7 @@ CHECKS: tuple[Check, ...] = (
     Check("no commit lost", Kind.PROMISE, COORDINATED, SEEN, g.acknowledged_commits_kept),
     Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, MISSED, g.waits_for_the_slow_member),
     Check("waits for nobody", Kind.PROMISE, RECONCILING, MISSED, g.waits_for_nobody),
-    Check("delivers while it waits", Kind.PROMISE, PATIENT, MISSED, g.goes_on_while_it_waits),
+    Check("delivers while it waits", Kind.PROMISE, CLASSIC_INCREMENTAL, MISSED, g.goes_on_while_it_waits),
     Check("back without a rebalance", Kind.PROMISE, (STATIC,), SEEN, m.back_without_a_rebalance),
     Check("spared by the delay", Kind.PROMISE, (DELAYED,), SEEN, m.spared_by_the_delay),
     Check("early return does not help", Kind.HISTORY, NAMELESS, MISSED, m.early_return_does_not_help),

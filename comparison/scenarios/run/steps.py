@@ -51,7 +51,7 @@ def performers(
         GroupSteps(changes, injections),
         Faults(changes, injections),
         Restarts(changes),
-        MembershipSteps(changes),
+        MembershipSteps(changes, injections),
         CopySteps(changes),
         KillSteps(changes),
         injections,

@@ -22,6 +22,7 @@ from coordinator.membership.subscription import TopicsSeen, by_name
 from kernel.consumer import Capabilities, SilentListener
 from kernel.errors import UserError
 from kernel.runtime import REAL, Runtime
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.operations import SessionChange, SessionState
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -79,6 +80,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             name="members",
             connection_timeout_ms=config.connection_timeout_ms,
             retry_forever=True,
+            bridge=self._runtime.edge(Bridge),
         )
         if self._closing is not None:  # closed meanwhile, so `close` does not know this session
             await session.close()
