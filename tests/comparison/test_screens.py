@@ -19,7 +19,7 @@ from comparison.report.sweep.terminal import render_sweep
 from comparison.report.terminal import render
 from kernel.values import TopicPartition
 from tests.support.runs.results import every_design
-from tests.support.runs.sweeps import data_of, mapping_of, plan_of, result_of
+from tests.support.runs.sweeps import data_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def sweep(width: int) -> str:
     plan = plan_of("scenario=crash", "members=4,8,16,32,64,128", "partitions=12,24,48,96,192", "design=eager,consumer")
     data = data_of(plan, lambda run: result_of({"converge_ms": 1_234_567.0 + len(run.folder)}))
     console = Console(file=io.StringIO(), width=width)
-    render_sweep(mapping_of(data), console)
+    render_sweep(data, console)
     return printed(console)
 
 

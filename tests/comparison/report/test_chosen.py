@@ -5,7 +5,6 @@ from __future__ import annotations
 from comparison.pipeline.analysis import compose
 from comparison.report.chosen import only, together
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import as_mapping
 from tests.support.runs.results import every_design, joins, run
 
 
@@ -15,7 +14,7 @@ def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
         run("crash", "zookeeper", seed=1, verdict=VerdictOutcome.NOT_EXPECTED),
         run("join", "eager", seed=1, verdict=VerdictOutcome.EXPECTED),
     ]
-    result = as_mapping(compose(runs))
+    result = compose(runs)
     chosen = only(result, lambda each: each["design"] == "eager")
     assert [each["scenario"] for each in chosen["runs"]] == ["crash", "join"]
     assert [(each["scenario"], each["runs"]) for each in chosen["scenarios"]] == [("crash", [0]), ("join", [1])]
@@ -24,14 +23,14 @@ def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
 
 def test_repeats_are_kept_whole_or_not_at_all() -> None:
     runs = [run("crash", design, seed=seed) for design in ("eager", "static") for seed in (1, 2)]
-    result = as_mapping(compose(runs))
+    result = compose(runs)
     (repeated,) = only(result, lambda each: each["design"] == "static")["repeated"]
     assert (repeated["design"], repeated["runs"]) == ("static", [0, 1])
     assert only(result, lambda each: each["seed"] == 1)["repeated"] == []
 
 
 def test_growths_follow_their_runs() -> None:
-    result = as_mapping(compose([run("crash", "eager"), joins("zookeeper"), joins("eager")]))
+    result = compose([run("crash", "eager"), joins("zookeeper"), joins("eager")])
     chosen = only(result, lambda each: each["design"] == "eager")
     assert {(each["design"], *each["runs"]) for each in chosen["growths"]} == {("eager", 1)}
     both = together([every_design(), chosen])
@@ -39,7 +38,7 @@ def test_growths_follow_their_runs() -> None:
 
 
 def test_several_results_are_one_in_their_order() -> None:
-    one = as_mapping(compose([run("crash", "eager", seed=seed) for seed in (1, 2)]))
+    one = compose([run("crash", "eager", seed=seed) for seed in (1, 2)])
     found = together([every_design(), one])
     assert len(found["runs"]) == 15
     assert found["scenarios"][-1]["runs"] == [13, 14]

@@ -19,7 +19,6 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.page import SCRIPTS, page
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import as_mapping
 from comparison.results.run import Counted, Overlap
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
@@ -105,18 +104,18 @@ def test_slow_member_is_described(read: _Reader) -> None:
 def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
     warning = "session.timeout.ms=6000 applies only to eager"
     runs = [run("crash", design, parameters={"warnings": [warning], "rate": 5}) for design in ("zookeeper", "eager")]
-    assert _Reader(page(as_mapping(compose(runs)))).text.count(f"warning: {warning}") == 1
+    assert _Reader(page(compose(runs))).text.count(f"warning: {warning}") == 1
 
 
 def test_counts_are_shown_with_the_models() -> None:
     changes = [change(counted=[counted("JoinGroup", 6, 6), counted("moved", 4, 3)], attempts_failed=1)]
-    shown = _Reader(page(as_mapping(compose([run("join", "eager", changes=changes)]))))
+    shown = _Reader(page(compose([run("join", "eager", changes=changes)])))
     assert ["join to 5", "eager", "300", "1", "12", "3", "1.50", "6 JoinGroup (=), 4 moved (3), 1 failed"] in shown.rows
 
 
 def test_ratios_are_shown_below_figures_other_than_zero() -> None:
     runs = [run("join", "zookeeper", stopped=12.0, moved=3.0), run("join", "eager", stopped=6.0)]
-    shown = _Reader(page(as_mapping(compose(runs))))
+    shown = _Reader(page(compose(runs)))
     assert ["partitions stopped", "12", "60.50x"] in shown.rows
     assert ["partitions moved", "3", "0"] in shown.rows
 
@@ -126,7 +125,7 @@ EVIL = '</td><script>alert(1)</script><img src="http://x/y">&amp;'
 
 def evil() -> dict[str, Any]:
     named = run(EVIL, EVIL, failures=[EVIL], outcome="failed", error=EVIL, changes=[change(EVIL)])
-    result = as_mapping(compose([judge(named)]))
+    result = compose([judge(named)])
     return {**result, "not_applicable": [{"scenario": EVIL, "design": EVIL, "reason": EVIL}]}
 
 
@@ -149,7 +148,7 @@ def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> No
         overlaps=[overlap],
         changes=[change(quoted, counted=[count])],
     )
-    shown = _Reader(page(as_mapping(compose([found]))))
+    shown = _Reader(page(compose([found])))
     assert shown.loads == ["script"]
     assert shown.open == []
     # Members, preset, warning, count, overlap; the change in the table.
@@ -158,7 +157,7 @@ def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> No
 
 def test_page_says_what_went_wrong() -> None:
     broken = run("join", "eager", outcome="interrupted", verdict=VerdictOutcome.UNKNOWN)
-    text = _Reader(page(as_mapping(compose([broken])))).text
+    text = _Reader(page(compose([broken]))).text
     assert "the run was interrupted" in text
     assert "? unknown" in text
 

@@ -14,7 +14,6 @@ from comparison.report.page import page
 from comparison.report.repeats import columns_of
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import as_mapping
 from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def one(design: str, seed: int, converge_ms: float, *, session_ms: int = 3000) -
 def result(repeats: int = 3, *, eager_session_ms: int = 3000) -> dict[str, Any]:
     old = [one("zookeeper", seed, 100.0 * seed) for seed in range(1, repeats + 1)]
     new = [one("eager", seed, 300.0 * seed, session_ms=eager_session_ms) for seed in range(1, repeats + 1)]
-    return as_mapping(compose([*old, *new]))
+    return compose([*old, *new])
 
 
 def columns(mapping: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,13 +6,12 @@ from typing import Any
 
 from comparison.pipeline.analysis import compose
 from comparison.report.restarts import costs, remarks, title
-from comparison.results.result import as_mapping
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, every_design, restarted, run
 
 
 def shown(*runs: Any) -> list:
-    return costs(as_mapping(compose(list(runs)))["runs"])
+    return costs(compose(list(runs))["runs"])
 
 
 def test_costs_are_the_sums_over_all_restarts() -> None:

@@ -11,7 +11,6 @@ from comparison.pipeline.analysis import compose
 from comparison.report.page import page
 from comparison.report.strategies import TITLE, outcomes
 from comparison.report.terminal import render
-from comparison.results.result import as_mapping
 from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def tried(strategy: str, **given: Any) -> list[Change]:
 
 def result() -> dict[str, Any]:
     changes = [*tried("range"), change("form"), *tried("cooperative-sticky", moved=3, stopped=0)]
-    return as_mapping(compose([run("strategies", "eager", changes=changes)]))
+    return compose([run("strategies", "eager", changes=changes)])
 
 
 def test_each_strategy_has_one_row_in_the_order_in_which_they_were_tried() -> None:
@@ -38,12 +37,12 @@ def test_each_strategy_has_one_row_in_the_order_in_which_they_were_tried() -> No
 
 
 def test_what_one_change_does_not_show_is_not_added_up() -> None:
-    (found,) = outcomes(as_mapping(compose([run("strategies", "eager", changes=tried("range", moved=None))]))["runs"])
+    (found,) = outcomes(compose([run("strategies", "eager", changes=tried("range", moved=None))])["runs"])
     assert (found.moved, found.minimum) == (None, 7)
 
 
 def test_other_scenarios_have_no_strategies() -> None:
-    assert outcomes(as_mapping(compose([run("join", "eager", changes=tried("range"))]))["runs"]) == []
+    assert outcomes(compose([run("join", "eager", changes=tried("range"))])["runs"]) == []
 
 
 def test_terminal_and_page_show_strategies_side_by_side() -> None:

@@ -14,7 +14,6 @@ from rich.console import Console
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.terminal import render
-from comparison.results.result import as_mapping
 from comparison.results.run import Overlap, Run
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
@@ -55,7 +54,7 @@ def result() -> dict[str, Any]:
         ),
         run("pause", "eager", outcome="interrupted", lost=None, failures=["m1: no broker answers"]),
     ]
-    return as_mapping(compose([judge(each) for each in runs]))
+    return compose([judge(each) for each in runs])
 
 
 def rendered(mapping: dict[str, Any], *, width: int = 80) -> str:
@@ -82,11 +81,11 @@ def test_unknown_figure_is_a_dash_without_a_ratio() -> None:
 
 def test_one_of_a_kind_is_named_in_the_singular() -> None:
     alone = run("join", "eager", parameters={"members": 1, "partitions": 12, "brokers": 1})
-    assert "\n1 member, 12 partitions, 1 broker, seed" in rendered(as_mapping(compose([judge(alone)])))
+    assert "\n1 member, 12 partitions, 1 broker, seed" in rendered(compose([judge(alone)]))
 
 
 def test_traces_cannot_inject_markup_into_the_report() -> None:
-    evil = as_mapping(compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))]))
+    evil = compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))])
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
 
 
@@ -107,7 +106,7 @@ def test_rolling_restart_shows_its_costs_side_by_side() -> None:
 def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
     warning = "session.timeout.ms=6000 applies only to eager"
     runs = [run("crash", design, parameters={"warnings": [warning], "rate": 5}) for design in ("zookeeper", "eager")]
-    assert rendered(as_mapping(compose(runs))).count(f"warning: {warning}") == 1
+    assert rendered(compose(runs)).count(f"warning: {warning}") == 1
 
 
 def test_slow_member_shows_who_waited_and_what_was_delivered() -> None:
@@ -138,7 +137,7 @@ def test_report_needs_no_spark() -> None:
 def test_first_line_of_a_failed_run_says_why_and_nothing_else_repeats_it() -> None:
     failures = ["m1: no broker answers", "m2: no broker answers", "m1: no broker answers"]
     failed = run("join", "eager", outcome="failed", error="m1 is frozen", lost=None, failures=failures)
-    lines = rendered(as_mapping(compose([judge(failed), judge(run("join", "zookeeper"))]))).splitlines()
+    lines = rendered(compose([judge(failed), judge(run("join", "zookeeper"))])).splitlines()
     assert lines[0].startswith("join  ? unknown ")
     assert lines[1] == "eager: the run failed: m1 is frozen"
     assert "\n".join(lines).count("m1 is frozen") == 1

@@ -6,13 +6,12 @@ import pytest
 
 from comparison.pipeline.analysis import compose
 from comparison.report.throughput import describe_waits, sparkline
-from comparison.results.result import as_mapping
 from comparison.results.run import Delivery, Run
 from tests.support.runs.results import change, run, slowed
 
 
 def mapped(*runs: Run) -> list[dict]:
-    return as_mapping(compose(list(runs)))["runs"]
+    return compose(list(runs))["runs"]
 
 
 def test_letters_show_where_nothing_was_delivered() -> None:

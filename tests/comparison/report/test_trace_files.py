@@ -7,7 +7,6 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.report.page import page
 from comparison.report.trace_files import HEADINGS, file_table
-from comparison.results.result import as_mapping
 from comparison.results.run import FileIntegrity
 from tests.support.runs.results import run
 
@@ -52,7 +51,7 @@ GONE = file(
 
 
 def shown(*files: FileIntegrity, **given: Any) -> Any:
-    return as_mapping(compose([run(files=list(files), **given)]))
+    return compose([run(files=list(files), **given)])
 
 
 def test_whole_files_are_folded() -> None:

@@ -16,7 +16,9 @@ from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import Experiments, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
     from pyspark.sql import SparkSession
 
@@ -28,6 +30,7 @@ class Laboratory:
     """Where tests run scenarios. Close it."""
 
     def __init__(self, spark: SparkSession) -> None:
+        self.analysed: tuple[Path, Mapping[str, Any]]  #: the folder of the last run, and its result
         self._spark = spark
         self._loop = asyncio.Runner()
         self._fork_server = self._loop.run(ForkServer.open())
@@ -54,7 +57,9 @@ class Laboratory:
         assert not left, "processes of the run are still running"
         (outcome,) = finished.outcomes
         assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
-        (run,) = analyze(self._spark, finished.run_dirs, output=finished.bundle)["runs"]
+        result = analyze(self._spark, finished.run_dirs, output=finished.bundle)
+        (run,) = result["runs"]
+        self.analysed = finished.bundle, result
         reasons = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
         assert reasons
         return {check: text for check, text in reasons.items() if not text.startswith("as expected")}

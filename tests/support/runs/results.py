@@ -7,7 +7,7 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import NotApplicable, as_mapping
+from comparison.results.result import NotApplicable
 from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Wait
 
 
@@ -138,7 +138,7 @@ def herd() -> dict[str, Any]:
         )
         for design, factor in (("zookeeper", 3), ("eager", 0))
     ]
-    return as_mapping(compose(runs))
+    return compose(runs)
 
 
 #: Five restarts: generations, stopped, moved, unowned partition-seconds, the slowest restart. The classic designs'
@@ -194,4 +194,4 @@ def every_design() -> dict[str, Any]:
         *(slowed(design) for design in RESTARTS if design != "server"),
     ]
     left_out = NotApplicable(scenario="slow-member", design="server", reason="no member is slow")
-    return as_mapping(compose(runs, [left_out]))
+    return compose(runs, [left_out])

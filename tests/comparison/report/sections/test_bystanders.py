@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.bystanders import waited as shown
-from comparison.results.result import as_mapping
 from tests.support.runs.results import every_design, herd, run, waited
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def panels(*bystanders: Bystander) -> list:
-    return shown(as_mapping(compose([run("herd", bystanders=list(bystanders))]))["runs"])
+    return shown(compose([run("herd", bystanders=list(bystanders))])["runs"])
 
 
 def test_each_operation_has_a_pair_of_each_change_of_each_design() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.done import About, as_text, conditions
-from comparison.results.result import as_mapping
 from tests.support.runs.results import run
 
 COMMAND = {
@@ -20,7 +19,7 @@ CATALOGUE = {"crash": {"defaults": {"members": 4, "partitions": 12, "rate": 200}
 def shown(**given: Any) -> list[tuple[str, str]]:
     parameters = {"members": 6, "partitions": 12, "rate": 200, "preset": "equal-timers", "settings": {}}
     parameters |= given.pop("parameters", {})
-    result = as_mapping(compose([run("crash", "eager", parameters=parameters, **given)]))
+    result = compose([run("crash", "eager", parameters=parameters, **given)])
     return conditions(result, About(COMMAND, CATALOGUE))
 
 
@@ -49,14 +48,14 @@ def test_copied_text_runs_the_command_and_keeps_the_rest_as_comments() -> None:
 
 
 def test_nothing_is_claimed_without_a_record_of_the_command() -> None:
-    result = as_mapping(compose([run("crash", "eager", path="/elsewhere")]))
+    result = compose([run("crash", "eager", path="/elsewhere")])
     assert {label for label, _ in conditions(result, About())} == {"seed", "repeats"}
 
 
 def test_page_of_several_results_has_the_command_of_each_and_what_they_share_once() -> None:
     other = {**COMMAND, "command": ["rebalance-lab", "run", "pause"], "machine": {"system": "Darwin", "cores": 8}}
     runs = [run("crash", "eager", run_id=f"20261123T11162{n}Z-run/crash/eager", path=f"/{n}") for n in (3, 4)]
-    rows = conditions(as_mapping(compose(runs)), About(COMMAND, {}, [other, COMMAND]))
+    rows = conditions(compose(runs), About(COMMAND, {}, [other, COMMAND]))
     commands = [text for label, text in rows if label == "command"]
     assert commands == ["rebalance-lab run crash --seed 3 -c 'x=a b'", "rebalance-lab run pause"]
     assert [text for label, text in rows if label == "machine"] == ["Linux, 2 cores", "Darwin, 8 cores"]

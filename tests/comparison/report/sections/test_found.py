@@ -10,14 +10,13 @@ from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
-from comparison.results.result import as_mapping
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
 from tests.support.runs.results import change, every_design, run, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
-    result = as_mapping(compose(list(runs)))
+    result = compose(list(runs))
     (scenario, *_) = result["scenarios"]
     return [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), views or {})]
 
@@ -48,7 +47,7 @@ def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
 
 
 def test_findings_link_to_the_lane_and_the_moment() -> None:
-    result = as_mapping(compose(split_brain()))
+    result = compose(split_brain())
     (scenario,) = result["scenarios"]
     views = {"zookeeper": view(SPLIT)}
     shown = findings("split-brain", columns_of(scenario, result), views)
@@ -67,7 +66,7 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
             "delivering": (Holding(0, 4_100, "m1"), Holding(4_000, 9_000, "m2")),
         }
     )
-    result = as_mapping(compose(split_brain()))
+    result = compose(split_brain())
     (scenario,) = result["scenarios"]
     shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
     assert shown[0].evidence[0].partition == "t-1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.growth import grown
-from comparison.results.result import as_mapping
 from tests.support.runs.results import every_design, herd, joins
 
 
@@ -44,7 +43,7 @@ def test_table_has_every_size_with_the_model_beside_it() -> None:
 
 
 def test_repeats_have_a_range_and_more_points() -> None:
-    found = grown("herd", as_mapping(compose([joins(seed=1, path="a"), joins(seed=2, path="b", more=4)])))
+    found = grown("herd", compose([joins(seed=1, path="a"), joins(seed=2, path="b", more=4)]))
     assert found is not None
     assert found.panels[0].fits[0].endswith("8 points of 2 runs)")
     assert dict(found.panels[0].rows)["3"] == [("11", ["9-13", "model: 9"])]
@@ -52,14 +51,14 @@ def test_repeats_have_a_range_and_more_points() -> None:
 
 
 def test_two_sizes_have_no_interval() -> None:
-    found = grown("herd", as_mapping(compose([joins(sizes=(3, 6))])))
+    found = grown("herd", compose([joins(sizes=(3, 6))]))
     assert found is not None
     assert found.panels[0].fits == ["zookeeper: ~ N^2.00 (2 points: no interval)"]
     assert found.remark.startswith("2 points have no interval")
 
 
 def test_design_that_was_counted_at_one_size_less_has_a_dash_there() -> None:
-    found = grown("herd", as_mapping(compose([joins(), joins("eager", sizes=(3, 6, 11))])))
+    found = grown("herd", compose([joins(), joins("eager", sizes=(3, 6, 11))]))
     assert found is not None
     assert dict(found.panels[0].rows)["21"][1] == ("-", ["not counted"])
 

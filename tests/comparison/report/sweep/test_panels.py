@@ -10,7 +10,7 @@ from rich.console import Console
 
 from comparison.report.sweep.panels import Layout, Panel
 from comparison.report.sweep.terminal import render_sweep
-from tests.support.runs.sweeps import data_of, mapping_of, plan_of, result_of
+from tests.support.runs.sweeps import data_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ def measured(run: SweepRun) -> dict[str, Any]:
 
 
 def laid_out(*axes: str, **counts: int) -> list[Panel]:
-    return list(Layout(mapping_of(data_of(plan_of(*axes, **counts), measured))).panels("converge_ms"))
+    return list(Layout(data_of(plan_of(*axes, **counts), measured)).panels("converge_ms"))
 
 
 def medians(panel: Panel) -> Sequence[Sequence[float | None]]:
@@ -76,7 +76,7 @@ def test_cell_that_was_left_out_is_empty() -> None:
 
 
 def rendered(*axes: str, metrics: Sequence[str] = (), **counts: int) -> str:
-    data = mapping_of(data_of(plan_of(*axes, metrics=metrics, **counts), measured))
+    data = data_of(plan_of(*axes, metrics=metrics, **counts), measured)
     out = io.StringIO()
     render_sweep(data, Console(file=out, width=100))
     return out.getvalue()

@@ -11,7 +11,7 @@ import pytest
 
 from comparison.report.sweep.heat_map import Scale
 from comparison.report.sweep.page import sweep_page
-from tests.support.runs.sweeps import change_of, data_of, mapping_of, plan_of, result_of
+from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ def retried(run: SweepRun) -> dict[str, Any]:
 def page_of(
     *axes: str, result: Callable[[SweepRun], dict[str, Any] | None], metrics: Sequence[str] = (), **counts: int
 ) -> str:
-    return sweep_page(mapping_of(data_of(plan_of(*axes, metrics=metrics, **counts), result)))
+    return sweep_page(data_of(plan_of(*axes, metrics=metrics, **counts), result))
 
 
 CROSSED = (
@@ -168,7 +168,7 @@ def test_failures_verdicts_and_what_was_left_out_are_listed() -> None:
     def result(run: SweepRun) -> dict[str, Any] | None:
         return None if run is failed else result_of({"converge_ms": 5.0}, verdict="not as expected")
 
-    page = sweep_page(mapping_of(data_of(plan, result, [(failed, "time limit of 60 s reached")])))
+    page = sweep_page(data_of(plan, result, [(failed, "time limit of 60 s reached")]))
     assert "1 of 2 runs complete" in page
     assert "seed 1: time limit of 60 s reached" in page
     assert "1, 1 failed" in page
@@ -179,7 +179,7 @@ def test_failures_verdicts_and_what_was_left_out_are_listed() -> None:
 
 @pytest.mark.parametrize("hostile", ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
 def test_whatever_a_sweep_names_stays_text(hostile: str) -> None:
-    data = mapping_of(data_of(plan_of(*CROSSED, metrics=["attempts_failed"]), retried))
+    data = data_of(plan_of(*CROSSED, metrics=["attempts_failed"]), retried)
     data["name"] = data["command"][0] = hostile
     data["failures"] = [{"what": hostile, "reason": hostile}]
     data["axes"][-1]["name"] = hostile
