@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import psutil
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def ours(source: str, runs: Path, output: Path, watch: Watch) -> dict[str, Any]:
         folder.name.partition("=")[2]: sum(pq.ParquetFile(file).metadata.num_rows for file in folder.iterdir())
         for folder in (output / "tables" / "events").iterdir()
     }
-    return {"session": session, "work": work, "answers": {"kinds": kinds, "runs": result["runs"]}}
+    return {"session": session, "work": work, "answers": {"kinds": kinds, "runs": msgspec.to_builtins(result.runs)}}
 
 
 def duckdb(source: str, runs: Path, output: Path, watch: Watch) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.consumer.setting_table import KAFKA_CONSUMER_SETTINGS
 from coordinator.consumer.settings import CoordinatorConsumerConfig
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kernel.consumer import GroupConsumer, RebalanceListener
+    from kernel.designs import Design
     from kernel.settings import Setting
     from kernel.trace.writer import Tracer
     from kernel.zookeeper.stepping import StepGate
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+STRATEGY = "partition.assignment.strategy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,30 +130,28 @@ def _classic_config(request: ConsumerRequest) -> tuple[CoordinatorConsumerConfig
     return CoordinatorConsumerConfig.from_settings(_of_coordinators(request))
 
 
-def _classic(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    """A member of the classic protocol; its settings make the design."""
-    config, warnings = _classic_config(request)
-    _warn(request, warnings)
-    return CoordinatorConsumer(config, tracer=tracer, process=request.process)
-
-
-def _static(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    """A member with a group.instance.id: from the settings, otherwise from the request."""
-    named = {"group.instance.id": request.instance} if request.instance else {}
-    settings = {**named, **request.settings}
-    if "group.instance.id" not in settings:
-        raise ConfigurationError("a static member needs a name of its own. Set group.instance.id=...")
-    return _classic(replace(request, settings=settings), tracer)
-
-
-def _incremental(strategy: str) -> Callable[[ConsumerRequest, Tracer], GroupConsumer]:
-    """A member with an incremental strategy, unless the settings name another one."""
+def _classic_factory(design: Design) -> ConsumerFactory:
+    """Members of the classic protocol; their settings make the design."""
 
     def consumer(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-        settings = {"partition.assignment.strategy": strategy, **request.settings}
-        return _classic(replace(request, settings=settings), tracer)
+        given = {STRATEGY: design.strategy} if design.strategy else {}
+        if design.static_membership and request.instance:
+            given["group.instance.id"] = request.instance
+        settings = {**given, **request.settings}
+        if design.static_membership and "group.instance.id" not in settings:
+            raise ConfigurationError("a static member needs a name of its own. Set group.instance.id=...")
+        made = replace(request, settings=settings)
+        config, warnings = _classic_config(made)
+        _warn(made, warnings)
+        return CoordinatorConsumer(config, tracer=tracer, process=made.process)
 
-    return consumer
+    return ConsumerFactory(
+        consumer=consumer,
+        config=_classic_config,
+        settings=MEMBER_SETTINGS[design.name],
+        known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+        made_by=_STRATEGY if design.strategy else frozenset(),
+    )
 
 
 def _kip848_config(request: ConsumerRequest) -> tuple[Kip848ConsumerConfig, list[str]]:
@@ -163,7 +164,7 @@ def _kip848(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     return Kip848Consumer(config, tracer=tracer, process=request.process)
 
 
-_STRATEGY = frozenset({"partition.assignment.strategy"})
+_STRATEGY = frozenset({STRATEGY})
 
 CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
     {
@@ -182,32 +183,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             made_by=_STRATEGY,
             session_setting="zookeeper.session.timeout.ms",
         ),
-        EAGER: ConsumerFactory(
-            consumer=_classic,
-            config=_classic_config,
-            settings=MEMBER_SETTINGS[EAGER],
-            known_elsewhere=KAFKA_CONSUMER_SETTINGS,
-        ),
-        STATIC: ConsumerFactory(
-            consumer=_static,
-            config=_classic_config,
-            settings=MEMBER_SETTINGS[STATIC],
-            known_elsewhere=KAFKA_CONSUMER_SETTINGS,
-        ),
-        COOPERATIVE: ConsumerFactory(
-            consumer=_incremental("cooperative-sticky"),
-            config=_classic_config,
-            settings=MEMBER_SETTINGS[COOPERATIVE],
-            known_elsewhere=KAFKA_CONSUMER_SETTINGS,
-            made_by=_STRATEGY,
-        ),
-        DELAYED: ConsumerFactory(
-            consumer=_incremental("delayed"),
-            config=_classic_config,
-            settings=MEMBER_SETTINGS[DELAYED],
-            known_elsewhere=KAFKA_CONSUMER_SETTINGS,
-            made_by=_STRATEGY,
-        ),
+        **{name: _classic_factory(DESIGNS[name]) for name in CLASSIC},
         CONSUMER: ConsumerFactory(
             consumer=_kip848,
             config=_kip848_config,

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by, naming, scenario_named
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,6 @@ def own_scenario(path: Path, kept: Mapping[str, str] | None = None) -> ScenarioF
     `EnvironmentFault` if a file cannot be read or is not the one, `ConfigurationError` for its content.
     """
     # What reads a file knows every setting, and so loads the consumers of every design.
-    from comparison.pipeline.figures.verdicts import why_not_judged
     from comparison.scenarios.plan.admitted import admit
     from comparison.scenarios.plan.plugins import load, load_installed, load_kept
     from comparison.scenarios.plan.scenario_file import read_scenario
@@ -32,6 +32,22 @@ def own_scenario(path: Path, kept: Mapping[str, str] | None = None) -> ScenarioF
     file = read_scenario(path, why_not_judged, load if kept is None else partial(load_kept, digests=kept))
     admit(file)
     return file
+
+
+def why_not_judged(name: str, like: str) -> str:
+    """Why a scenario that is like another one ('': like none) cannot name this check; '' if it can."""
+    from comparison.pipeline.figures.verdicts import CHECKS, has_several_ways
+
+    names = list(dict.fromkeys(check.name for check in CHECKS))
+    if name not in names:
+        return unknown("check", name, names, hint="`rebalance-lab scenarios --steps` lists all")
+    rows = [check for check in CHECKS if check.name == name]
+    if has_several_ways(name) and not (
+        like in CATALOGUE and any(row.is_named(judged_by(CATALOGUE[like])) for row in rows)
+    ):
+        known = naming(lambda named: any(row.is_named(named) for row in rows))
+        return f"{name!r} is decided in several ways. Say which with like = NAME, one of {', '.join(known)}"
+    return ""
 
 
 def names_of(given: Sequence[str]) -> list[str]:

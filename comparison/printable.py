@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 
 def printable(text: str) -> str:
     r"""The text with unprintable characters as Python escapes: `\n`, `\x1b`, lone surrogates, line separators."""
@@ -19,7 +21,9 @@ def printable(text: str) -> str:
 
 
 def printable_all(value: Any) -> Any:
-    """`printable` for every text in a JSON value, field names included."""
+    """`printable` for every text in a JSON value, field names included, or in a struct of such values."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **printable_all(msgspec.structs.asdict(value)))
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):

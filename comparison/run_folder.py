@@ -19,9 +19,8 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from comparison.near_paths import path_complaint
+from comparison.results.result import formatted
 from kernel.errors import EnvironmentFault
 from kernel.trace.listed_file import RUN_FILE, ListedFile
 from kernel.whole_file import require_text, whole_file
@@ -110,9 +109,9 @@ def run_dir_of(bundle: Path, *names: str) -> Path:
     return run_dir
 
 
-def write_json(path: Path, content: Mapping[str, object]) -> None:
+def write_json(path: Path, content: object) -> None:
     """Write it whole or not at all. Raises `EnvironmentFault`."""
-    _write_whole(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    _write_whole(path, formatted(content))
 
 
 def keep_scenario(text: str, path: Path) -> None:

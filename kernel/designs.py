@@ -1,7 +1,7 @@
 """The designs that are compared: one row each, in the order of their history.
 
 Commands, scenarios, pipeline and report take names, order and traits from here. How a design's consumer is built is in
-`comparison.consumers`; which scenarios apply to it, in the catalogue.
+`comparison.consumers`; which scenarios apply to it, in the catalogue. What a classic design differs in is in its row.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Design:
     coordinator: bool = True
     #: Members send JoinGroup and SyncGroup.
     classic: bool = False
+    #: The only strategy of its members; '' if their settings name one.
+    strategy: str = ""
     #: A rebalance stops only the partitions that move.
     incremental: bool = False
     #: Every member has a ZooKeeper session, and is removed when it expires.
@@ -77,9 +79,22 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
             # Kafka 2.3, KIP-345.
             Design(name=STATIC, package="coordinator", classic=True, static_membership=True),
             # Kafka 2.4, KIP-429.
-            Design(name=COOPERATIVE, package="coordinator", classic=True, incremental=True),
+            Design(
+                name=COOPERATIVE,
+                package="coordinator",
+                classic=True,
+                strategy="cooperative-sticky",
+                incremental=True,
+            ),
             # Kafka Connect 2.3, KIP-415.
-            Design(name=DELAYED, package="coordinator", classic=True, incremental=True, delays_reassignment=True),
+            Design(
+                name=DELAYED,
+                package="coordinator",
+                classic=True,
+                strategy="delayed",
+                incremental=True,
+                delays_reassignment=True,
+            ),
             # Kafka 4.0, KIP-848.
             Design(name=CONSUMER, package="coordinator", incremental=True, reconciles=True),
         )
@@ -90,6 +105,7 @@ DESIGN_NAMES = tuple(DESIGNS)
 COORDINATED = tuple(name for name, design in DESIGNS.items() if design.coordinator)
 CLASSIC = tuple(name for name, design in DESIGNS.items() if design.classic)
 INCREMENTAL = tuple(name for name, design in DESIGNS.items() if design.incremental)
+CLASSIC_INCREMENTAL = tuple(name for name in INCREMENTAL if name in CLASSIC)
 RECONCILING = tuple(name for name, design in DESIGNS.items() if design.reconciles)
 #: All members stop everything inside poll and wait for the last of them. A member of the server design stops
 #: everything too, but in the background: it waits for no poll.

@@ -21,17 +21,18 @@ from comparison.interrupts import interrupts_wait
 from comparison.printable import printable_all
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import RESULT
 from comparison.run_folder import write_json
 from kernel.errors import UNWRITABLE, EnvironmentFault
 from kernel.full_disk import full_disk_named
 from kernel.whole_file import own_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from comparison.cli.report_file import Unshown
+    from comparison.results.result import Result
 
-RESULT = "result.json"
 #: The folder of copies of runs that are in remote stores.
 SOURCES = "sources"
 
@@ -44,9 +45,9 @@ _EXITS = {
 
 
 class Analysed(NamedTuple):
-    """A result as result.json has it, and the runs that the report could not show."""
+    """A result, and the runs that the report could not show."""
 
-    result: Mapping[str, Any]
+    result: Result
     unshown: Sequence[Unshown]
 
 
@@ -122,7 +123,7 @@ def shown(analysed: Analysed, form: str) -> int:
         print_document(result)
     else:
         render(printable_all(result), Console())
-    return left_out(analysed.unshown) or _EXITS[result["verdict"]]
+    return left_out(analysed.unshown) or _EXITS[result.verdict]
 
 
 @click.command(

@@ -11,7 +11,7 @@ from comparison.counted import counted
 from comparison.pipeline.figures.evidence import EVIDENCE
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
-from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 from comparison.scenarios.plan.faults import FAULTS, Choice
 from comparison.scenarios.plan.fields import default_of, has_default, types_of
 from comparison.scenarios.plan.fields import in_words as kind_in_words
@@ -166,9 +166,7 @@ def _judged(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[s
     rows: dict[tuple[str, Any], tuple[Check, list[str]]] = {}
     for check in CHECKS:
         judged = [
-            design
-            for design in designs
-            if check.judges(design, scenario.like or scenario.name, named=scenario.checks, settings=settings)
+            design for design in designs if check.judges(design, judged_by(scenario), settings, scenario=scenario.name)
         ]
         if judged:
             _, known = rows.setdefault((check.name, check.decide), (check, []))
@@ -180,9 +178,9 @@ def _judged(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[s
 
 
 def _unpromised(scenario: Scenario, designs: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:
-    name = scenario.like or scenario.name
+    named = judged_by(scenario)
     for each in UNPROMISED:
-        of = tuple(design for design in designs if each.holds(design, name, alone=len(designs) == 1))
+        of = tuple(design for design in designs if each.holds(design, named, alone=len(designs) == 1))
         if of:
             yield _wrapped(f"not promised: {each.what}", "    - "), of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.dataset
 
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from comparison.results.result import Result
+    from comparison.results.run import Run
+
 #: How many lines of a file are shown, how many problems of a run, and how many in all.
 LINES_OF_FILE, PROBLEMS_OF_RUN, SHOWN = 3, 5, 40
 
 
-def damage_of(result: Mapping[str, Any], tables: Path) -> list[str]:
+def damage_of(result: Result, tables: Path) -> list[str]:
     """The problems of every run that has any, and its unusable lines; `tables` is the folder of the tables."""
-    damaged = {run["run_id"]: run for run in result["runs"] if run["problems"]}
+    damaged = {run.run_id: run for run in result.runs if run.problems}
     if not damaged:
         return []
     lines: dict[str, list[str]] = {run_id: [] for run_id in damaged}
@@ -29,15 +32,15 @@ def damage_of(result: Mapping[str, Any], tables: Path) -> list[str]:
     found = []
     for run_id, run in damaged.items():
         found += lines[run_id]
-        found += [f"{run['path']}: {problem}" for problem in run["problems"][:PROBLEMS_OF_RUN]]
-        if more := run["problems"][PROBLEMS_OF_RUN:]:
-            found.append(f"{run['path']}: {len(more)} more problems; see the report")
+        found += [f"{run.path}: {problem}" for problem in run.problems[:PROBLEMS_OF_RUN]]
+        if more := run.problems[PROBLEMS_OF_RUN:]:
+            found.append(f"{run.path}: {len(more)} more problems; see the report")
     if len(found) > SHOWN:
         found[SHOWN:] = [f"{len(found) - SHOWN} more lines; see the report, and the table {QUARANTINE}"]
     return [printable(text) for text in found]
 
 
-def _unusable_lines(tables: Path, damaged: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _unusable_lines(tables: Path, damaged: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
     folder = tables / QUARANTINE
     if not folder.is_dir():
         return
@@ -50,5 +53,5 @@ def _unusable_lines(tables: Path, damaged: Mapping[str, Mapping[str, Any]]) -> I
                 shown[place] += 1
                 detail = f" ({row['detail']})" if row["detail"] else ""
                 line = f":{row['line']}" if row["line"] else ""
-                name = f"{damaged[row['run_id']]['path']}/trace/{row['file']}{line}"
+                name = f"{damaged[row['run_id']].path}/trace/{row['file']}{line}"
                 yield row["run_id"], f"{name}: {row['reason']}{detail}"

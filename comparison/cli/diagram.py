@@ -59,8 +59,8 @@ Examples:
     "--list",
     "as_list",
     is_flag=True,
-    help="List the group's rebalances in the whole run with their numbers. An epoch that changes nothing for any member "
-    "is none.",
+    help="List the group's rebalances in the whole run with their numbers. An epoch that changes nothing for any "
+    "member is none.",
 )
 @click.option(
     "--show",

@@ -9,7 +9,7 @@ import click
 
 from comparison.interruptible import run
 from comparison.near_paths import path_complaint
-from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.catalogue import judged_by, scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
@@ -30,8 +30,8 @@ _SEVERAL = ("need ZooKeepers of their own", "they break")
 _CONNECT_MS = 10_000
 _LOG_FOLDER = "the server's dataLogDir, or its dataDir if it has no dataLogDir"
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
-#: Scenarios whose joins are compared with the servers' own counters, if the servers are ours.
-_COUNTED = ("herd", "join")
+#: The check that compares joins with the servers' own counters, if the servers are ours.
+_COUNTERS = "server's counters"
 
 
 def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
@@ -62,7 +62,7 @@ def _breaks_servers(scenario: Scenario) -> bool:
 
 def not_judged_on(zookeeper: str, names: Sequence[str], designs: Sequence[str]) -> list[str]:
     """Warnings of checks that are not possible on this ZooKeeper."""
-    counted = [name for name in names if name in _COUNTED]
+    counted = [name for name in names if _COUNTERS in judged_by(scenario_named(name))]
     if parse_target(zookeeper).ours or ZOOKEEPER not in designs or not counted:
         return []
     return [

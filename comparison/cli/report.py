@@ -5,21 +5,19 @@ from __future__ import annotations
 import shlex
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from comparison.cli.report_file import REPORT, left_out, write_page
 from comparison.near_paths import holds_a_run, path_complaint
 from comparison.report.chosen import only
-from comparison.report.figures import check_version
+from comparison.results.result import RESULT, read_result
 from kernel.errors import EnvironmentFault, UserError
-from kernel.json_file import DamagedFile, read_json
+from kernel.json_file import DamagedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-RESULT = "result.json"
+    from comparison.results.result import Result
 
 
 @click.command(
@@ -60,7 +58,7 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
     return code
 
 
-def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
+def _result(folder: Path) -> tuple[Result, Path]:
     """The result in a folder or the nearest one above, with the runs below the folder; and where it is."""
     given, folder = folder, folder.resolve()
     for home in (folder, *folder.parents[:3]):
@@ -68,13 +66,11 @@ def _result(folder: Path) -> tuple[Mapping[str, Any], Path]:
         if not path.is_file():
             continue
         try:
-            result = read_json(path, dict[str, Any])
-            chosen = result if home == folder else only(result, lambda run: Path(run["path"]).is_relative_to(folder))
-            check_version(chosen)
-        except (DamagedFile, KeyError, TypeError, ValueError) as error:
-            why = error.why if isinstance(error, DamagedFile) else error
-            raise UserError(f"{path} cannot be shown ({why}). {_remedy(home)}") from error
-        if chosen["runs"]:
+            result = read_result(path)
+        except DamagedFile as error:
+            raise UserError(f"{path} cannot be shown ({error.why}). {_remedy(home)}") from error
+        chosen = result if home == folder else only(result, lambda run: Path(run.path).is_relative_to(folder))
+        if chosen.runs:
             return chosen, home
     if not given.is_dir():
         raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
@@ -88,11 +84,11 @@ def _remedy(folder: Path) -> str:
     return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"
 
 
-def _require_distinct(found: list[tuple[Mapping[str, Any], Path]]) -> None:
+def _require_distinct(found: list[tuple[Result, Path]]) -> None:
     """A column of a page is one design in one scenario: raise `UserError` for two of them."""
     seen: dict[tuple[str, str], Path] = {}
     for result, home in found:
-        for scenario, design in sorted({(run["scenario"], run["design"]) for run in result["runs"]}):
+        for scenario, design in sorted({(run.scenario, run.design) for run in result.runs}):
             other = seen.setdefault((scenario, design), home)
             if other != home:
                 raise UserError(f"{scenario} in {design} is in {other} and in {home}. Give one of them")

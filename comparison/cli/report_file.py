@@ -22,8 +22,10 @@ from kernel.whole_file import whole_file
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
+    from comparison.results.result import Result
+
     #: A result, and the folder that has its tables.
-    Located = tuple[Mapping[str, Any], Path]
+    Located = tuple[Result, Path]
 
 REPORT, COMMAND = "report.html", "command.json"
 #: Of a page of more commands than these, the first are shown.
@@ -39,7 +41,7 @@ class Unshown(NamedTuple):
     why: str
 
 
-def write_report(result: Mapping[str, Any], folder: Path) -> list[Unshown]:
+def write_report(result: Result, folder: Path) -> list[Unshown]:
     """Write `report.html` into the result's folder, which has its tables; returns the runs that it leaves out."""
     return write_page([(result, folder)], folder / REPORT)
 
@@ -80,7 +82,7 @@ def _page(results: Sequence[Located]) -> str:
 
 def _broken(results: Sequence[Located]) -> list[Unshown]:
     """The runs without which the page of the others can be made: halves of them are tried, and halves of those."""
-    paths = [run["path"] for result, _ in results for run in result["runs"]]
+    paths = [run.path for result, _ in results for run in result.runs]
     try:
         _page(results)
     except WRONG_DATA as error:
@@ -92,7 +94,7 @@ def _broken(results: Sequence[Located]) -> list[Unshown]:
 
 
 def _without(results: Sequence[Located], paths: Container[str]) -> list[Located]:
-    return [(only(result, lambda run: run["path"] not in paths), folder) for result, folder in results]
+    return [(only(result, lambda run: run.path not in paths), folder) for result, folder in results]
 
 
 def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
@@ -100,8 +102,8 @@ def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     homes: dict[Path, None] = {}
     for result, folder in results:
         homes[folder] = None
-        for run in result["runs"]:
-            above = (each for each in Path(run["path"]).parents[:_LEVELS] if (each / COMMAND).is_file())
+        for run in result.runs:
+            above = (each for each in Path(run.path).parents[:_LEVELS] if (each / COMMAND).is_file())
             homes |= dict.fromkeys(each.resolve() for each in above)
     known = [command for folder in homes if (command := _command(folder))]
     return known[:COMMANDS_MAX] or [{}]
@@ -110,11 +112,9 @@ def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
 def _described(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
     """The scenarios by name, as their runs describe them."""
     found: dict[str, Mapping[str, Any]] = {}
-    for run in (run for result, _ in results for run in result["runs"]):
-        if run["scenario"] not in found and isinstance(
-            text := _json(Path(run["path"]) / RUN_FILE).get("described"), dict
-        ):
-            found[run["scenario"]] = text
+    for run in (run for result, _ in results for run in result.runs):
+        if run.scenario not in found and isinstance(text := _json(Path(run.path) / RUN_FILE).get("described"), dict):
+            found[run.scenario] = text
     return found
 
 

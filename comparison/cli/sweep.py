@@ -13,7 +13,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from comparison.cli.analysis import RESULT, analysed
+from comparison.cli.analysis import analysed
 from comparison.cli.documents import print_document
 from comparison.cli.experiments import planned_run
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
@@ -29,6 +29,7 @@ from comparison.printable import printable_all
 from comparison.progress import RunProgress, about
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
+from comparison.results.result import RESULT
 from comparison.run_folder import write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.doubts import doubts
@@ -56,9 +57,11 @@ from kernel.ports import require_loopback
 from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from comparison.cli.spark_options import SparkChoice
+    from comparison.results.result import Result
+    from comparison.results.sweep import SweepData
     from comparison.sweep.plan import SweepPlan, SweepRun
     from comparison.sweep.state import RecordedPlan
 
@@ -257,7 +260,6 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
             raise ConfigurationError(f"no run is done in {folder}. Leave out --analyse-only")
         failures = [*state.failures, *runner.unstarted]
         run_dirs = [folder / run.folder for run in ended]
-        result: Mapping[str, Any] | None
         result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
         analysing = f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only"
         try:
@@ -271,7 +273,7 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
             return Exit.INTERRUPTED
     _show(data, options["form"])
     _list_failures(failures, folder)
-    if unmeasured := [name for name in plan.grid.metrics if name not in data["metrics"]]:
+    if unmeasured := [name for name in plan.grid.metrics if name not in data.metrics]:
         click.echo(f"note: {', '.join(unmeasured)}: not measured in any run", err=True)
     if not options["quiet"]:
         click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
@@ -282,21 +284,20 @@ def _put_together(
     folder: Path,
     plan: SweepPlan,
     command: Sequence[str],
-    result: Mapping[str, Any],
+    result: Result,
     failures: Sequence[tuple[SweepRun, str]],
-) -> Mapping[str, Any]:
-    """Store the data set in the folder; as JSON has it."""
-    results = {Path(run["path"]).relative_to(folder).as_posix(): run for run in result["runs"]}
+) -> SweepData:
+    """Store the data set in the folder."""
+    results = {Path(run.path).relative_to(folder).as_posix(): run for run in result.runs}
     data = sweep_data(plan, results, failures, name=folder.name, command=command)
     write_sweep_tables(folder, data)
-    found: dict[str, Any] = msgspec.to_builtins(data)
-    write_json(folder / DATA, found)
+    write_json(folder / DATA, data)
     with whole_file(folder / PAGE) as page:
-        page.write_text(sweep_page(printable_all(found)), encoding="utf-8")
-    return found
+        page.write_text(sweep_page(printable_all(data)), encoding="utf-8")
+    return data
 
 
-def _show(data: Mapping[str, Any], form: str) -> None:
+def _show(data: SweepData, form: str) -> None:
     if form == "json":
         print_document(data)
     else:

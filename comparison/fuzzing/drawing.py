@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.situation import START, Situation, outlasts
 from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
+from comparison.scenarios.plan.membership_vocabulary import Resubscribe
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.points import POINTS
 from comparison.scenarios.plan.vocabulary import (
@@ -25,7 +26,6 @@ from comparison.scenarios.plan.vocabulary import (
     JoinOne,
     KillAtPoint,
     LeaveOne,
-    Resubscribe,
     Settle,
     SlowOwner,
     Steady,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from comparison.scenarios.plan.faults import Fault, Given, Number
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 K = TargetKind
 #: How many steps are drawn after the group has formed, without those that end the schedule.

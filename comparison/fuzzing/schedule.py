@@ -10,12 +10,12 @@ from comparison.scenarios.plan.applicability import why_not
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, Heal, Hold, Inject, JoinBehind
+from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 #: The scenario's name, in traces and in folders. No check of the pipeline asks for it.
 NAME = "fuzz"
@@ -34,9 +34,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
 GROUP = Parameters(
     members=3, partitions=3, topics=2, rate=60, brokers=2, session_timeout_ms=SESSION_MS, time_limit_s=120
 )
-#: Targets, and steps, that leave an ensemble other than they found it.
+#: Targets that leave an ensemble other than they found it.
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
-_CUTS = (CutAuthority, CutEnsemble, JoinBehind)
 
 Steps = tuple["Step", ...]
 
@@ -59,7 +58,7 @@ class Schedule:
     def breaks_servers(self) -> bool:
         """Whether it needs an ensemble of its own."""
         return any(
-            isinstance(step, _CUTS) or (isinstance(step, Inject) and kind_of(step.target) in _OF_SERVERS)
+            step.needs_ensemble or (isinstance(step, Inject) and kind_of(step.target) in _OF_SERVERS)
             for step in self.steps
         )
 

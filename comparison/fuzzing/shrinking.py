@@ -12,29 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import (
-    AddPartitions,
-    CutAuthority,
-    CutEnsemble,
-    Form,
-    FreezeOwner,
-    Heal,
-    Hold,
-    Inject,
-    Settle,
-    SlowOwner,
-)
+from comparison.scenarios.plan.fields import required
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from comparison.fuzzing.schedule import Steps
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 #: Shorter holds are not tried.
 _HOLD_MS_MIN = 100
-#: Their fields all have defaults.
-_PLAIN = (AddPartitions, CutAuthority, CutEnsemble, FreezeOwner, SlowOwner)
 
 
 @dataclass(slots=True)
@@ -121,5 +109,5 @@ def _forms(step: Step) -> Iterator[Step]:
         if len(step.parameters) > 1:
             for name in step.parameters:
                 yield replace(step, parameters={key: value for key, value in step.parameters.items() if key != name})
-    elif _oddity(step) and isinstance(step, _PLAIN):
+    elif not isinstance(step, Heal) and not required(type(step)) and _oddity(step):
         yield type(step)()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from comparison.fuzzing.schedule import GROUP, SESSION_MS, SETTINGS
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of
+from comparison.scenarios.plan.membership_vocabulary import Resubscribe
 from comparison.scenarios.plan.points import POINTS
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
@@ -27,11 +28,9 @@ from comparison.scenarios.plan.vocabulary import (
     JoinOne,
     KillAtPoint,
     LeaveOne,
-    Resubscribe,
     Settle,
     SlowOwner,
     Steady,
-    heals,
 )
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from comparison.fuzzing.schedule import Steps
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 K = TargetKind
 #: Every schedule begins with it.
@@ -151,16 +150,6 @@ class Situation:
             case Form():
                 self._come(GROUP.members)
                 self.settled = True
-            case JoinOne() | SlowOwner():
-                self._come(1)
-            case LeaveOne():
-                self._lose_one()
-            case KillAtPoint():
-                self._come(1)
-                if step.target == "member":
-                    self._lose_one()
-                else:
-                    self._broker_gone = self._brokers_broken = True
             case AddPartitions():
                 self._grown = True
             case Resubscribe():
@@ -170,11 +159,16 @@ class Situation:
             case Inject():
                 self._take_fault(step)
             case Heal():
-                for each in [each for each in reversed(self.present) if heals(step, each.fault, each.target)]:
+                for each in [each for each in reversed(self.present) if step.heals(each.fault, each.target)]:
                     self._heal(each)
                 self.settled = self.at_rest
             case _:
-                pass
+                came = step.turnover(len(self.places), GROUP.members)
+                self._come(came.joined)
+                for _ in range(came.gone):
+                    self._lose_one()
+                if isinstance(step, KillAtPoint) and step.target == "broker":
+                    self._broker_gone = self._brokers_broken = True
 
     def ending(self) -> Steps:
         """What the schedule ends with now, so that the group is whole and settled again."""
@@ -234,7 +228,7 @@ class Situation:
 
     def _allows_heal(self, step: Heal) -> bool:
         """Members that joined leave by it, which the authority must answer; all at once, that is broken no longer."""
-        healed = [each for each in self.present if heals(step, each.fault, each.target)]
+        healed = [each for each in self.present if step.heals(each.fault, each.target)]
         subjects = {subject_of(each.target) for each in self.lasting}
         leave = any(kind_of(each.target) is K.GROUP for each in healed) and step.fault
         return bool(healed) and not (leave and subjects & {_BROKERS, _SERVERS})

@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +22,7 @@ from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint
 from comparison.pipeline.tasks import analyse_without_files
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results
 from comparison.results.outcomes import worst
-from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario, as_mapping
+from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.json_file import json_if_readable
@@ -65,8 +65,8 @@ def analyze(
     again: Again = Again.NOTHING,
     copies: Mapping[Path, str] = MappingProxyType({}),
     bundles: Sequence[Path] = (),
-) -> dict[str, Any]:
-    """Analyse every run at or below the folders given, and return the result as result.json has it.
+) -> Result:
+    """Analyse every run at or below the folders given, and return the result.
 
     A session that is still starting (`StartingSession.session`) is waited for only when it is needed.
     `copies` are further folders, and what they are copies of. `bundles` are the folders that may have a command.json
@@ -98,7 +98,7 @@ def analyze(
             discard(folder)
             raise
     skipped = [each for bundle in dict.fromkeys([folder, *bundles, *copies]) for each in _not_applicable(bundle)]
-    return as_mapping(compose(sorted(found.values(), key=_place), skipped))
+    return compose(sorted(found.values(), key=_place), skipped)
 
 
 def _of_source(run: TraceRun, copies: Mapping[Path, str]) -> TraceRun:

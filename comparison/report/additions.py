@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.report.figures import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from comparison.results.run import Run
 
 TITLE = "until the added partitions were delivered from: where the time went, ms"
 #: The parts in their order, each with what it means (comparison.pipeline.figures.additions).
@@ -66,23 +68,20 @@ class Addition:
         ]
 
 
-def additions(runs: Sequence[Mapping[str, Any]]) -> list[Addition]:
+def additions(runs: Sequence[Run]) -> list[Addition]:
     """One for each change that added partitions, in the runs' order."""
-    found = []
-    for run in runs:
-        for change in run["changes"]:
-            added = change.get("added")
-            if added is not None:
-                found.append(
-                    Addition(
-                        design=run["design"],
-                        partitions=added["partitions"],
-                        delivered=added["delivered"],
-                        total_ms=added["delivered_ms"],
-                        parts=added["parts"],
-                    )
-                )
-    return found
+    return [
+        Addition(
+            design=run.design,
+            partitions=added.partitions,
+            delivered=added.delivered,
+            total_ms=added.delivered_ms,
+            parts=added.parts,
+        )
+        for run in runs
+        for change in run.changes
+        if (added := change.added) is not None
+    ]
 
 
 def sentence(addition: Addition) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.report.figures import number
 from comparison.results.keys import RESTART
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from comparison.results.run import Change, Run
 
 SCENARIOS = ("group-protocol-migration", "group-protocol-migration-cooperative")
 TITLE = "each restart with the other protocol: the group afterwards, and what it cost the others"
@@ -24,24 +26,24 @@ HEADINGS = (
 )
 
 
-def changeovers(runs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+def changeovers(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     """A row for each restart: the process that left, and its cells."""
     return [
-        (f"{change['round']}: {change['target']}", _cells(change))
+        (f"{change.round}: {change.target}", _cells(change))
         for run in runs
-        if run["scenario"] in SCENARIOS
-        for change in run["changes"]
-        if change["change"] == RESTART
+        if run.scenario in SCENARIOS
+        for change in run.changes
+        if change.change == RESTART
     ]
 
 
-def _cells(change: Mapping[str, Any]) -> list[str]:
+def _cells(change: Change) -> list[str]:
     return [
-        change["group_type"] or "-",
-        number(change["generation"]),
-        number(change["stopped"]),
-        number(change["stopped_kept"]),
-        number(change["moved"]),
-        number(change["unowned_partition_s"]),
-        number(change["converge_ms"], whole=True),
+        change.group_type or "-",
+        number(change.generation),
+        number(change.stopped),
+        number(change.stopped_kept),
+        number(change.moved),
+        number(change.unowned_partition_s),
+        number(change.converge_ms, whole=True),
     ]

@@ -23,7 +23,7 @@ from comparison.report.steps import (
     same_kind,
     together,
 )
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, RECONCILING, SERVER, STATIC
+from kernel.designs import ALL_AT_ONCE, CLASSIC_INCREMENTAL, CONSUMER, RECONCILING, SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,10 +53,8 @@ PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 "backoff": "waits before it retries",
             }
         ),
-        EAGER: MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"}),
-        STATIC: MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"}),
-        COOPERATIVE: _CLASSIC,
-        DELAYED: _CLASSIC,
+        **dict.fromkeys(ALL_AT_ONCE, MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"})),
+        **dict.fromkeys(CLASSIC_INCREMENTAL, _CLASSIC),
         CONSUMER: MappingProxyType(
             {
                 "commit": "commits, and keeps what it owns meanwhile",

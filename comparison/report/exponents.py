@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from comparison.results.result import Growth
+    from comparison.results.sweep import Exponent
 
 
-def power_text(axis: str, fitted: Mapping[str, Any], of: str) -> str:
+def power_text(axis: str, fitted: Growth | Exponent, of: str) -> str:
     """`~ N^0.98 (95%: 0.90 to 1.06; 4 runs)`; `of` says what was fitted. Without an exponent, why there is none."""
-    exponent, low, high = (fitted[name] for name in ("exponent", "low", "high"))
+    exponent, low, high = fitted.exponent, fitted.low, fitted.high
     if exponent is None:
-        return f"no exponent of {axis} ({fitted['reason']})"
+        return f"no exponent of {axis} ({fitted.reason})"
     if exponent == low == high == 0:
         return f"the same at every value of {axis} ({of})"
-    if low is None:
+    if low is None or high is None:
         interval = f"{of}: no interval"
     else:
         flat = ", 0 included" if low <= 0 <= high else ""

@@ -1,19 +1,21 @@
-"""Which figures both reports show, in which order, under which labels, and how numbers are formatted.
-
-Reads the plain mapping that result.json holds; no Spark.
-"""
+"""Which figures both reports show, in which order, under which labels, and how numbers are formatted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
+from comparison.report.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
 from comparison.results.keys import COMPLETE, DELIVERING, RESTART, SIZING
 from comparison.results.metrics import CHANGE_METRICS, METRICS, Compares
 from comparison.results.outcomes import Kind, VerdictOutcome
-from comparison.results.result import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from comparison.results.result import Result
+    from comparison.results.run import Bystander, Change, Counted, Overlap, Run
+
+T = TypeVar("T")
 
 NOT_APPLICABLE = "not applicable"
 MARKS = {
@@ -31,35 +33,18 @@ _WHOLE_RUN = ("mass-start",)
 #: Columns of a change's row in addition to its exact counts, by the names of their figures.
 CHANGE_COLUMNS = {name: metric.heading for name, metric in CHANGE_METRICS.items() if metric.heading}
 
-Run = dict[str, Any]
 
-
-def check_version(result: Mapping[str, Any]) -> None:
-    """Raise ValueError if the result has a version that the reports do not know."""
-    version = result["schema_version"]
-    if version != SCHEMA_VERSION:
-        what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program reads newer results only"
-        raise ValueError(
-            f"the result has schema version {version}, this program knows {SCHEMA_VERSION}. Analyse the run again, "
-            f"or {what}"
-        )
-
-
-def runs_of(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Run]:
-    return [result["runs"][number] for number in scenario["runs"]]
-
-
-def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
+def circumstances(runs: Sequence[Run]) -> str:
     """The settings that all designs shared."""
-    parameters = runs[0]["parameters"]
+    parameters = runs[0].parameters
     named = [
         f"{parameters[name]} {name.removesuffix('s') if parameters[name] == 1 else name}"
         for name in ("members", "partitions", "brokers")
         if parameters.get(name) is not None
     ]
-    seeds = sorted({seed for run in runs for seed in run.get("seeds", [run["seed"]])})
-    repeats = max(len(run.get("seeds", ())) for run in runs)
-    repeated = [f"{repeats} repeats"] if repeats else []
+    seeds = sorted({seed for run in runs for seed in seeds_of(run)})
+    repeats = max(len(seeds_of(run)) for run in runs)
+    repeated = [f"{repeats} repeats"] if repeats > 1 else []
     rate = [f"{parameters['rate']:g} records/s"] if "rate" in parameters else []
     preset = [str(parameters["preset"])] if "preset" in parameters else []
     if parameters.get("session_timeout_ms"):
@@ -73,65 +58,75 @@ def _ranges(seeds: Sequence[int]) -> str:
     return f"{seeds[0]}-{seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
-def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+def warnings_of(runs: Sequence[Run]) -> list[str]:
     """The warnings about these runs' settings, each once."""
-    return list(dict.fromkeys(str(warning) for run in runs for warning in run["parameters"].get("warnings", [])))
+    return list(dict.fromkeys(str(warning) for run in runs for warning in run.parameters.get("warnings", [])))
 
 
-def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[float | None]]]:
+def metric_rows(runs: Sequence[Run]) -> Iterator[tuple[str, list[float | None]]]:
     """The name and values by design of each metric worth showing."""
     for name, metric in METRICS.items():
-        values = [run["metrics"].get(name) for run in runs]
+        values = [run.metrics.get(name) for run in runs]
         if metric.label and (metric.is_always_shown or any(values)):
             yield name, values
 
 
-def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def changes_shown(run: Run) -> list[Change]:
     """The membership changes measured one by one, except growth without exact counts."""
     return [
         change
-        for change in run["changes"]
-        if change["members"] is not None and (change["counted"] or change["change"] not in (*SIZING, *_WHOLE_RUN))
+        for change in run.changes
+        if change.members is not None and (change.counted or change.change not in (*SIZING, *_WHOLE_RUN))
     ]
 
 
-def by_change(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, Mapping[str, Any]]]]]:
+def by_change(runs: Sequence[Run]) -> Iterator[tuple[str, list[tuple[str, Change]]]]:
     """All designs' changes, grouped by name and round, in the order in which they were made."""
-    shown = [(run["design"], change) for run in runs for change in changes_shown(run)]
-    for key in dict.fromkeys((change["change"], change["round"]) for _, change in shown):
-        rows = [(design, change) for design, change in shown if (change["change"], change["round"]) == key]
+    shown = [(run.design, change) for run in runs for change in changes_shown(run)]
+    for key in dict.fromkeys((change.change, change.round) for _, change in shown):
+        rows = [(design, change) for design, change in shown if (change.change, change.round) == key]
         yield named(rows[0][1]), rows
 
 
-def named(change: Mapping[str, Any]) -> str:
+def named(change: Change | Bystander) -> str:
     """`join to 5`, or `restart 2` for a restart."""
-    if change["change"] == RESTART:
-        return f"restart {change['round']}"
-    return f"{change['change']} to {change['members']}"
+    if change.change == RESTART:
+        return f"restart {change.round}"
+    return f"{change.change} to {change.members}"
 
 
-def ending(run: Mapping[str, Any]) -> str:
+def ending(run: Run) -> str:
     """How an incomplete run ended, with its error; '' for a complete one."""
-    if run["outcome"] == COMPLETE:
+    if run.outcome == COMPLETE:
         return ""
     ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
-    error = f": {run['error']}" if run["error"] else ""
-    return ends.get(run["outcome"], "the run was cut short") + error
+    error = f": {run.error}" if run.error else ""
+    return ends.get(run.outcome, "the run was cut short") + error
 
 
-def evidence(overlap: Mapping[str, Any]) -> str:
+def evidence(overlap: Overlap) -> str:
     """The first overlap, in words."""
-    doing = "delivered" if overlap["view"] == DELIVERING else "claimed"
-    owners = " and ".join(owner.partition("/")[0] for owner in overlap["owners"])
+    doing = "delivered" if overlap.view == DELIVERING else "claimed"
+    owners = " and ".join(owner.partition("/")[0] for owner in overlap.owners)
     return (
-        f"first overlap: {owners} {doing} {overlap['topic']}-{overlap['partition']}, "
-        f"{overlap['from_ms']:.0f}-{overlap['until_ms']:.0f} ms"
+        f"first overlap: {owners} {doing} {overlap.topic}-{overlap.partition}, "
+        f"{overlap.from_ms:.0f}-{overlap.until_ms:.0f} ms"
     )
 
 
-def inapplicable(result: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+def inapplicable(result: Result) -> dict[tuple[str, str], str]:
     """Why a scenario was not run under a design, by (scenario, design)."""
-    return {(each["scenario"], each["design"]): each["reason"] for each in result["not_applicable"]}
+    return {(each.scenario, each.design): each.reason for each in result.not_applicable}
+
+
+def all_known(values: Iterable[T | None]) -> list[T] | None:
+    """The values; None if one of them is not known."""
+    found: list[T] = []
+    for value in values:
+        if value is None:
+            return None
+        found.append(value)
+    return found
 
 
 def number(value: float | None, *, whole: bool = False) -> str:
@@ -143,35 +138,38 @@ def number(value: float | None, *, whole: bool = False) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def counted_noun(count: Mapping[str, Any]) -> str:
+def spread_of(shown: Run | Change, name: str, *, whole: bool = False) -> str:
+    """A figure's range over the repeats, as `310-1,204`; '' if it has none."""
+    spread = shown.spreads.get(name) if isinstance(shown, RunOfRepeats | ChangeOfRepeats) else None
+    if spread is None or spread.low == spread.high:
+        return ""
+    return f"{number(spread.low, whole=whole)}-{number(spread.high, whole=whole)}"
+
+
+def counted_noun(count: Counted) -> str:
     """A count with its noun, which is given in the plural."""
-    what: str = count["what"]
-    return f"{number(count['measured'])} {what.removesuffix('s') if count['measured'] == 1 else what}"
+    return f"{number(count.measured)} {count.what.removesuffix('s') if count.measured == 1 else count.what}"
 
 
-def ratio(name: str, run: Mapping[str, Any], base: Mapping[str, Any]) -> str:
+def ratio(name: str, run: Run, base: Run) -> str:
     """A figure as a multiple of the base's; '' where that does not compare the designs.
 
     Counts that follow from the change compare as they are. Times, and what depends on the phase at which a change came,
     are one random draw each: they compare as medians of several repeats under the same timers. Totals of runs of
     different length do not compare.
     """
-    value, other = run["metrics"].get(name), base["metrics"].get(name)
+    value, other = run.metrics.get(name), base.metrics.get(name)
     if value is None or not other:
         return ""
     compares = METRICS[name].compares
     if compares is Compares.AS_MEDIAN and (
-        min(_repeats(run), _repeats(base)) < REPEATS_MIN or _timers(run) != _timers(base)
+        min(len(seeds_of(run)), len(seeds_of(base))) < REPEATS_MIN or _timers(run) != _timers(base)
     ):
         return ""
     return "" if compares is Compares.NEVER else f"{value / other:.2f}x"
 
 
-def _repeats(run: Mapping[str, Any]) -> int:
-    return len(run.get("seeds", (run["seed"],)))
-
-
-def _timers(run: Mapping[str, Any]) -> object:
+def _timers(run: Run) -> object:
     """How long the group waits for a silent member, and for a slow one."""
-    timers = run["parameters"].get("timers", {})
+    timers = run.parameters.get("timers", {})
     return timers.get("session_ms"), timers.get("max_poll_ms")

@@ -1,8 +1,8 @@
 """The report as one HTML file: what was found, what was done, who owned what, and every figure in a table.
 
-Reads the plain mapping that result.json holds, and the values that were read from the analysis's tables
-(`comparison.report.view`). The file loads nothing, says everything without its script, and runs no script but its own.
-This module decides what is shown; the templates say how, and escape every text, because a trace may contain anything.
+Beside the result it shows the values that were read from the analysis's tables (`comparison.report.view`). The file
+loads nothing, says everything without its script, and runs no script but its own. This module decides what is shown;
+the templates say how, and escape every text, because a trace may contain anything.
 
 To add a chart: read what it draws in `view`, draw it in `drawing` as a `Block`, put it below the lanes in `sections`.
 To add to the script: a plain file in `script`, named in SCRIPTS; all of them together are one function, in that order.
@@ -26,7 +26,6 @@ from comparison.report.figures import (
     KINDS,
     MARKS,
     NOT_APPLICABLE,
-    check_version,
     circumstances,
     inapplicable,
     warnings_of,
@@ -46,13 +45,14 @@ from comparison.results.outcomes import VerdictOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comparison.report.figures import Run
     from comparison.report.sections.bystanders import Latencies
     from comparison.report.sections.found import Finding
     from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
     from comparison.report.sections.tables import Tables
     from comparison.report.view.model import RunView
+    from comparison.results.result import Result, Scenario
+    from comparison.results.run import Run
 
 _FOLDER = Path(__file__).parent
 #: The parts of the page's script in order. What is declared in one is known in all.
@@ -86,21 +86,17 @@ class _Scenario(NamedTuple):
     tables: Tables
 
 
-def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = None, about: About | None = None) -> str:
-    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn.
-
-    Raises ValueError when the result is of another version than this report knows.
-    """
-    check_version(result)
+def page(result: Result, views: Sequence[RunView | None] | None = None, about: About | None = None) -> str:
+    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn."""
     result, about = printable_all(result), about or About()
     about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
-    by_path = {run["path"]: view for run, view in zip(result["runs"], views or (), strict=False)}
-    shown = [columns_of(scenario, result) for scenario in result["scenarios"]]
+    by_path = {run.path: view for run, view in zip(result.runs, views or (), strict=False)}
+    shown = [columns_of(scenario, result) for scenario in result.scenarios]
     marks_max = marks_for(sum(map(len, shown)))
     while True:
         scenarios = [
             _scenario(each, runs, result, by_path, about, marks_max)
-            for each, runs in zip(result["scenarios"], shown, strict=True)
+            for each, runs in zip(result.scenarios, shown, strict=True)
         ]
         text = _page(result, about, scenarios)
         over = len(text.encode()) / BYTES_MAX - 1
@@ -110,7 +106,7 @@ def page(result: Mapping[str, Any], views: Sequence[RunView | None] | None = Non
         marks_max = int(marks_max * min(0.85, max(0.5, 1 - 4 * over)))
 
 
-def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario]) -> str:
+def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
     script = _script()
     rows = conditions(result, about)
     return str(
@@ -129,8 +125,8 @@ def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario
             counted=COUNTED,
             meanings_of_changes=of_changes(),
             meanings_of_rows=of_rows(),
-            outcome=result["verdict"],
-            designs=list(dict.fromkeys(run["design"] for run in result["runs"])),
+            outcome=result.verdict,
+            designs=list(dict.fromkeys(run.design for run in result.runs)),
             inapplicable=inapplicable(result),
             conditions=rows,
             conditions_text=as_text(rows),
@@ -141,19 +137,19 @@ def _page(result: Mapping[str, Any], about: About, scenarios: Sequence[_Scenario
 
 
 def _scenario(
-    scenario: Mapping[str, Any],
+    scenario: Scenario,
     runs: Sequence[Run],
-    result: Mapping[str, Any],
+    result: Result,
     views: Mapping[str, RunView | None],
     about: About,
     marks_max: int,
 ) -> _Scenario:
-    name = scenario["scenario"]
-    by_design = {run["design"]: view for run in runs if (view := views.get(run["path"])) is not None}
+    name = scenario.scenario
+    by_design = {run.design: view for run in runs if (view := views.get(run.path)) is not None}
     return _Scenario(
         name=name,
         anchor=anchor_of(name),
-        verdict=scenario["verdict"],
+        verdict=scenario.verdict,
         outcomes=_outcomes(name, runs, result),
         findings=findings(name, runs, by_design),
         about=about.catalogue.get(name, {}),
@@ -166,9 +162,9 @@ def _scenario(
     )
 
 
-def _outcomes(scenario: str, runs: Sequence[Run], result: Mapping[str, Any]) -> dict[str, str]:
-    designs = dict.fromkeys(run["design"] for run in result["runs"])
-    verdicts = {run["design"]: str(run["verdict"]) for run in runs}
+def _outcomes(scenario: str, runs: Sequence[Run], result: Result) -> dict[str, str]:
+    designs = dict.fromkeys(run.design for run in result.runs)
+    verdicts = {run.design: str(run.verdict) for run in runs}
     why = inapplicable(result)
     return {design: verdicts.get(design, NOT_APPLICABLE if (scenario, design) in why else "") for design in designs}
 

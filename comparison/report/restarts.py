@@ -6,14 +6,16 @@ Every remark is derived from the figures of the runs shown, and contradicts the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from comparison.report.figures import number
+from comparison.report.figures import all_known, number
 from comparison.results.keys import RESTART
 from kernel.designs import EAGER, INCREMENTAL, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from comparison.results.run import Change, Run
 
 SCENARIO = "rolling-restart"
 #: Short and long headings, in the order of `Cost.cells`.
@@ -53,29 +55,29 @@ class Cost:
         ]
 
 
-def costs(runs: Sequence[Mapping[str, Any]]) -> list[Cost]:
+def costs(runs: Sequence[Run]) -> list[Cost]:
     """One for each run with restarts, in the runs' order."""
     found = []
     for run in runs:
-        restarts = [change for change in run["changes"] if change["change"] == RESTART]
-        if run["scenario"] == SCENARIO and restarts:
-            found.append(_cost(run["design"], restarts))
+        restarts = [change for change in run.changes if change.change == RESTART]
+        if run.scenario == SCENARIO and restarts:
+            found.append(_cost(run.design, restarts))
     return found
 
 
-def _cost(design: str, restarts: Sequence[Mapping[str, Any]]) -> Cost:
-    settled = [change["converge_ms"] for change in restarts]
-    moved = [change["moved"] for change in restarts]
-    stalled = [change["stalled_s"] for change in restarts if change["stalled_s"] is not None]
+def _cost(design: str, restarts: Sequence[Change]) -> Cost:
+    settled = all_known(change.converge_ms for change in restarts)
+    moved = all_known(change.moved for change in restarts)
+    stalled = [change.stalled_s for change in restarts if change.stalled_s is not None]
     return Cost(
         design=design,
         members=len(restarts),
-        rounds=sum(change["rounds"] for change in restarts),
-        stopped=sum(change["stopped"] for change in restarts),
-        moved=None if None in moved else sum(moved),
-        unowned_partition_s=round(sum(change["unowned_partition_s"] for change in restarts), 2),
+        rounds=sum(change.rounds for change in restarts),
+        stopped=sum(change.stopped for change in restarts),
+        moved=None if moved is None else sum(moved),
+        unowned_partition_s=round(sum(change.unowned_partition_s for change in restarts), 2),
         stalled_s=round(sum(stalled), 1) if stalled else None,
-        slowest_ms=None if None in settled else max(settled),
+        slowest_ms=None if settled is None else max(settled),
     )
 
 

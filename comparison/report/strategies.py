@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from comparison.report.figures import number
+from comparison.report.figures import all_known, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from comparison.results.run import Change, Run
 
 SCENARIO = "strategies"
 TITLE = "what each strategy gives and moves: the larger balance, and the sums of a join and a leave"
@@ -46,34 +48,33 @@ class Outcome:
         ]
 
 
-def outcomes(runs: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+def outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """One for each strategy of each run of the scenario, in the order in which they were tried."""
     found = []
     for run in runs:
-        if run["scenario"] != SCENARIO:
+        if run.scenario != SCENARIO:
             continue
-        by_strategy: dict[str, list[Mapping[str, Any]]] = {}
-        for change in run["changes"]:
-            strategy, _, what = change["change"].rpartition(" ")
+        by_strategy: dict[str, list[Change]] = {}
+        for change in run.changes:
+            strategy, _, what = change.change.rpartition(" ")
             if strategy and what in ("join", "leave"):
                 by_strategy.setdefault(strategy, []).append(change)
         found += [_outcome(strategy, changes) for strategy, changes in by_strategy.items()]
     return found
 
 
-def _outcome(strategy: str, changes: Sequence[Mapping[str, Any]]) -> Outcome:
-    def known(name: str) -> list[Any] | None:
-        values = [change[name] for change in changes]
-        return None if None in values else values
-
-    balance, moved, minimum, settled = map(known, ("balance", "moved", "moved_minimum", "converge_ms"))
+def _outcome(strategy: str, changes: Sequence[Change]) -> Outcome:
+    balance = all_known(change.balance for change in changes)
+    moved = all_known(change.moved for change in changes)
+    minimum = all_known(change.moved_minimum for change in changes)
+    settled = all_known(change.converge_ms for change in changes)
     return Outcome(
         strategy=strategy,
         balance=max(balance) if balance else None,
         moved=sum(moved) if moved else None,
         minimum=sum(minimum) if minimum else None,
-        stopped=sum(change["stopped"] for change in changes),
-        rounds=sum(change["rounds"] for change in changes),
+        stopped=sum(change.stopped for change in changes),
+        rounds=sum(change.rounds for change in changes),
         slowest_ms=max(settled) if settled else None,
     )
 

@@ -1,12 +1,11 @@
 """A result on the terminal: one table per scenario with the designs side by side, then the reasons of each verdict.
 
-Reads the plain mapping that result.json holds, and nothing else: no Spark, no traces. Works without a terminal,
-without colour and in 80 columns: colours only repeat what the words say.
+Works without a terminal, without colour and in 80 columns: colours only repeat what the words say.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.padding import Padding
@@ -19,7 +18,6 @@ from comparison.report.figures import (
     MARKS,
     NOT_APPLICABLE,
     by_change,
-    check_version,
     circumstances,
     counted_noun,
     ending,
@@ -28,18 +26,22 @@ from comparison.report.figures import (
     metric_rows,
     number,
     ratio,
+    spread_of,
     warnings_of,
 )
-from comparison.report.repeats import columns_of, repeat_summary, spread_of
+from comparison.report.repeats import columns_of, repeat_summary
 from comparison.report.throughput import SLOW, describe_waits, sparkline
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.text_table import Column, Heading, TextTable, print_trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console, RenderableType
+
+    from comparison.results.result import Result, Scenario
+    from comparison.results.run import Change, Run
 
 _STYLES = {
     VerdictOutcome.EXPECTED: "green",
@@ -57,18 +59,17 @@ _LABELS, _COUNTS = 16, 20
 _SPARKS = 64
 
 
-def render(result: Mapping[str, Any], console: Console) -> None:
-    """Print a result; raises ValueError when it is of another version than this report knows."""
-    check_version(result)
-    for scenario in result["scenarios"]:
+def render(result: Result, console: Console) -> None:
+    """Print a result."""
+    for scenario in result.scenarios:
         print_trimmed(console, _scenario(scenario, columns_of(scenario, result), console.width))
     print_trimmed(console, _summary(result))
 
 
-def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
-    title = Text.assemble((scenario["scenario"], "bold"), "  ", _verdict(scenario["verdict"]))
+def _scenario(scenario: Scenario, runs: Sequence[Run], width: int) -> RenderableType:
+    title = Text.assemble((scenario.scenario, "bold"), "  ", _verdict(scenario.verdict))
     parts: list[RenderableType] = [Heading(title)]
-    parts += [Text(f"{run['design']}: {reason}", style="yellow") for run in runs if (reason := ending(run))]
+    parts += [Text(f"{run.design}: {reason}", style="yellow") for run in runs if (reason := ending(run))]
     parts.append(Text(circumstances(runs), style="dim"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in warnings_of(runs)]
     if shown := restarts.costs(runs):
@@ -81,7 +82,7 @@ def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], wi
         parts += _sums(changeovers.TITLE, "restart", changeovers.HEADINGS, changed)
     if added := additions.additions(runs):
         parts += _sums(additions.TITLE, "design", additions.HEADINGS, [(each.design, each.cells()) for each in added])
-    if scenario["scenario"] == SLOW:
+    if scenario.scenario == SLOW:
         parts += _stalls(runs, width)
     parts += [_figures(runs), *(part for run in runs for part in _reasons(run))]
     return Group(*parts, "")
@@ -95,14 +96,14 @@ def _figures_under(*headings: str) -> list[Column]:
     return [Column(heading=heading, is_right=True) for heading in headings]
 
 
-def _figures(runs: Sequence[Mapping[str, Any]]) -> TextTable:
+def _figures(runs: Sequence[Run]) -> TextTable:
     """Metrics by design; with few designs, each one after the first has a column of ratios to the first."""
     rows = list(metric_rows(runs))
     ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _ in rows}
     with_ratios = len(runs) <= _RATIOS_MAX and any(any(each[1:]) for each in ratios.values())
     columns = [Column(is_label=True, wraps=True, narrowest=_LABELS)]
     for place, run in enumerate(runs):
-        columns.append(Column(heading=run["design"], is_right=True))
+        columns.append(Column(heading=run.design, is_right=True))
         if place and with_ratios:
             columns.append(Column(heading="ratio", is_right=True, follows=True))
     table = _table(*columns)
@@ -139,7 +140,7 @@ def _sums(
     yield table
 
 
-def _changes(runs: Sequence[Mapping[str, Any]]) -> TextTable:
+def _changes(runs: Sequence[Run]) -> TextTable:
     """Each membership change with its counts and the model's: the herd, in each design's own units."""
     table = _table(
         *(Column(heading=heading, is_label=True) for heading in ("change", "design")),
@@ -152,81 +153,81 @@ def _changes(runs: Sequence[Mapping[str, Any]]) -> TextTable:
             table.add(
                 name if place == 0 else "",
                 design,
-                _lines(number(change["converge_ms"], whole=True), spread_of(change, "converge_ms", whole=True)),
+                _lines(number(change.converge_ms, whole=True), spread_of(change, "converge_ms", whole=True)),
                 _counted(change),
-                _lines(number(change["stopped"]), spread_of(change, "stopped")),
-                _lines(number(change["moved"]), spread_of(change, "moved")),
+                _lines(number(change.stopped), spread_of(change, "stopped")),
+                _lines(number(change.moved), spread_of(change, "moved")),
             )
     return table
 
 
-def _counted(change: Mapping[str, Any]) -> Text:
+def _counted(change: Change) -> Text:
     """Every exact count, followed by the model's if it differs, or `=`."""
     text = Text()
-    for count in change["counted"]:
-        if count["what"] in ("stopped", "moved") and count["measured"] == count["model"]:
+    for count in change.counted:
+        if count.what in ("stopped", "moved") and count.measured == count.model:
             continue  # they have columns of their own
         if text:
             text.append(", ")
-        agrees = count["measured"] == count["model"]
+        agrees = count.measured == count.model
         text.append(f"{counted_noun(count)} ")
-        text.append("(=)" if agrees else f"({number(count['model'])})", style="green" if agrees else "bold red")
-    if not change["counted"] and change["rounds"]:
-        text.append(f"{number(change['rounds'])} round{'' if change['rounds'] == 1 else 's'}")
-    if change["attempts_failed"]:
-        text.append(f", {change['attempts_failed']} failed" if text else f"{change['attempts_failed']} failed")
+        text.append("(=)" if agrees else f"({number(count.model)})", style="green" if agrees else "bold red")
+    if not change.counted and change.rounds:
+        text.append(f"{number(change.rounds)} round{'' if change.rounds == 1 else 's'}")
+    if change.attempts_failed:
+        text.append(f", {change.attempts_failed} failed" if text else f"{change.attempts_failed} failed")
     return text
 
 
-def _stalls(runs: Sequence[Mapping[str, Any]], width: int) -> Iterator[RenderableType]:
+def _stalls(runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
     """Who waited for whom, and the group's records over time, one line per design."""
-    names = max(len(run["design"]) for run in runs)
+    names = max(len(run.design) for run in runs)
     letters = min(_SPARKS, width - names - len("    "))
-    drawn = [(run["design"], *found) for run in runs if (found := sparkline(run, letters)) is not None]
+    drawn = [(run.design, *found) for run in runs if (found := sparkline(run, letters)) is not None]
     if not drawn:
         return
     yield Text(f"\nrecords delivered since a member slowed down ({drawn[0][2]:g} ms per letter; _ means none)")
     for design, line, _ in drawn:
         yield Text(f"  {design:<{names}}  {line}")
     for run in runs:
-        yield Padding(Text(f"{run['design']}: {describe_waits(run)}"), (0, 0, 0, 2))
+        yield Padding(Text(f"{run.design}: {describe_waits(run)}"), (0, 0, 0, 2))
 
 
-def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
-    yield Text.assemble((run["design"], "bold"), "  ", _verdict(run["verdict"]))
+def _reasons(run: Run) -> Iterator[RenderableType]:
+    yield Text.assemble((run.design, "bold"), "  ", _verdict(run.verdict))
     if summary := repeat_summary(run):
         yield Padding(Text(summary, style="dim"), (0, 0, 0, 2))
-    for verdict in run["verdicts"]:
-        outcome = verdict["outcome"]
+    for verdict in run.verdicts:
+        outcome = verdict.outcome
         line = Text.assemble(
             (f"{MARKS[outcome]} ", _STYLES[outcome]),
             (
-                f"{KINDS[verdict['kind']]}: {verdict['check']}",
+                f"{KINDS[verdict.kind]}: {verdict.check}",
                 "" if outcome == VerdictOutcome.EXPECTED else _STYLES[outcome],
             ),
             "" if outcome == VerdictOutcome.EXPECTED else f" ({outcome})",
-            f": {verdict['reason']}",
+            f": {verdict.reason}",
         )
         yield Padding(line, (0, 0, 0, 2))
-    for overlap in run["overlaps"][:1]:
+    for overlap in run.overlaps[:1]:
         yield Padding(Text(evidence(overlap), style="dim"), (0, 0, 0, 2))
-    for failure in each_once(run["failures"]):
+    for failure in each_once(run.failures):
         yield Padding(Text(f"an error reached the application: {failure}", style="dim"), (0, 0, 0, 2))
 
 
-def _summary(result: Mapping[str, Any]) -> RenderableType:
+def _summary(result: Result) -> RenderableType:
     """One line per scenario, the overall verdict, and the combinations skipped as not applicable."""
-    designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
+    designs = list(dict.fromkeys(run.design for run in result.runs))
     why = inapplicable(result)
     in_words = len(designs) <= _WORDS_MAX
     table = _table(Column(heading="scenario", is_label=True), *(Column(heading=design) for design in designs))
-    for scenario in result["scenarios"]:
-        by_design = {run["design"]: run["verdict"] for run in columns_of(scenario, result)}
+    for scenario in result.scenarios:
+        by_design = {run.design: run.verdict for run in columns_of(scenario, result)}
         cells = [
-            by_design.get(design) or (NOT_APPLICABLE if (scenario["scenario"], design) in why else "")
+            by_design.get(design) or (NOT_APPLICABLE if (scenario.scenario, design) in why else "")
             for design in designs
         ]
-        table.add(scenario["scenario"], *(_verdict(cell, in_words=in_words) if cell else "" for cell in cells))
+        table.add(scenario.scenario, *(_verdict(cell, in_words=in_words) if cell else "" for cell in cells))
     legend = Text(", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()), style="dim")
     notes = [Text(f"{NOT_APPLICABLE}: {scenario} in {design}: {reason}") for (scenario, design), reason in why.items()]
     parts: list[RenderableType] = [table]
@@ -234,7 +235,7 @@ def _summary(result: Mapping[str, Any]) -> RenderableType:
         parts += [legend, ""]
     if notes:
         parts += [*notes, ""]
-    return Group(*parts, Text.assemble("verdict: ", _verdict(result["verdict"])))
+    return Group(*parts, Text.assemble("verdict: ", _verdict(result.verdict)))
 
 
 def _verdict(outcome: str, *, in_words: bool = True) -> Text:

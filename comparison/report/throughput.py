@@ -5,12 +5,14 @@ stopped. The page draws them with `comparison.report.drawing.records`.
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.report.figures import number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from comparison.results.run import Run
 
 SLOW = "slow-member"
 _FAULT = "slow"
@@ -23,14 +25,14 @@ _USUAL = 2
 _WAIT_MS_MIN = 1_000.0
 
 
-def sparkline(run: Mapping[str, Any], letters: int) -> tuple[str, float] | None:
+def sparkline(run: Run, letters: int) -> tuple[str, float] | None:
     """The group's records since a member slowed down, in at most `letters` letters, and the ms per letter."""
-    delivery = run["delivery"]
-    slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
+    delivery = run.delivery
+    slow = next((change for change in run.changes if change.change == _FAULT), None)
     if delivery is None or slow is None:
         return None
-    first = max(0, int((slow["from_ms"] - delivery["from_ms"]) // delivery["bin_ms"]))
-    records = delivery["records"][first:]
+    first = max(0, int((slow.from_ms - delivery.from_ms) // delivery.bin_ms))
+    records = delivery.records[first:]
     if not records:
         return None
     together = -(-len(records) // letters)
@@ -39,7 +41,7 @@ def sparkline(run: Mapping[str, Any], letters: int) -> tuple[str, float] | None:
     line = "".join(
         _NOTHING if not each else _LETTERS[min(len(_LETTERS) - 1, each * len(_LETTERS) // (most + 1))] for each in sums
     )
-    return line, together * delivery["bin_ms"]
+    return line, together * delivery.bin_ms
 
 
 def _top(lines: Sequence[Sequence[int]]) -> int:
@@ -48,16 +50,16 @@ def _top(lines: Sequence[Sequence[int]]) -> int:
     return max(1, round(_USUAL * median(delivered))) if delivered else 1
 
 
-def describe_waits(run: Mapping[str, Any]) -> str:
+def describe_waits(run: Run) -> str:
     """Say who waited for whom, and how long nothing was delivered."""
-    slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
-    stalled = f"nothing delivered for {number(run['metrics']['stalled_s'])} s"
+    slow = next((change for change in run.changes if change.change == _FAULT), None)
+    stalled = f"nothing delivered for {number(run.metrics['stalled_s'])} s"
     if slow is None:
         return f"no member was slowed down; {stalled}"
     waits = [
-        f"{each['waiting']} members waited {each['longest_ms'] / 1000:.1f} s for {each['waited_for']}"
-        f"{' (which never joined)' if each['gone'] else ''}"
-        for each in run["waits"]
-        if each["from_ms"] >= slow["from_ms"] and each["longest_ms"] >= _WAIT_MS_MIN
+        f"{each.waiting} members waited {each.longest_ms / 1000:.1f} s for {each.waited_for}"
+        f"{' (which never joined)' if each.gone else ''}"
+        for each in run.waits
+        if each.from_ms >= slow.from_ms and each.longest_ms >= _WAIT_MS_MIN
     ]
-    return f"{slow['target']} is slow; {', '.join(waits) or 'no member waited'}; {stalled}"
+    return f"{slow.target} is slow; {', '.join(waits) or 'no member waited'}; {stalled}"

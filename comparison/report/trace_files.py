@@ -1,18 +1,16 @@
-"""The trace files of a run, and whether each is whole: a verdict rests on them.
-
-Reads the plain mapping that result.json holds; no Spark.
-"""
+"""The trace files of a run, and whether each is whole: a verdict rests on them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.counted import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from comparison.report.figures import Run
+    from comparison.results.run import FileIntegrity, Run
+
 
 HEADINGS = ("file", "process", "member", "events", "first event, s", "last event, s", "end marker", "what is wrong")
 #: Of ids, as they may be long and a process may have had many.
@@ -39,27 +37,26 @@ class FileTable(NamedTuple):
 
 def file_table(run: Run) -> FileTable | None:
     """None of a result that says nothing of files."""
-    files = run.get("files", [])
-    if not files:
+    if not run.files:
         return None
-    rows = [FileRow(_cells(file), not file["problems"]) for file in files]
+    rows = [FileRow(_cells(file), not file.problems) for file in run.files]
     damaged = sum(not row.is_whole for row in rows)
     several = counted(len(rows), "trace file")
     summary = f"{several}, {damaged} not whole" if damaged else f"{several}, whole"
     return FileTable(summary, not damaged, rows)
 
 
-def _cells(file: Mapping[str, Any]) -> tuple[str, ...]:
-    ended = "yes" if file["ended"] else "no" if file["lines"] else ""
+def _cells(file: FileIntegrity) -> tuple[str, ...]:
+    ended = "yes" if file.ended else "no" if file.lines else ""
     return (
-        file["file"],
-        file["process"],
-        _ids(file["members"]),
-        f"{file['events']:,}",
-        _seconds(file["first_ns"]),
-        _seconds(file["last_ns"]),
+        file.file,
+        file.process,
+        _ids(file.members),
+        f"{file.events:,}",
+        _seconds(file.first_ns),
+        _seconds(file.last_ns),
         ended,
-        "; ".join(_without_name(problem, file["file"]) for problem in file["problems"]),
+        "; ".join(_without_name(problem, file.file) for problem in file.problems),
     )
 
 

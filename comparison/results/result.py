@@ -8,16 +8,15 @@ differ.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from comparison.results.outcomes import VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.run import Bystander, Run  # noqa: TC001 - msgspec reads the annotations
+from kernel.json_file import DamagedFile, read_json
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+RESULT = "result.json"
 SCHEMA_VERSION = 7
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
@@ -113,15 +112,32 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "rebalance-lab result", **found}
 
 
-def as_mapping(result: Result) -> dict[str, Any]:
-    """The result as result.json has it."""
-    mapping = msgspec.to_builtins(result)
-    assert isinstance(mapping, dict)
-    return mapping
+def read_result(path: Path) -> Result:
+    """Read a result.json.
+
+    Raises OSError if it cannot be read, and `DamagedFile` if it is damaged, or of a version that this program does not
+    know: another one may lack figures that are shown, or mean something else by them.
+    """
+    version = read_json(path, _Versioned).schema_version
+    if version != SCHEMA_VERSION:
+        what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program reads newer results only"
+        raise DamagedFile(
+            path,
+            f"the result has schema version {version}, this program knows {SCHEMA_VERSION}. Analyse the run again, or "
+            f"{what}",
+        )
+    return read_json(path, Result)
 
 
-def formatted(mapping: Mapping[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(mapping), indent=2) + b"\n"
+class _Versioned(msgspec.Struct):
+    """What all versions have."""
+
+    schema_version: int
+
+
+def formatted(value: object) -> bytes:
+    """As a JSON file has it."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 if __name__ == "__main__":

@@ -268,8 +268,3 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     failures: list[str]
     verdicts: list[Verdict]
     verdict: VerdictOutcome
-
-    @property
-    def judged_as(self) -> str:
-        """The scenario of the catalogue whose checks apply: what a scenario of a file says it is like, or its name."""
-        return str(self.parameters.get("like") or self.scenario)

@@ -49,6 +49,12 @@ class Exponent(msgspec.Struct, frozen=True, kw_only=True):
     through_y: float | None
     reason: str  #: why there is no exponent; '' if there is one
 
+    def fitted(self, x: float) -> float | None:
+        """The figure at a value of the axis by the fit; None without one."""
+        if self.exponent is None or self.through_x is None or self.through_y is None:
+            return None
+        return float(self.through_y * (x / self.through_x) ** self.exponent)
+
 
 class LeftOutData(msgspec.Struct, frozen=True, kw_only=True):
     """A combination that was not run, or a run that failed, and why."""

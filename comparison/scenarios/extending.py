@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from comparison.scenarios.plan.faults import Choice, Fault, Number, TargetKind, add_fault
 from comparison.scenarios.plan.fields import types_of
+from comparison.scenarios.plan.step import OwnStep, Step
 from comparison.scenarios.plan.step_names import add_step
-from comparison.scenarios.plan.vocabulary import OwnStep
 from comparison.scenarios.run.injections import add_performer
 from comparison.scenarios.run.own_code import guarded
 from comparison.scenarios.run.performer import Performer
@@ -77,8 +77,10 @@ def own_step(step: _Step) -> _Step:
         raise ConfigurationError(f"{step.__name__} must be a dataclass that inherits from OwnStep")
     kind: type = step
     try:
-        types_of(kind)
+        taken = types_of(kind).keys() & vars(Step).keys()
     except (NameError, TypeError) as error:
         raise ConfigurationError(f"{step.__name__}: the type of a field cannot be read: {error}") from error
+    if taken:
+        raise ConfigurationError(f"{step.__name__}: a field cannot have the name {min(taken)!r}. Choose another one")
     add_step(step)
     return step

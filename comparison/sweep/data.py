@@ -8,13 +8,12 @@ as `herd` does, has a cell for each size, on the axis `group-size`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from comparison.pipeline.figures.repeats import spread
-from comparison.results.keys import COMPLETE, GROUP_REQUESTS, SIZING
+from comparison.results.keys import COMPLETE, SIZING
 from comparison.results.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, METRICS, SWEEP_METRICS, Meaning
 from comparison.results.result import Spread
 from comparison.results.sweep import (
@@ -30,8 +29,9 @@ from comparison.statistics import fitted_power, why_unfit
 from comparison.sweep.grid import DESIGN, SCENARIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comparison.results.run import Run
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
 
@@ -49,7 +49,7 @@ class _Observation(msgspec.Struct, frozen=True):
 
 def sweep_data(
     plan: SweepPlan,
-    results: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, Run],
     failures: Sequence[tuple[SweepRun, str]],
     *,
     name: str,
@@ -57,7 +57,7 @@ def sweep_data(
 ) -> SweepData:
     """Put together what the runs measured; `results` are the analysed runs by the folders of the plan."""
     failed = Counter(run.cell.folder for run, _ in failures)
-    ended: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    ended: defaultdict[str, list[Run]] = defaultdict(list)
     for run in plan.runs:
         if run.folder in results:
             ended[run.cell.folder].append(results[run.folder])
@@ -76,7 +76,7 @@ def sweep_data(
         seeds=sorted({run.seed for run in plan.runs}),
         repeats=plan.grid.repeats,
         planned=len(plan.runs),
-        complete=sum(run["outcome"] == COMPLETE for run in results.values()),
+        complete=sum(run.outcome == COMPLETE for run in results.values()),
         axes=axes,
         metrics=metrics,
         shown=_shown(plan.grid.metrics, metrics, cells),
@@ -99,48 +99,31 @@ def as_number(value: Value | None) -> Value | None:
     return value
 
 
-def _observations(cell: Cell, run: Mapping[str, Any]) -> Iterator[_Observation]:
+def _observations(cell: Cell, run: Run) -> Iterator[_Observation]:
     at = {name: as_number(value) for name, value in cell.at.items()}
     whole = tuple(at.items())
-    yield _Observation(whole, APPLICATION_ERRORS, len(run["failures"]))
-    if run["outcome"] != COMPLETE:
+    yield _Observation(whole, APPLICATION_ERRORS, len(run.failures))
+    if run.outcome != COMPLETE:
         return
-    for name, value in run["metrics"].items():
+    for name, value in run.metrics.items():
         if value is not None:
             yield _Observation(whole, name, value)
-    changes = [change for change in run["changes"] if change["change"] not in SIZING]
-    rounds = Counter(change["change"] for change in changes)
+    changes = [change for change in run.changes if change.change not in SIZING]
+    rounds = Counter(change.change for change in changes)
     for change in changes:
-        several, size = rounds[change["change"]] > 1, change["members"]
+        several, size = rounds[change.change] > 1, change.members
         sized = several and size is not None
         place = tuple({**at, GROUP_SIZE: size}.items()) if sized else whole
-        title = change["change"] if sized or not several else f"{change['change']}-{change['round']}"
+        title = change.change if sized or not several else f"{change.change}-{change.round}"
         for name in CHANGE_METRICS:
-            value = _MADE[name](change) if name in _MADE else change[name]
+            value = getattr(change, name)
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
 
 
-def _group_requests(change: Mapping[str, Any]) -> int:
-    return sum(count for name, count in change["requests"].items() if name in GROUP_REQUESTS)
-
-
-def _added_ms(change: Mapping[str, Any]) -> float | None:
-    added = change.get("added")
-    return added["delivered_ms"] if added is not None else None
-
-
-#: Figures of a change that are not fields of its own.
-_MADE: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = MappingProxyType(
-    {"group_requests": _group_requests, "added_ms": _added_ms}
-)
-
-
-def _cells(
-    cell: Cell, runs: Sequence[Mapping[str, Any]], failed: int, found: Iterable[_Observation]
-) -> Iterator[CellData]:
+def _cells(cell: Cell, runs: Sequence[Run], failed: int, found: Iterable[_Observation]) -> Iterator[CellData]:
     """The cell, and its parts by group size; `runs` are those that ended."""
-    verdicts = Counter(str(run["verdict"]) for run in runs if run["outcome"] == COMPLETE)
+    verdicts = Counter(str(run.verdict) for run in runs if run.outcome == COMPLETE)
     whole = tuple((name, as_number(value)) for name, value in cell.at.items())
     figures: defaultdict[Any, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     figures[whole]  # also a cell without a complete run is one

@@ -13,13 +13,13 @@ import hashlib
 import shlex
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from comparison.own_scenarios import own_scenario
 from comparison.progress import about
-from comparison.results.result import SCHEMA_VERSION
+from comparison.results.result import read_result
 from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comparison.progress import RunProgress
+    from comparison.results.result import Result
     from comparison.sweep.plan import SweepPlan, SweepRun
 
 _LOCK = ".lock"
@@ -175,17 +176,16 @@ def _record_in(run_dir: Path) -> RecordedRun | None:
     return json_if_readable(run_dir / RUN_FILE, RecordedRun)
 
 
-def current_result(path: Path, run_dirs: Sequence[Path]) -> dict[str, Any] | None:
+def current_result(path: Path, run_dirs: Sequence[Path]) -> Result | None:
     """The result of an earlier analysis of exactly these runs; None if one was made again since, or there is none."""
     try:
         made_ns = path.stat().st_mtime_ns
-        result = read_json(path, dict[str, Any])
+        result = read_result(path)
         changed_ns = max((run_dir / RUN_FILE).stat().st_mtime_ns for run_dir in run_dirs)
     except (OSError, DamagedFile):
         return None
-    if result.get("schema_version") != SCHEMA_VERSION or made_ns < changed_ns:
-        return None
-    return result if {run["path"] for run in result["runs"]} == set(map(str, run_dirs)) else None
+    is_current = made_ns >= changed_ns and {run.path for run in result.runs} == set(map(str, run_dirs))
+    return result if is_current else None
 
 
 class SweepRunner:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures import with_settings
 from comparison.pipeline.figures.evidence import EVIDENCE
-from comparison.pipeline.figures.verdicts import ALL, CHECKS
+from comparison.pipeline.figures.verdicts import CHECKS
+from comparison.scenarios.plan.catalogue import naming
 from comparison.scenarios.plan.wording import summary_of
 from kernel.designs import DESIGN_NAMES
 
@@ -69,7 +70,7 @@ def _listed(designs: Sequence[str]) -> str:
 
 
 def _scenarios(check: Check) -> str:
-    where = "all" if check.scenarios == ALL else ", ".join(f"`{each}`" for each in check.scenarios)
+    where = "all" if check.everywhere else ", ".join(f"`{each}`" for each in naming(check.is_named))
     if check.except_in:
         where += f" but {', '.join(f'`{each}`' for each in check.except_in)}"
     if check.given is not with_settings.always:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.report.restarts import costs, remarks
 from kernel.designs import DESIGN_NAMES
@@ -10,7 +10,8 @@ from kernel.designs import DESIGN_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-Run = dict[str, Any]
+    from comparison.results.run import Change, Run
+
 NOTHING = "–"
 
 
@@ -19,18 +20,18 @@ def changes(runs: Sequence[Run]) -> str:
     rows = []
     for scenario in ("join", "leave", "crash"):
         for run in _of(runs, scenario):
-            (change,) = (each for each in run["changes"] if each["change"] == scenario)
+            (change,) = (each for each in run.changes if each.change == scenario)
             rows.append(
                 [
                     scenario,
-                    f"`{run['design']}`",
-                    change["rounds"],
-                    change["stopped"],
-                    change["moved"],
+                    f"`{run.design}`",
+                    change.rounds,
+                    change.stopped,
+                    change.moved,
                     _requests(change),
-                    _watched(run["design"], change),
-                    f"{change['unowned_partition_s']:.1f}",
-                    _seconds(change["converge_ms"]),
+                    _watched(run.design, change),
+                    f"{change.unowned_partition_s:.1f}",
+                    _seconds(change.converge_ms),
                 ]
             )
     headings = (
@@ -51,14 +52,14 @@ def restarts(runs: Sequence[Run]) -> str:
     """All restarts of a rolling restart together."""
     rows = []
     for run in _of(runs, "rolling-restart"):
-        each = [change for change in run["changes"] if change["change"] == "restart"]
+        each = [change for change in run.changes if change.change == "restart"]
         rows.append(
             [
-                f"`{run['design']}`",
-                *(sum(change[name] for change in each) for name in ("rounds", "stopped", "moved")),
+                f"`{run.design}`",
+                *(sum(getattr(change, name) for change in each) for name in ("rounds", "stopped", "moved")),
                 _requests(*each),
-                f"{sum(change['unowned_partition_s'] for change in each):.1f}",
-                _seconds(max(change["converge_ms"] for change in each)),
+                f"{sum(change.unowned_partition_s for change in each):.1f}",
+                _seconds(max(change.converge_ms for change in each)),
             ]
         )
     headings = (
@@ -77,15 +78,15 @@ def stall(runs: Sequence[Run]) -> str:
     """The slow member: how long nothing is delivered, and who waited for it."""
     rows = []
     for run in _of(runs, "slow-member"):
-        joined = next(change for change in run["changes"] if change["change"] == "join")
-        longest = max((wait["longest_ms"] for wait in run["waits"]), default=None)
+        joined = next(change for change in run.changes if change.change == "join")
+        longest = max((wait.longest_ms for wait in run.waits), default=None)
         rows.append(
             [
-                f"`{run['design']}`",
-                f"{run['metrics']['stalled_s']:.1f}",
+                f"`{run.design}`",
+                f"{run.metrics['stalled_s']:.1f}",
                 _seconds(longest),
                 _seconds(joined["converge_ms"]),
-                f"{run['metrics']['unowned_partition_s']:.1f}",
+                f"{run.metrics['unowned_partition_s']:.1f}",
             ]
         )
     headings = (
@@ -113,7 +114,7 @@ _FAULTS = (
 def faults(runs: Sequence[Run]) -> str:
     """What a removed member does before it learns of its removal."""
     rows = [
-        [scenario, f"`{run['design']}`", *(_metric(run, name, digits) for _, name, digits in _FAULTS)]
+        [scenario, f"`{run.design}`", *(_metric(run, name, digits) for _, name, digits in _FAULTS)]
         for scenario in ("pause", "split-brain")
         for run in _of(runs, scenario)
     ]
@@ -124,9 +125,9 @@ def failovers(runs: Sequence[Run]) -> str:
     """The coordinating broker is killed."""
     rows = []
     for run in _of(runs, "coordinator-failover"):
-        (change,) = (each for each in run["changes"] if each["change"] == "failover")
-        cells = [change["rounds"], change["stopped"], _metric(run, "moved_back", 0), _seconds(change["settled_ms"])]
-        rows.append([f"`{run['design']}`", *cells])
+        (change,) = (each for each in run.changes if each.change == "failover")
+        cells = [change.rounds, change.stopped, _metric(run, "moved_back", 0), _seconds(change.settled_ms)]
+        rows.append([f"`{run.design}`", *cells])
     return _table(
         ("design", "rebalances", "stopped", "offsets moved back", "every partition delivered and committed again, s"),
         rows,
@@ -151,26 +152,26 @@ TABLES: Mapping[str, tuple[Callable[[Sequence[Run]], str], tuple[str, ...]]] = {
 
 
 def _of(runs: Sequence[Run], scenario: str) -> list[Run]:
-    found = [run for run in runs if run["scenario"] == scenario]
-    return sorted(found, key=lambda run: DESIGN_NAMES.index(run["design"]))
+    found = [run for run in runs if run.scenario == scenario]
+    return sorted(found, key=lambda run: DESIGN_NAMES.index(run.design))
 
 
-def _requests(*changed: Mapping[str, Any]) -> str:
-    counts = [sum(change["requests"].get(api, 0) for change in changed) for api in ("JoinGroup", "SyncGroup")]
+def _requests(*changed: Change) -> str:
+    counts = [sum(change.requests.get(api, 0) for change in changed) for api in ("JoinGroup", "SyncGroup")]
     return f"{counts[0]} + {counts[1]}" if any(counts) else NOTHING
 
 
-def _watched(design: str, change: Mapping[str, Any]) -> str:
+def _watched(design: str, change: Change) -> str:
     """Members' reads and notifications; in `server`, the coordinator's in brackets."""
-    members = f"{change['zk_reads']}, {change['notifications']}"
+    members = f"{change.zk_reads}, {change.notifications}"
     if design == "server":
-        counted = {each["what"]: each["measured"] for each in change["counted"]}
+        counted = {each.what: each.measured for each in change.counted}
         return f"{members} ({counted.get('coordinator reads')}, {counted.get('coordinator notifications')})"
     return members if design == "zookeeper" else NOTHING
 
 
 def _metric(run: Run, name: str, digits: int) -> str:
-    value = run["metrics"][name]
+    value = run.metrics[name]
     return NOTHING if value is None else f"{value:.{digits}f}"
 
 

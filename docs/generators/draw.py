@@ -10,14 +10,13 @@ from runs of its scenarios.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import subprocess
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.exits import Exit
 from comparison.report.drawing.members import styles
@@ -26,6 +25,7 @@ from comparison.report.drawing.picture import chart_picture
 from comparison.report.drawing.records import delivered
 from comparison.report.drawing.scale import scales
 from comparison.report.view.runs import read_views
+from comparison.results.result import RESULT, read_result
 from docs.generators import offset_picture, rebalance_table
 from docs.generators.coordinator_tables import TABLES
 from kernel.designs import DESIGN_NAMES
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from comparison.report.view.model import RunView
+    from comparison.results.run import Run
 
 DOCS = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
@@ -70,13 +71,13 @@ class Runs:
     """Runs by scenario and design, with their results."""
 
     def __init__(self, bundles: Sequence[Path]) -> None:
-        self.results: list[dict[str, Any]] = []
+        self.results: list[Run] = []
         self._bundles = bundles
         self._folders: dict[tuple[str, str], Path] = {}
         for bundle in bundles:
-            for run in json.loads((bundle / "result.json").read_text())["runs"]:
+            for run in read_result(bundle / RESULT).runs:
                 self.results.append(run)
-                self._folders[run["scenario"], run["design"]] = bundle / run["path"]
+                self._folders[run.scenario, run.design] = bundle / run.path
 
     def folder(self, scenario: str, design: str) -> Path:
         return self._folders[scenario, design]
@@ -85,14 +86,14 @@ class Runs:
         """What is drawn of a scenario's runs, in the order of the designs."""
         found = []
         for bundle in self._bundles:
-            views = read_views(json.loads((bundle / "result.json").read_text()), bundle)
+            views = read_views(read_result(bundle / RESULT), bundle)
             found += [view for view in views if view is not None and view.scenario == scenario]
         return sorted(found, key=lambda view: DESIGN_NAMES.index(view.design))
 
     def window(self, scenario: str, design: str, change: str, before: float, after: float) -> tuple[object, ...]:
         """Seconds before and after the first change of that name."""
-        run = next(r for r in self.results if (r["scenario"], r["design"]) == (scenario, design))
-        at = next(each["from_ms"] for each in run["changes"] if each["change"] == change) / 1000
+        run = next(r for r in self.results if (r.scenario, r.design) == (scenario, design))
+        at = next(each.from_ms for each in run.changes if each.change == change) / 1000
         return ("--from", round(max(0.0, at - before), 1), "--to", round(at + after, 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 
 from bench import pipeline, pipeline_numpy
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("bench")
     truth = write_synthetic(folder / "run", events_min=4_000, seed=3, faults=pipeline.FAULTS)
-    return folder, truth, analyze(cast("SparkSession", InlineSpark(2)), [folder / "run"], output=folder)
+    return (
+        folder,
+        truth,
+        msgspec.to_builtins(analyze(cast("SparkSession", InlineSpark(2)), [folder / "run"], output=folder)),
+    )
 
 
 def kinds_of(folder: Path) -> dict[str, int]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -181,8 +181,8 @@ def test_nothing_grows_while_members_and_brokers_come_and_go(
     for name, (second_quarter, last_quarter) in found.items():
         record_property(name, f"{second_quarter:.0f} -> {last_quarter:.0f}")
     assert not grown(found), f"seed {seed}"
-    (run,) = analyze(spark, [request.run_dir], output=tmp_path / "result")["runs"]
-    verdicts = {verdict["check"]: verdict["outcome"] + ": " + verdict["reason"] for verdict in run["verdicts"]}
+    (run,) = analyze(spark, [request.run_dir], output=tmp_path / "result").runs
+    verdicts = {verdict.check: verdict.outcome + ": " + verdict.reason for verdict in run.verdicts}
     verdicts.pop("settles")
     assert {"no record lost", "final offsets"} <= verdicts.keys()
     assert not {check: text for check, text in verdicts.items() if not text.startswith("as expected")}, f"seed {seed}"

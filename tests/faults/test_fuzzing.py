@@ -13,7 +13,7 @@ import pytest
 from comparison.cli.main import main
 from comparison.exits import Exit
 from comparison.fuzzing.drawing import draw
-from comparison.pipeline.figures.verdicts import why_not_judged
+from comparison.own_scenarios import why_not_judged
 from comparison.scenarios.plan.scenario_file import read_scenario
 from comparison.scenarios.plan.vocabulary import FreezeOwner
 from comparison.scenarios.testbed import testbed

@@ -71,19 +71,19 @@ def test_a_split_brain_is_played_in_two_designs_and_only_one_of_them_has_two_con
     played = [json.loads(line) for line in (player.bundle / "played.jsonl").read_text().splitlines()]
     assert [each["command"]["type"] for each in played] == ["member"] * 5 + ["stop"]
     result = analyze(spark, run_dirs_in(player.bundle), output=player.bundle)
-    assert result["verdict"] == "as expected"
-    for run in result["runs"]:
-        counters = player.group(run["design"]).counters
-        assert counters.duplicates == run["metrics"]["duplicates"]
-        assert counters.notifications == run["metrics"]["notifications"]
+    assert result.verdict == "as expected"
+    for run in result.runs:
+        counters = player.group(run.design).counters
+        assert counters.duplicates == run.metrics["duplicates"]
+        assert counters.notifications == run.metrics["notifications"]
         for counted_ms, name in (
             (counters.two_delivering_ms, "two_delivering_partition_s"),
             (counters.unowned_ms, "unowned_partition_s"),
         ):
-            assert counted_ms / 1000 == pytest.approx(run["metrics"][name], abs=0.02), name
+            assert counted_ms / 1000 == pytest.approx(run.metrics[name], abs=0.02), name
         # Members of zookeeper trace answers; only ZooKeeper's log has the order in which commits were stored.
-        if run["design"] != "zookeeper":
-            assert counters.moved_back == run["metrics"]["moved_back"]
+        if run.design != "zookeeper":
+            assert counters.moved_back == run.metrics["moved_back"]
 
 
 def test_members_and_partitions_come_and_go(tmp_path: Path) -> None:

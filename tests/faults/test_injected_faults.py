@@ -30,7 +30,7 @@ from kernel.trace.reader import read_trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 pytestmark = pytest.mark.faults
 

@@ -88,7 +88,7 @@ def test_nothing_is_lost_and_the_group_settles_wherever_a_process_is_killed(
     left = {child.pid for child in psutil.Process().children(recursive=True)} - before
     assert not left, "processes of the run are still running"
     assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
-    (run,) = analyze(spark, [request.run_dir], output=tmp_path / "result")["runs"]
-    verdicts = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
+    (run,) = analyze(spark, [request.run_dir], output=tmp_path / "result").runs
+    verdicts = {verdict.check: f"{verdict.outcome}: {verdict.reason}" for verdict in run.verdicts}
     assert {"no record lost", "final offsets", "settles"} <= verdicts.keys()
     assert not {check: text for check, text in verdicts.items() if not text.startswith("as expected")}, f"seed {seed}"

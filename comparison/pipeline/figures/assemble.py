@@ -52,7 +52,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     by_window = counts_by_window(measured)
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)
-    kind = RunKind(str(parameters.get("like") or run.scenario), run.design, parameters)
+    kind = RunKind(run.design, parameters)
     ended = next((event for event in measured.runner if isinstance(event, RunEnded)), None)
     is_complete = ended is not None and ended.outcome == COMPLETE
     changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]

@@ -24,8 +24,8 @@ EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOW
 
 #: The share of a cut, less the takeover, in which two members must be seen delivering.
 TWO_DELIVERING_SHARE_MIN = 0.5
-#: Scenarios in which a member's process is killed.
-CRASHES = ("crash", "crash-and-return", "crash-and-return-late")
+#: Changes in which a member's process is killed.
+CRASHES = ("crash", "crash-and-return")
 #: The originals made 3 to 6 stale writes in a cut, one or two per partition of the member that was cut off.
 STALE_WRITES_IN_A_CUT_MIN = 2
 #: How a fault's target names a member.
@@ -61,14 +61,14 @@ def no_record_lost(run: Run) -> CheckResult:
 
 
 def _killed(run: Run) -> int:
-    """How often the scenario kills a member."""
+    """How often the run killed a member."""
     injected = run.parameters.get("injected", [])
     by_steps = sum(
         int(each.get("times", 1))
         for each in injected
         if each["fault"] in ("kill", "flap", "slow-start") and _MEMBER.fullmatch(each["target"])
     )
-    return max(by_steps, run.judged_as in CRASHES)
+    return by_steps + sum(change.change in CRASHES for change in run.changes)
 
 
 def injected_fault(run: Run, fault: str) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE, RESTART, Prediction
-from kernel.designs import DELAYED, DESIGNS, INCREMENTAL, RECONCILING, SERVER, STATIC
+from kernel.designs import DESIGNS, INCREMENTAL, RECONCILING, SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class GroupSetting:
 
 def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Prediction]:
     """Requests, generations, and partitions stopped and moved, without counts that depend on something unknown."""
-    if design == DELAYED and change == RESTART:
+    if DESIGNS[design].delays_reassignment and change == RESTART:
         return {}
     if design in RECONCILING:
         return _one_by_one(change, at)
@@ -88,10 +88,10 @@ def predict_growth(design: str, members: int, before: int, moved: int | None) ->
 def _all_at_once(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
     """Everything is revoked and reassigned."""
     n, p, k = at.members, at.partitions, at.released
-    if change == RESTART and design == STATIC:
+    if change == RESTART and DESIGNS[design].static_membership:
         one, none = Prediction(1, "1"), Prediction(0, "0")
         return {"JoinGroup": one, "SyncGroup": one, "generations": none, "stopped": none, "moved": none}
-    once_more, more = (0, "") if design == STATIC else (1, "+1")
+    once_more, more = (0, "") if DESIGNS[design].static_membership else (1, "+1")
     if change == JOIN:
         predicted = {"JoinGroup": Prediction(n + once_more, f"N{more}"), "SyncGroup": Prediction(n, "N")}
         stopped: Prediction | None = Prediction(p, "P")
@@ -129,7 +129,7 @@ def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Pred
             **_known(moved=Prediction(k + given, f"k+{shown}") if k is not None else None),
         }
     # Only partitions that the member had can be delayed.
-    rounds = 2 if design == DELAYED and k and not at.leader_went else 1
+    rounds = 2 if DESIGNS[design].delays_reassignment and k and not at.leader_went else 1
     requests = Prediction(rounds * n, "2N" if rounds == 2 else "N")
     return {
         "JoinGroup": requests,

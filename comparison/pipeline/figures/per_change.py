@@ -28,25 +28,13 @@ ROUND_NS_MIN = 500_000_000
 RECORDS_A_ROUND_MIN = 4
 
 
-#: Scenarios in which more happens than the change itself, so that no counts are predicted.
-NOT_PREDICTED = (
-    "slow-member",
-    "protocol-migration",
-    "subscription-change",
-    "mixed-subscriptions",
-    "offset-migration",
-    "group-protocol-migration",
-)
-
-
 #: The type of a group in a state that no other type has.
 _TYPES = dict.fromkeys((PREPARING, COMPLETING), "classic") | dict.fromkeys(("Assigning", "Reconciling"), "consumer")
 
 
 class RunKind(NamedTuple):
-    """The kind of a run: its scenario (or the one of the catalogue that it is like), design and parameters."""
+    """The kind of a run: its design and parameters."""
 
-    scenario: str
     design: str
     parameters: Mapping[str, Any]
 
@@ -61,7 +49,7 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
     rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
     moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
     kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
-    target, predicted = _target(measured, window), run.scenario not in NOT_PREDICTED
+    target, predicted = _target(measured, window), run.parameters.get("counts_predicted", True)
     observed = ObservedChange(
         change=window.change,
         members=window.members,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.latency import LatencyColumn, Pair, Waited, latency_chart
 from comparison.report.figures import named, number
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from comparison.report.figures import Run
+    from comparison.results.run import Bystander, Run
+
 
 #: What the bystander's operations are called in words.
 OPERATIONS: Mapping[str, str] = {"getData": "get", "setData": "set"}
@@ -38,12 +39,12 @@ class Latencies(NamedTuple):
 
 def waited(runs: Sequence[Run]) -> list[Latencies]:
     """The operations that were timed; empty without a bystander. Only changes with a stage before them are shown."""
-    ops = dict.fromkeys(each["op"] for run in runs for each in run["bystanders"])
+    ops = dict.fromkeys(each.op for run in runs for each in run.bystanders)
     return [found for op in ops if (found := _latencies(op, runs)) is not None]
 
 
 def _latencies(op: str, runs: Sequence[Run]) -> Latencies | None:
-    by_design = {run["design"]: list(_changes(op, run)) for run in runs}
+    by_design = {run.design: list(_changes(op, run)) for run in runs}
     columns = [
         LatencyColumn(design, [_pair(change) for change in changes]) for design, changes in by_design.items() if changes
     ]
@@ -52,7 +53,7 @@ def _latencies(op: str, runs: Sequence[Run]) -> Latencies | None:
     name = OPERATIONS.get(op, op)
     known = any(isinstance(each, Waited) for column in columns for pair in column.pairs for each in pair[1:])
     title = f"An uninvolved client's {name} on the same ZooKeeper, before each change and during it"
-    answered = [stage["answered"] for changes in by_design.values() for change in changes for stage in change.values()]
+    answered = [stage.answered for changes in by_design.values() for change in changes for stage in change.values()]
     few = [each for each in answered if each < ANSWERS_MIN]
     return Latencies(
         op=name,
@@ -68,32 +69,32 @@ def _latencies(op: str, runs: Sequence[Run]) -> Latencies | None:
     )
 
 
-def _changes(op: str, run: Run) -> Iterator[Mapping[str, Mapping[str, Any]]]:
+def _changes(op: str, run: Run) -> Iterator[Mapping[str, Bystander]]:
     """Each change's stages by name."""
-    stages: dict[tuple[str, int], dict[str, Mapping[str, Any]]] = {}
-    for each in run["bystanders"]:
-        if each["op"] == op:
-            stages.setdefault((each["change"], each["round"]), {})[each["stage"]] = each
+    stages: dict[tuple[str, int], dict[str, Bystander]] = {}
+    for each in run.bystanders:
+        if each.op == op:
+            stages.setdefault((each.change, each.round), {})[each.stage] = each
     yield from (each for each in stages.values() if "before" in each)
 
 
-def _pair(change: Mapping[str, Mapping[str, Any]]) -> Pair:
+def _pair(change: Mapping[str, Bystander]) -> Pair:
     before, during = (_waited(change.get(stage)) for stage in _STAGES)
-    members = change["before"]["members"]
-    return Pair(change["before"]["change"] if members is None else f"N={members}", before, during)
+    members = change["before"].members
+    return Pair(change["before"].change if members is None else f"N={members}", before, during)
 
 
-def _waited(stage: Mapping[str, Any] | None) -> Waited | None:
-    if stage is None or not stage["p50_ms"]:
+def _waited(stage: Bystander | None) -> Waited | None:
+    if stage is None or not stage.p50_ms or stage.p99_ms is None:
         return None
-    return Waited(stage["p50_ms"], stage["p99_ms"])
+    return Waited(stage.p50_ms, stage.p99_ms)
 
 
-def _row(design: str, change: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _row(design: str, change: Mapping[str, Bystander]) -> list[str]:
     first = change["before"]
-    row = [first["change"] if first["members"] is None else named(first), design]
+    row = [first.change if first.members is None else named(first), design]
     for stage in _STAGES:
         found = change.get(stage)
         figures = ("p50_ms", "p99_ms", "max_ms", "answered")
-        row += [number(found[name]) for name in figures] if found is not None else ["-"] * len(figures)
-    return [*row, number(sum(each["failed"] for each in change.values()))]
+        row += [number(getattr(found, name)) for name in figures] if found is not None else ["-"] * len(figures)
+    return [*row, number(sum(each.failed for each in change.values()))]

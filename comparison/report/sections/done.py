@@ -14,6 +14,9 @@ from comparison.report.repeats import seeds_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comparison.results.result import Result
+    from comparison.results.run import Run
+
 #: Of more commands than these, the first and the last date are shown.
 DATES_MAX = 3
 _STAMP = re.compile(r"(\d{8}T\d{6})Z")
@@ -34,12 +37,12 @@ class About:
     others: Sequence[Mapping[str, Any]] = ()  #: further commands, of a page of several results
 
 
-def conditions(result: Mapping[str, Any], about: About) -> list[tuple[str, str]]:
+def conditions(result: Result, about: About) -> list[tuple[str, str]]:
     """Everything that a reader needs to run it again, as label and text."""
-    runs = result["runs"]
+    runs = result.runs
     commands = [about.command, *about.others]
     seeds = sorted({seed for run in runs for seed in seeds_of(run)})
-    repeats = max((run["repeat"] for run in runs), default=1)
+    repeats = max((run.repeat for run in runs), default=1)
     found = [
         *(("command", text) for text in _each(shlex.join(map(str, each.get("command", ()))) for each in commands)),
         ("date", _dates(runs)),
@@ -47,7 +50,7 @@ def conditions(result: Mapping[str, Any], about: About) -> list[tuple[str, str]]
         *(("machine", text) for text in _each(map(_machine, commands))),
         ("seed", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))),
         ("repeats", str(repeats)),
-        ("preset", ", ".join(sorted({str(run["parameters"].get("preset", "")) for run in runs} - {""}))),
+        ("preset", ", ".join(sorted({str(run.parameters.get("preset", "")) for run in runs} - {""}))),
         *(("setting", text) for text in _settings(runs, about)),
     ]
     return [(label, text) for label, text in found if text]
@@ -66,9 +69,9 @@ def _machine(command: Mapping[str, Any]) -> str:
     return ", ".join(f"{value} cores" if name == "cores" else str(value) for name, value in machine.items())
 
 
-def _dates(runs: Sequence[Mapping[str, Any]]) -> str:
+def _dates(runs: Sequence[Run]) -> str:
     """When the commands were started, from their folders' names where nothing else says it."""
-    stamps = {match[1] for run in runs for match in [_STAMP.search(f"{run['run_id']} {run['path']}")] if match}
+    stamps = {match[1] for run in runs for match in [_STAMP.search(f"{run.run_id} {run.path}")] if match}
     dates = [
         f"{datetime.datetime.strptime(each, '%Y%m%dT%H%M%S').replace(tzinfo=datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
         for each in sorted(stamps)
@@ -76,22 +79,22 @@ def _dates(runs: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(dates) if len(dates) <= DATES_MAX else f"{dates[0]} to {dates[-1]}"
 
 
-def _settings(runs: Sequence[Mapping[str, Any]], about: About) -> Iterator[str]:
+def _settings(runs: Sequence[Run], about: About) -> Iterator[str]:
     """Settings and parameters that differ from the scenario's defaults, and by the scenario itself, each once."""
     seen: dict[str, dict[str, None]] = {}
     for run in runs:
-        parameters = run["parameters"]
-        known = about.catalogue.get(run["scenario"], {})
+        parameters = run.parameters
+        known = about.catalogue.get(run.scenario, {})
         defaults = known.get("defaults", {})
         own = known.get("settings", {})
         for name, value in (parameters.get("settings") or {}).items():
             whose = " (the scenario's own)" if own.get(name) == value else ""
-            seen.setdefault(f"{name}={value}{whose}", {})[run["scenario"]] = None
+            seen.setdefault(f"{name}={value}{whose}", {})[run.scenario] = None
         for name, default in defaults.items():
             value = parameters.get(name)
             if name not in _NOT_SETTINGS and value is not None and value != default:
                 text = f"{name} {_plain(value)} (default {_plain(default)})"
-                seen.setdefault(text, {})[run["scenario"]] = None
+                seen.setdefault(text, {})[run.scenario] = None
     for text, scenarios in seen.items():
         yield f"{text}: {', '.join(scenarios)}"
 

@@ -17,11 +17,11 @@ from comparison.results.outcomes import VerdictOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from comparison.report.figures import Run
     from comparison.report.sections.evidence import Evidence
     from comparison.report.view.model import RunView
 
     Views = Mapping[str, RunView]
+    from comparison.results.run import Run
 
 _HERD = "herd"
 #: A finding about all designs links to so many of them.
@@ -48,7 +48,7 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
     found += [*_catching_up(runs), *_copies(runs)]
     found += [Finding(f"In {each.design}, {additions.sentence(each)}") for each in additions.additions(runs)]
     if scenario == SLOW:
-        found += [Finding(f"In {run['design']}: {describe_waits(run)}.") for run in runs]
+        found += [Finding(f"In {run.design}: {describe_waits(run)}.") for run in runs]
     found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]
     return [*found, *_owners(runs, views), *_records(runs)]
 
@@ -61,24 +61,24 @@ def _endings(runs: Sequence[Run]) -> Iterator[Finding]:
     """Why there is less to find than was planned."""
     for run in runs:
         if reason := ending(run):
-            yield Finding(f"In {run['design']} {reason}.")
+            yield Finding(f"In {run.design} {reason}.")
 
 
 def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:
     for outcome in (VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN):
         for run in runs:
-            checks = [each for each in run["verdicts"] if each["outcome"] == outcome]
+            checks = [each for each in run.verdicts if each.outcome == outcome]
             for each in checks[:3]:
-                yield Finding(f"{_capital(outcome)} in {run['design']}: {each['check']}: {each['reason']}.")
+                yield Finding(f"{_capital(outcome)} in {run.design}: {each.check}: {each.reason}.")
 
 
 def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
     several, none = _split(runs, lambda run: _metric(run, "two_delivering_longest_s"))
     for run in several:
-        view = views.get(run["design"])
+        view = views.get(run.design)
         longest, total = _metric(run, "two_delivering_longest_s"), _metric(run, "two_delivering_partition_s")
         yield Finding(
-            f"In {run['design']} two members delivered the same partition for {number(longest)} s{_of_fault(run)}, "
+            f"In {run.design} two members delivered the same partition for {number(longest)} s{_of_fault(run)}, "
             f"{number(total)} partition-seconds in all.",
             _links(view, first_overlap),
         )
@@ -89,12 +89,12 @@ def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
 
 
 def _has_faults(runs: Sequence[Run]) -> bool:
-    return any(change["healed_ms"] is not None for run in runs for change in run["changes"])
+    return any(change.healed_ms is not None for run in runs for change in run.changes)
 
 
 def _of_fault(run: Run) -> str:
     """How long the fault lasted, if there was only one: of several it may be any."""
-    healed = [(change["healed_ms"], change["change"]) for change in run["changes"] if change["healed_ms"]]
+    healed = [(change.healed_ms, change.change) for change in run.changes if change.healed_ms]
     if len(healed) != 1:
         return ""
     length_ms, name = healed[0]
@@ -103,18 +103,18 @@ def _of_fault(run: Run) -> str:
 
 def _commits(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
     for run in runs:
-        view = views.get(run["design"])
+        view = views.get(run.design)
         stale, back = _metric(run, "stale_writes"), _metric(run, "moved_back")
         if stale or back:
             parts = [f"accepted {_count(stale, 'commit')} from a member that was not the owner"] if stale else []
             if back:
                 offsets = _count(back, "committed offset")
                 parts.append(f"{offsets} moved back, by {number(_metric(run, 'moved_back_records'))} records in all")
-            yield Finding(f"In {run['design']}: {'; '.join(parts)}.", _links(view, first_moved_back))
+            yield Finding(f"In {run.design}: {'; '.join(parts)}.", _links(view, first_moved_back))
     fenced = [run for run in runs if _metric(run, "fenced")]
     if fenced:
-        refused = [(run["design"], number(_metric(run, "fenced"))) for run in fenced]
-        links = [each for run in fenced for each in _links(views.get(run["design"]), first_refused)]
+        refused = [(run.design, number(_metric(run, "fenced"))) for run in fenced]
+        links = [each for run in fenced for each in _links(views.get(run.design), first_refused)]
         yield Finding(f"Late commits that were refused: {_by_design(refused)}.", links[:LINKS_MAX])
     moved, still = _split(runs, lambda run: _metric(run, "moved_back"))
     if moved and still:
@@ -129,13 +129,13 @@ def _herd(runs: Sequence[Run]) -> Iterator[Finding]:
     name, rows = changes[-1]
     costs = []
     for design, change in rows:
-        requests = sum(change["requests"].get(api, 0) for api in ("JoinGroup", "SyncGroup"))
-        cost = [_count(change["notifications"], "notification"), _count(change["zk_reads"], "ZooKeeper read")]
-        kept = [each for each, n in zip(cost, (change["notifications"], change["zk_reads"]), strict=True) if n]
+        requests = sum(change.requests.get(api, 0) for api in ("JoinGroup", "SyncGroup"))
+        cost = [_count(change.notifications, "notification"), _count(change.zk_reads, "ZooKeeper read")]
+        kept = [each for each, n in zip(cost, (change.notifications, change.zk_reads), strict=True) if n]
         kept += [_count(requests, "JoinGroup or SyncGroup request")] if requests else []
         costs.append(f"{' and '.join(kept) or 'nothing'} in {design}")
     yield Finding(f"One more member ({name}) cost {', '.join(costs)}.")
-    waits = [(run["design"], waited) for run in runs if (waited := _waited(run))]
+    waits = [(run.design, waited) for run in runs if (waited := _waited(run))]
     if waits:
         yield Finding(f"A get by an uninvolved client of the same ZooKeeper took {_by_design(waits)}.")
 
@@ -161,22 +161,22 @@ def _catching_up(runs: Sequence[Run]) -> Iterator[Finding]:
         even_s = _metric(run, "break_even_s")
         paid = "and that was not made up for" if even_s is None else f"made up for {number(even_s)} s after"
         cost = f"the rebalance cost up to {_count(dip, 'record')}, {paid}" if dip else "no fewer were delivered then"
-        yield Finding(f"In {run['design']}, with a lag of {_count(before, 'record')}, members were added: {cost}.")
+        yield Finding(f"In {run.design}, with a lag of {_count(before, 'record')}, members were added: {cost}.")
 
 
 def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
     """What an application left that was frozen, replaced, and woke up."""
-    for copies in (copies for run in runs for copies in run.get("copies", ())):
-        how = "In transactions" if copies["transactions"] else "Without transactions"
-        late = f"refused ({copies['late_write']})" if copies["late_write"] else "stored"
+    for copies in (copies for run in runs for copies in run.copies):
+        how = "In transactions" if copies.transactions else "Without transactions"
+        late = f"refused ({copies.late_write})" if copies.late_write else "stored"
         yield Finding(
-            f"{how}, {number(copies['twice'])} of {_count(copies['records'], 'copied record')} are there twice for a "
+            f"{how}, {number(copies.twice)} of {_count(copies.records, 'copied record')} are there twice for a "
             f"read_committed reader: what the application wrote when it woke up was {late}."
         )
 
 
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
-    settled = {run["design"]: ms for run in runs if (ms := _metric(run, "converge_ms")) is not None}
+    settled = {run.design: ms for run in runs if (ms := _metric(run, "converge_ms")) is not None}
     if any(ms >= AT_ONCE_MS for ms in settled.values()):
         times = [(name, "at once" if ms < AT_ONCE_MS else f"after {ms / 1000:.1f} s") for name, ms in settled.items()]
         slowest = sorted(settled, key=lambda design: -settled[design])[:LINKS_MAX]
@@ -185,7 +185,7 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
     elif settled:
         where = "" if len(runs) == 1 else ", in any design"
         yield Finding(f"No partition was without its owner for long{where}.")
-    stopped = [(run["design"], number(_metric(run, "stopped"))) for run in runs]
+    stopped = [(run.design, number(_metric(run, "stopped"))) for run in runs]
     if any(_metric(run, "stopped") for run in runs):
         least = max((_metric(run, "moved_minimum") or 0 for run in runs), default=0)
         enough = f"; {_count(least, 'move')} would have been enough" if least else ""
@@ -195,17 +195,17 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
         ("left_unnamed", "Partitions without an owner at the end, by the authority"),
     ):
         if any(_metric(run, name) for run in runs):
-            counts = [(run["design"], number(_metric(run, name))) for run in runs if _metric(run, name) is not None]
+            counts = [(run.design, number(_metric(run, name))) for run in runs if _metric(run, name) is not None]
             yield Finding(f"{said}: {_by_design(counts)}.")
 
 
 def _records(runs: Sequence[Run]) -> Iterator[Finding]:
     lost = [run for run in runs if _metric(run, "lost")]
     for run in lost:
-        yield Finding(f"In {run['design']} {_count(_metric(run, 'lost'), 'acknowledged record')} never arrived.")
+        yield Finding(f"In {run.design} {_count(_metric(run, 'lost'), 'acknowledged record')} never arrived.")
     if not lost and all(_metric(run, "lost") == 0 for run in runs):
         where = "" if len(runs) == 1 else ", in any design"
-        again = [(run["design"], number(_metric(run, "duplicates"))) for run in runs if _metric(run, "duplicates")]
+        again = [(run.design, number(_metric(run, "duplicates"))) for run in runs if _metric(run, "duplicates")]
         repeats = f" Delivered again: {_by_design(again)}." if again else ""
         yield Finding(f"No acknowledged record was lost{where}.{repeats}")
 
@@ -214,7 +214,7 @@ def _records(runs: Sequence[Run]) -> Iterator[Finding]:
 
 
 def _metric(run: Run, name: str) -> float | None:
-    value: float | None = run["metrics"].get(name)
+    value: float | None = run.metrics.get(name)
     return value
 
 
@@ -229,7 +229,7 @@ def _links(view: RunView | None, of: Callable[[RunView], Evidence | None]) -> li
 
 
 def _names(runs: Iterable[Run]) -> str:
-    return _listed([run["design"] for run in runs])
+    return _listed([run.design for run in runs])
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.failures import each_once
 from comparison.report import additions, changeovers, restarts, strategies
@@ -15,16 +15,17 @@ from comparison.report.figures import (
     metric_rows,
     number,
     ratio,
+    spread_of,
 )
-from comparison.report.repeats import repeat_summary, spread_of
+from comparison.report.repeats import repeat_summary
 from comparison.report.trace_files import FileTable, file_table
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from comparison.report.figures import Run
+    from comparison.results.run import Change, Counted, Run, Verdict
 
 
 class SumTable(NamedTuple):
@@ -70,8 +71,8 @@ class RunReasons(NamedTuple):
     design: str
     verdict: str
     repeats: str
-    expected: Sequence[Mapping[str, Any]]
-    others: Sequence[Mapping[str, Any]]
+    expected: Sequence[Verdict]
+    others: Sequence[Verdict]
     overlap: str
     failures: Sequence[str]
     ending: str
@@ -91,7 +92,7 @@ class Tables(NamedTuple):
 def tables(runs: Sequence[Run]) -> Tables:
     """The tables of one scenario's runs, one a design."""
     return Tables(
-        designs=[run["design"] for run in runs],
+        designs=[run.design for run in runs],
         sums=_sums(runs),
         changes=[row for change, rows in by_change(runs) for row in _changes(change, rows)],
         figures=list(_figures(runs)),
@@ -116,23 +117,23 @@ def _sums(runs: Sequence[Run]) -> SumTable | None:
     return SumTable(title[0].upper() + title[1:], first, [long for _, long in headings], found)
 
 
-def _changes(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[ChangeRow]:
+def _changes(name: str, rows: Sequence[tuple[str, Change]]) -> Iterator[ChangeRow]:
     for place, (design, change) in enumerate(rows):
         yield ChangeRow(
             name=name if place == 0 else "",
             design=design,
             figures=[
-                (number(change[column], whole=column == "converge_ms"), spread_of(change, column))
+                (number(getattr(change, column), whole=column == "converge_ms"), spread_of(change, column))
                 for column in CHANGE_COLUMNS
             ],
-            counts=[_count(count) for count in change["counted"]],
-            failed=change["attempts_failed"],
+            counts=[_count(count) for count in change.counted],
+            failed=change.attempts_failed,
         )
 
 
-def _count(count: Mapping[str, Any]) -> Count:
-    agrees = count["measured"] == count["model"]
-    return Count(counted_noun(count), agrees, "=" if agrees else number(count["model"]), count["formula"])
+def _count(count: Counted) -> Count:
+    agrees = count.measured == count.model
+    return Count(counted_noun(count), agrees, "=" if agrees else number(count.model), count.formula)
 
 
 def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
@@ -148,13 +149,13 @@ def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
 
 def _reasons(run: Run) -> RunReasons:
     return RunReasons(
-        design=run["design"],
-        verdict=run["verdict"],
+        design=run.design,
+        verdict=run.verdict,
         repeats=repeat_summary(run),
-        expected=[each for each in run["verdicts"] if each["outcome"] == VerdictOutcome.EXPECTED],
-        others=[each for each in run["verdicts"] if each["outcome"] != VerdictOutcome.EXPECTED],
-        overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
-        failures=each_once(run["failures"]),
+        expected=[each for each in run.verdicts if each.outcome == VerdictOutcome.EXPECTED],
+        others=[each for each in run.verdicts if each.outcome != VerdictOutcome.EXPECTED],
+        overlap=evidence(run.overlaps[0]) if run.overlaps else "",
+        failures=each_once(run.failures),
         ending=ending(run),
         files=file_table(run),
     )

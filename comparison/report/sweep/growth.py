@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.report.drawing import growth
 from comparison.report.drawing.growth import GrowthLine, Measured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from markupsafe import Markup
 
     from comparison.report.sweep.panels import Panel
+    from comparison.results.result import Spread
 
 
 def why_not_drawn(panel: Panel) -> str:
@@ -42,18 +43,18 @@ def _drawn(panel: Panel) -> list[int]:
     found = []
     for place in range(len(panel.columns)):
         cells = [cell for cell in _column(panel, place) if cell is not None]
-        if len(cells) > 1 and all(cell["low"] > 0 for cell in cells):
+        if len(cells) > 1 and all(cell.low > 0 for cell in cells):
             found.append(place)
     return found
 
 
-def _column(panel: Panel, place: int) -> list[Mapping[str, Any] | None]:
+def _column(panel: Panel, place: int) -> list[Spread | None]:
     return [row[place] for row in panel.cells]
 
 
 def _line(panel: Panel, column: int) -> GrowthLine:
     figures = [
-        Measured(x, cell["median"], cell["low"], cell["high"], cell["n"])
+        Measured(x, cell.median, cell.low, cell.high, cell.n)
         for x, cell in zip(panel.rows, _column(panel, column), strict=True)
         if cell is not None
     ]
@@ -64,6 +65,6 @@ def _line(panel: Panel, column: int) -> GrowthLine:
 def _fit(panel: Panel, design: str, xs: Sequence[float]) -> Sequence[tuple[float, float]]:
     """Both ends of the fitted power; none if it could not be fitted."""
     for each in panel.exponents:
-        if each["design"] == design and each["axis"] == panel.row_axis and each["exponent"] is not None:
-            return [(x, each["through_y"] * (x / each["through_x"]) ** each["exponent"]) for x in (min(xs), max(xs))]
+        if each.design == design and each.axis == panel.row_axis:
+            return [(x, y) for x in (min(xs), max(xs)) if (y := each.fitted(x)) is not None]
     return ()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.report.markup import drawing, line, rect, text
 from comparison.report.sweep.panels import figure_text
+from comparison.results.result import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from markupsafe import Markup
 
     from comparison.report.markup import Shape
     from comparison.report.sweep.panels import Panel
+    from comparison.results.sweep import SweepData
 
 CELL_WIDTH, CELL_HEIGHT = 104, 52
 LEFT, TOP, RIGHT = 150, 34, 16
@@ -51,7 +51,7 @@ class Scale(NamedTuple):
 
 def heat_map(panel: Panel, unit: str, session_ms: float | None = None) -> Markup:
     """The panel's medians, with their ranges below. `session_ms` marks what does not outlast a session."""
-    medians = [cell["median"] for row in panel.cells for cell in row if cell is not None]
+    medians = [cell.median for row in panel.cells for cell in row if cell is not None]
     scale = Scale(min(medians, default=0.0), max(medians, default=0.0))
     width = LEFT + CELL_WIDTH * len(panel.columns) + RIGHT
     bottom = TOP + CELL_HEIGHT * len(panel.rows)
@@ -75,19 +75,19 @@ def heat_map(panel: Panel, unit: str, session_ms: float | None = None) -> Markup
 
 def why_flat(panel: Panel) -> str:
     """Why there is nothing to see in a heat map; '' if there is."""
-    medians = {cell["median"] for row in panel.cells for cell in row if cell is not None}
+    medians = {cell.median for row in panel.cells for cell in row if cell is not None}
     if len(medians) > 1:
         return ""
     return f"no heat map: the median is {figure_text(_exact(*medians))[0]} everywhere" if medians else "not measured"
 
 
-def _exact(value: float) -> dict[str, float]:
-    return {"median": value, "low": value, "high": value}
+def _exact(value: float) -> Spread:
+    return Spread(n=1, median=value, low=value, high=value)
 
 
-def session_of(data: Mapping[str, Any]) -> float | None:
+def session_of(data: SweepData) -> float | None:
     """The sweep's session timeout in ms, if it is one axis with one value."""
-    values = [axis["values"] for axis in data["axes"] if axis["name"] in SESSIONS and axis["numeric"]]
+    values = [axis.values for axis in data.axes if axis.name in SESSIONS and axis.numeric]
     return float(values[0][0]) if len(values) == 1 and len(values[0]) == 1 else None
 
 
@@ -100,16 +100,16 @@ def _too_short(panel: Panel, session_ms: float | None) -> set[tuple[Any, Any]]:
     return found if found != places else set()
 
 
-def _cell(cell: Mapping[str, Any] | None, x: float, y: float, scale: Scale, *, dashed: bool) -> list[Shape]:
+def _cell(cell: Spread | None, x: float, y: float, scale: Scale, *, dashed: bool) -> list[Shape]:
     if cell is None:
         empty = rect(x + 1, y + 1, CELL_WIDTH - 2, CELL_HEIGHT - 2, class_="nothing", hint="not run, or not measured")
         return [empty, text("-", x + CELL_WIDTH / 2, y + CELL_HEIGHT / 2 + 4, text_anchor="middle")]
-    share = scale.share(cell["median"])
+    share = scale.share(cell.median)
     median, spread = figure_text(cell)
     colours = zip(_LIGHT, _DARK, strict=True)
     fill = "#" + "".join(f"{round(light + share * (dark - light)):02x}" for light, dark in colours)
     ink = "#ffffff" if share > _WHITE_FROM else "#101418"
-    hint = f"median {median}" + (f", {spread}" if spread else "") + f", {cell['n']} runs"
+    hint = f"median {median}" + (f", {spread}" if spread else "") + f", {cell.n} runs"
     shapes = [rect(x + 1, y + 1, CELL_WIDTH - 2, CELL_HEIGHT - 2, fill=fill, hint=hint)]
     if dashed:
         shapes.append(

@@ -1,27 +1,27 @@
 """A sweep as one HTML file: heat maps, lines, tables; no script, nothing fetched.
 
-Reads the plain mapping that sweep.json holds, and nothing else. `sweep.html.j2` says how it is shown, and escapes
+`sweep.html.j2` says how it is shown, and escapes
 every text.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.figures import MARKS
 from comparison.report.markup import render
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
-from comparison.report.sweep.panels import Layout, check_version, figure_text, growths
+from comparison.report.sweep.panels import Layout, figure_text, growths
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.sweep import GROUP_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from markupsafe import Markup
 
     from comparison.report.sweep.panels import Panel
+    from comparison.results.metrics import Meaning
+    from comparison.results.sweep import AxisData, CellData, SweepData
 
 #: The file may not load anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -66,12 +66,11 @@ class _Cell(NamedTuple):
     verdicts: list[tuple[str, int]]
 
 
-def sweep_page(data: Mapping[str, Any]) -> str:
-    """The whole file; raises ValueError for data of another version."""
-    check_version(data)
-    shown, session_ms, layout = set(data["shown"]), session_of(data), Layout(data)
-    lively = {name for cell in data["cells"] for name, figure in cell["figures"].items() if figure["high"]}
-    varied = [each for each in data["axes"] if each["name"] not in _OWN_COLUMNS and len(each["values"]) > 1]
+def sweep_page(data: SweepData) -> str:
+    """The whole file."""
+    shown, session_ms, layout = set(data.shown), session_of(data), Layout(data)
+    lively = {name for cell in data.cells for name, figure in cell.figures.items() if figure.high}
+    varied = [each for each in data.axes if each.name not in _OWN_COLUMNS and len(each.values) > 1]
     return str(
         render(
             "sweep/sweep.html.j2",
@@ -80,22 +79,22 @@ def sweep_page(data: Mapping[str, Any]) -> str:
             classes=_CLASSES,
             data=data,
             axes=varied,
-            shown=[_figures(data["metrics"][name], name, layout, session_ms) for name in data["shown"]],
-            others=[_others(data["metrics"][name], name, layout) for name in data["metrics"] if name in lively - shown],
-            cells=[_cell(cell, varied) for cell in data["cells"] if GROUP_SIZE not in cell["at"]],
+            shown=[_figures(data.metrics[name], name, layout, session_ms) for name in data.shown],
+            others=[_others(data.metrics[name], name, layout) for name in data.metrics if name in lively - shown],
+            cells=[_cell(cell, varied) for cell in data.cells if GROUP_SIZE not in cell.at],
         )
     )
 
 
-def _figures(about: Mapping[str, str], name: str, layout: Layout, session_ms: float | None) -> _Figures:
-    tables = [_table(panel, about["unit"], session_ms, drawn=True) for panel in layout.panels(name)]
-    return _Figures(name, about["unit"], about["meaning"], tables, 0)
+def _figures(about: Meaning, name: str, layout: Layout, session_ms: float | None) -> _Figures:
+    tables = [_table(panel, about.unit, session_ms, drawn=True) for panel in layout.panels(name)]
+    return _Figures(name, about.unit, about.meaning, tables, 0)
 
 
-def _others(about: Mapping[str, str], name: str, layout: Layout) -> _Figures:
+def _others(about: Meaning, name: str, layout: Layout) -> _Figures:
     found = list(layout.panels(name))
-    tables = [_table(panel, about["unit"], None, drawn=False) for panel in found[:_OTHER_PANELS_MAX]]
-    return _Figures(name, about["unit"], about["meaning"], tables, len(found) - len(tables))
+    tables = [_table(panel, about.unit, None, drawn=False) for panel in found[:_OTHER_PANELS_MAX]]
+    return _Figures(name, about.unit, about.meaning, tables, len(found) - len(tables))
 
 
 def _table(panel: Panel, unit: str, session_ms: float | None, *, drawn: bool) -> _Table:
@@ -130,11 +129,11 @@ def _picture(panel: Panel, unit: str, session_ms: float | None) -> tuple[Markup 
     return growth_chart(panel, unit), remark
 
 
-def _cell(cell: Mapping[str, Any], axes: list[Mapping[str, Any]]) -> _Cell:
+def _cell(cell: CellData, axes: list[AxisData]) -> _Cell:
     return _Cell(
-        scenario=cell["scenario"],
-        design=cell["design"],
-        at=["-" if cell["at"].get(axis["name"]) is None else str(cell["at"][axis["name"]]) for axis in axes],
-        runs=f"{cell['runs']}" + (f", {cell['failed']} failed" if cell["failed"] else ""),
-        verdicts=sorted(cell["verdicts"].items()),
+        scenario=cell.scenario,
+        design=cell.design,
+        at=["-" if cell.at.get(axis.name) is None else str(cell.at[axis.name]) for axis in axes],
+        runs=f"{cell.runs}" + (f", {cell.failed} failed" if cell.failed else ""),
+        verdicts=sorted(cell.verdicts.items()),
     )

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from comparison.report.sweep.panels import Layout, check_version, figure_text, growths
+from comparison.report.sweep.panels import Layout, figure_text, growths
 from comparison.text_table import Column, TextTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import Console
 
     from comparison.report.sweep.panels import Panel
+    from comparison.results.sweep import SweepData
 
 #: More lines of growth than these are left to the page and the tables.
 _GROWTHS_MAX = 6
 
 
-def render_sweep(data: Mapping[str, Any], console: Console) -> None:
-    """Print the tables of the metrics shown; raises ValueError for another version of the data."""
-    check_version(data)
+def render_sweep(data: SweepData, console: Console) -> None:
+    """Print the tables of the metrics shown."""
     layout = Layout(data)
-    for metric in data["shown"]:
-        about = data["metrics"][metric]
-        unit = f" ({about['unit']})" if about["unit"] else ""
-        console.print(Text(f"\n{metric}{unit}: {about['meaning']}", style="bold"))
+    for metric in data.shown:
+        about = data.metrics[metric]
+        unit = f" ({about.unit})" if about.unit else ""
+        console.print(Text(f"\n{metric}{unit}: {about.meaning}", style="bold"))
         for panel in layout.panels(metric):
             crossed = f"; rows: {panel.row_axis}, columns: {panel.column_axis}" if panel.crossed else ""
             console.print(Text(f"{panel.title}{crossed}"))
             console.print(_table(panel))
             for line in _growths(panel):
                 console.print(Text(f"  {line}"))
-    if missing := [cell for cell in data["cells"] if not cell["runs"]]:
+    if missing := [cell for cell in data.cells if not cell.runs]:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        console.print(Text(f"\nwithout a complete run: {missing[0]['cell']}{others}"))
+        console.print(Text(f"\nwithout a complete run: {missing[0].cell}{others}"))
 
 
 def _table(panel: Panel) -> TextTable:

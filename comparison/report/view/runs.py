@@ -38,28 +38,30 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
     Key = tuple[str, str, int]
+    from comparison.results.result import Result
+    from comparison.results.run import Run
 
 _NS_PER_MS = 1e6
 #: Tables of what lanes show in more detail; their ends are no moments of their own.
 _OVER_TIME = ("course", "waits")
 
 
-def read_views(result: Mapping[str, Any], folder: Path) -> list[RunView | None]:
+def read_views(result: Result, folder: Path) -> list[RunView | None]:
     """One for each of the result's runs, from the tables beside it; None for a run without rows.
 
     Raises TablesMissing.
     """
     tables, events = read_tables(folder), read_events(folder)
     return [
-        view_of(run, tables[run["run_id"]], events.get(run["run_id"], NO_EVENTS))
-        if run["run_id"] in tables
+        view_of(run, tables[run.run_id], events.get(run.run_id, NO_EVENTS))
+        if run.run_id in tables
         else None  # nothing was traced
-        for run in result["runs"]
+        for run in result.runs
     ]
 
 
-def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EVENTS) -> RunView:
-    """One run; `run` is as in result.json."""
+def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunView:
+    """One run."""
     ownership = tables.rows["ownership"]
     owners = {row["owner"] for row in ownership if row["view"] != AUTHORITY} - {SEVERAL}
     names = MemberNames(owners, tables.rows[MEMBERS])
@@ -77,10 +79,10 @@ def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EV
     )
     members = sorted(names.members, key=natural)
     view = RunView(
-        scenario=run["scenario"],
-        design=run["design"],
-        seed=run["seed"],
-        authority="ZooKeeper" if run["design"] == ZOOKEEPER else "the coordinator",
+        scenario=run.scenario,
+        design=run.design,
+        seed=run.seed,
+        authority="ZooKeeper" if run.design == ZOOKEEPER else "the coordinator",
         members=tuple(members),
         places={member: place_of(member) for member in members},
         full_names=names.full,
@@ -92,23 +94,21 @@ def view_of(run: Mapping[str, Any], tables: RunTables, events: RunEvents = NO_EV
             for row in tables.rows["faults"]
         ),
         changes=tuple(
-            Change(
-                printable(change["change"]) + (f" {change['round']}" if change["round"] > 1 else ""), change["from_ms"]
-            )
-            for change in run["changes"]
-            if change["change"] not in SIZING and change["members"] is not None
+            Change(printable(change.change) + (f" {change.round}" if change.round > 1 else ""), change.from_ms)
+            for change in run.changes
+            if change.change not in SIZING and change.members is not None
         ),
         began_ms=began_ms,
         ended_ms=ended_ms,
         left_out=tables.left_out,
-        path=printable(run["path"]),
+        path=printable(run.path),
         rebalances=tuple(rebalances_of(tables.rows["phases"], names)),
         course=tuple(course_of(tables.rows["course"])),
         joined=tuple(joined_of(tables.rows["waits"], names)),
     )
     return replace(
         view,
-        conversations=conversations_of(events.events, run["design"], view.zero_ms),
+        conversations=conversations_of(events.events, run.design, view.zero_ms),
         events=tuple(raw_events(events.events, names)),
     )
 
@@ -121,7 +121,7 @@ def _ms_or_none(ns: int | None) -> float | None:
     return None if ns is None else _ms(ns)
 
 
-def _bounds(run: Mapping[str, Any], tables: RunTables) -> tuple[float, float]:
+def _bounds(run: Run, tables: RunTables) -> tuple[float, float]:
     """The first and the last moment of anything that is drawn."""
     moments = [
         _ms(row[name])
@@ -131,7 +131,7 @@ def _bounds(run: Mapping[str, Any], tables: RunTables) -> tuple[float, float]:
         for name in ("from_ns", "until_ns", "t_ns", "healed_ns", "high")
         if row.get(name) is not None
     ]
-    moments += [change["from_ms"] for change in run["changes"]]
+    moments += [change.from_ms for change in run.changes]
     return min(moments, default=0.0), max(moments, default=0.0) or 1.0
 
 

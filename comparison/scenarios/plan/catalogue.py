@@ -43,9 +43,9 @@ from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 
 def herd_steps(sizes: tuple[int, ...]) -> tuple[Step, ...]:
@@ -72,6 +72,7 @@ FAULTS = (
             "how long an uninvolved client of the same ZooKeeper waits for its get and set, before each join and "
             "during it",
         ),
+        checks=("kept partitions never stop", "counts", "server's counters"),
         steps=herd_steps(HERD_SIZES),
         defaults=Parameters(members=HERD_SIZES[0], partitions=24, rate=100, time_limit_s=60),
         budget_s=25,
@@ -90,6 +91,15 @@ FAULTS = (
             "consumer: nothing fences its deliveries: it has no session timer of its own, so it goes on for the whole "
             "cut beside the new owner. Its commits are refused",
         ),
+        checks=(
+            "old commits refused",
+            "zombie commits after a cut",
+            "no stale write",
+            "no offset moved back if fenced",
+            "two members deliver during a cut",
+            "two members deliver while cut off from the coordinator",
+            "not promised: two members never deliver",
+        ),
         steps=(Form(), Steady(), CutAuthority()),
         defaults=Parameters(time_limit_s=60),
         budget_s=25,
@@ -105,6 +115,14 @@ FAULTS = (
             "zookeeper: the same run as split-brain, where the owner uses the server that is cut off",
             "the other designs: the coordinating broker uses the server that is cut off; the group moves to the other "
             "broker, and the old coordinator cannot acknowledge anything",
+        ),
+        checks=(
+            "old coordinator silenced",
+            "zombie commits after a cut",
+            "no stale write",
+            "no offset moved back if fenced",
+            "two members deliver during a cut",
+            "not promised: two members never deliver",
         ),
         steps=(Form(), Steady(), CutEnsemble()),
         defaults=Parameters(time_limit_s=60),
@@ -123,6 +141,7 @@ FAULTS = (
             "no lost records, except perhaps the one being processed in zookeeper: the 0.8 consumer's timer commits "
             "what was delivered, not what was processed",
         ),
+        checks=("no offset moved back", "kept partitions never stop", "delay honoured", "counts"),
         members_min=2,
         steps=(Form(), Steady(), KillOwner()),
     ),
@@ -135,6 +154,14 @@ FAULTS = (
             "commits, so the runner sends a late one in the member's name while it is frozen",
             "consumer: refused by epoch or member id. The coordinator also refuses a healthy member whose epoch rose "
             "while its commit was on the way; that is no zombie, and the member commits again",
+        ),
+        checks=(
+            "old commits refused",
+            "zombie commits after a pause",
+            "two members deliver after a pause",
+            "no stale write",
+            "no offset moved back if fenced",
+            "not promised: two members never deliver",
         ),
         members_min=2,
         needs_steady_load=True,
@@ -150,6 +177,7 @@ FAULTS = (
             "rebalances: one, two in cooperative and delayed; one epoch in consumer, which each member reaches by its "
             "own heartbeats, within two or three of their intervals",
         ),
+        checks=("kept partitions never stop", "counts", "server's counters"),
         steps=(Form(), Steady(), JoinOne()),
     ),
     Scenario(
@@ -159,6 +187,7 @@ FAULTS = (
             "no wait for a session timeout, except in static, whose members do not leave: they may come back",
             "delayed waits for its delay",
         ),
+        checks=("kept partitions never stop", "delay honoured", "counts"),
         members_min=2,
         steps=(Form(), Steady(), LeaveOne()),
     ),
@@ -170,6 +199,7 @@ FAULTS = (
             "rounds in eager: a member that is too late for the first one causes a second one",
             "epochs in consumer: one for each member that joins, but nobody waits for the others",
         ),
+        checks=("not promised: attempts of a mass start",),
         # Original consumers in one JVM need 44 to 65 ms until 20 have registered, with a JVM each far longer. At 200 ms
         # ours make as many attempts as the originals do; if all registered at once, there would be no herd.
         steps=(Form(change="mass-start", spread_ms=200), Steady()),
@@ -203,6 +233,23 @@ def scenario_named(name: str) -> Scenario:
     if scenario is None:
         raise ConfigurationError(unknown("scenario", name, CATALOGUE, hint=f"{LIST}; a file ends in .toml"))
     return scenario
+
+
+def judged_by(scenario: Scenario) -> tuple[str, ...]:
+    """The checks that a scenario names, and those of the one that it is like."""
+    like = judged_by(CATALOGUE[scenario.like]) if scenario.like else ()
+    return tuple(dict.fromkeys((*like, *scenario.checks)))
+
+
+def counts_predicted(scenario: Scenario) -> bool:
+    """Whether the formulas of counts hold for a scenario, and for the one that it is like."""
+    return scenario.counts_predicted and (not scenario.like or counts_predicted(CATALOGUE[scenario.like]))
+
+
+def naming(is_named: Callable[[Collection[str]], bool]) -> list[str]:
+    """The scenarios of the catalogue whose rows name a check, without variants of them."""
+    named = {each.name for each in CATALOGUE.values() if is_named(each.checks)}
+    return [name for name in CATALOGUE if name in named and CATALOGUE[name].variant_of not in named]
 
 
 def designs_for(scenarios: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -6,19 +6,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import CONSUMER_SESSION
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import (
-    AddPartitions,
-    Form,
-    JoinOne,
-    KillCoordinator,
-    RestartEach,
-    Resubscribe,
-    SlowOwner,
-    Steady,
-)
+from comparison.scenarios.plan.vocabulary import AddPartitions, Form, JoinOne, KillCoordinator, SlowOwner, Steady
 from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -64,6 +56,13 @@ _CHANGEOVER = Scenario(
         "no record is lost, and none is delivered again that was committed: offsets belong to the group, whatever "
         "its protocol",
     ),
+    checks=(
+        "never owned by two members under a coordinator",
+        "changes over and back",
+        "stops by protocol",
+        "offsets kept",
+    ),
+    counts_predicted=False,
     steps=(
         Form(design=EAGER),
         Steady(),
@@ -93,6 +92,7 @@ CHANGES = (
             "unowned partition-seconds: static does not avoid them (no other member may take the partitions); "
             "cooperative may have more than eager, and delayed waits for its delay, for each process",
         ),
+        checks=("never owned by two members under a coordinator", "kept partitions never stop", "counts of restarts"),
         steps=(Form(), Steady(), RestartEach()),
         defaults=Parameters(members=5, partitions=12),
         settings=_PATIENT,
@@ -113,6 +113,8 @@ CHANGES = (
             "member is processing counts as processed",
             "the slow member is removed from the group, and rejoins with another rebalance when it is done",
         ),
+        checks=("waits for the slow member", "waits for nobody", "delivers while it waits"),
+        counts_predicted=False,
         steps=(Form(), Steady(), SlowOwner()),
         settings=MappingProxyType({"max.poll.interval.ms": "5000", "group.server.rebalance.timeout.ms": "5000"}),
         budget_s=16,
@@ -126,6 +128,7 @@ CHANGES = (
             "where each is an epoch, but members take the last one over without the others between",
             "stopped and moved partitions, and the time until the last new member owns a partition",
         ),
+        checks=("never owned by two members under a coordinator", "kept partitions never stop"),
         steps=(Form(), Steady(), JoinOne(1), JoinOne(2), Form(more=4, change="scale-out")),
         defaults=Parameters(members=4),
         budget_s=14,
@@ -143,6 +146,7 @@ CHANGES = (
             "zookeeper: there is no coordinator, so offsets are always available; only the partitions that the killed "
             "broker led stop, until another broker leads them",
         ),
+        checks=("generation kept", "no commit lost"),
         steps=(Form(), Steady(), KillCoordinator()),
         # Longer than the brokers' sessions, so that the new coordinator is there in time.
         settings=MappingProxyType({"session.timeout.ms": "10000", CONSUMER_SESSION: "10000"}),
@@ -159,6 +163,14 @@ CHANGES = (
             "coordinator knows at once, and members learn of it by their next heartbeats",
             "stopped partitions: all in zookeeper, server, eager and static; none or few in cooperative, delayed and "
             "consumer",
+        ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "kept partitions never stop",
+            "new partitions read",
+            "noticed at once",
+            "noticed in time",
+            "counts",
         ),
         steps=(Form(), Steady(), AddPartitions()),
         settings=MappingProxyType({"metadata.max.age.ms": "1000"}),
@@ -178,6 +190,14 @@ CHANGES = (
             "delayed and consumer, whose members keep what they have",
             "moved partitions: range numbers them anew, so nearly all move although each member would only need more",
         ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "kept partitions never stop",
+            "new partitions read",
+            "noticed at once",
+            "noticed in time",
+            "counts",
+        ),
         steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
         # So many that the published comparison of KIP-848 can be repeated: 10 consumers get 900 partitions more.
         defaults=Parameters(members=10, partitions=900, rate=300),
@@ -195,6 +215,15 @@ CHANGES = (
             "zookeeper, and the coordinator of consumer, know at once: the same partitions, read within seconds",
             "records wait in the new partitions meanwhile, and none is lost: auto.offset.reset=latest would skip those "
             "that came before",
+        ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "kept partitions never stop",
+            "new partitions read",
+            "noticed at once",
+            "noticed in time",
+            "unnoticed for minutes",
+            "counts",
         ),
         steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
         defaults=Parameters(members=3, partitions=30, time_limit_s=480),
@@ -218,6 +247,8 @@ CHANGES = (
             "says so",
             "partitions of unaffected topics: stopped as well in designs where the whole group stops",
         ),
+        checks=("never owned by two members under a coordinator",),
+        counts_predicted=False,
         # Two members read each of two topics; then one of each switches to the other topic.
         steps=(Form(), Steady(), Resubscribe(1, (1,), 1), Resubscribe(3, (0,), 2)),
         defaults=Parameters(members=4, topics=2, partitions=6),
@@ -236,6 +267,8 @@ CHANGES = (
             "that do not move are no longer stopped",
             "no member is refused, no record is lost, and no partition is owned twice while both kinds share the group",
         ),
+        checks=("never owned by two members under a coordinator",),
+        counts_predicted=False,
         steps=(
             Form(settings=_BEFORE),
             Steady(),
@@ -264,7 +297,6 @@ CHANGES = (
         _CHANGEOVER,
         name="group-protocol-migration-cooperative",
         variant_of="group-protocol-migration",
-        like="group-protocol-migration",
         symptom="Like group-protocol-migration, but the members come from cooperative.",
         look_for=(
             "no member stops more than it gives up, whatever its protocol: each restart costs the same",

@@ -5,31 +5,25 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.parameters import Parameters
-from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION
-from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import (
+from comparison.scenarios.plan.membership_vocabulary import (
     CopyWithZombie,
     CrashAndReturn,
     DuplicateInstance,
-    Form,
-    Heal,
-    Hold,
-    Inject,
     JoinAndLeave,
-    JoinOne,
-    LeaveOne,
     RestartEach,
-    Settle,
     SlowApplication,
     StartAnew,
-    Steady,
-    Step,
 )
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, JoinOne, LeaveOne, Settle, Steady
 from kernel.designs import CLASSIC, CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from comparison.scenarios.plan.step import Step
 
 _STRATEGY = "partition.assignment.strategy"
 #: Long enough for a member to come back while it is still missed, which takes a moment on a busy machine.
@@ -91,6 +85,12 @@ MEMBERSHIP = (
             "zookeeper: the old one's claims stand until its session ends; attempts fail on them, and its partitions "
             "have no consumer until then",
         ),
+        checks=(
+            "back without a rebalance",
+            "spared by the delay",
+            "early return does not help",
+            "waits for the dead member",
+        ),
         steps=(Form(), Steady(), CrashAndReturn()),
         settings=_MISSED,
         members_min=2,
@@ -106,6 +106,7 @@ MEMBERSHIP = (
             "delayed: its partitions were given away after the delay, and some move again when it is back",
             "the other designs: as a crash and then a join",
         ),
+        checks=("its place is gone", "given away after the delay"),
         steps=(Form(), Steady(), CrashAndReturn(over_ms=2000)),
         settings=_MISSED,
         members_min=2,
@@ -124,6 +125,7 @@ MEMBERSHIP = (
             "consumer: the other way round. The newer one is refused (UNRELEASED_INSTANCE_ID) for as long as the older "
             "one sends heartbeats; the older one notices nothing",
         ),
+        checks=("older one is fenced", "newer one is refused"),
         steps=(Form(), Steady(), DuplicateInstance()),
         members_min=2,
         budget_s=9,
@@ -150,6 +152,12 @@ MEMBERSHIP = (
             "what was delivered and not committed is delivered again where unsubscribing commits nothing: in eager and "
             "its descendants. A consumer member commits first",
         ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "kept partitions never stop",
+            "taken over at once",
+            "missed although healthy",
+        ),
         steps=(Form(), Steady(), Inject("unsubscribe", "owner"), Settle(), Hold(1000), Heal("unsubscribe")),
         members_min=2,
         budget_s=14,
@@ -165,6 +173,7 @@ MEMBERSHIP = (
             "sticky and cooperative-sticky move no more than they have to",
             "partitions stopped: all with range, roundrobin and sticky; those that move with cooperative-sticky",
         ),
+        checks=("never owned by two members under a coordinator", "balance by strategy", "sticky moves the fewest"),
         steps=strategies_steps(COMPARED_STRATEGIES),
         defaults=Parameters(topics=3, partitions=6),
         members_min=2,
@@ -194,6 +203,8 @@ MEMBERSHIP = (
             "no record is lost, and none is delivered again that was committed. Without dual commits the new members "
             "would find no offsets, and begin as auto.offset.reset says",
         ),
+        checks=("offsets carried over",),
+        counts_predicted=False,
         steps=(
             Form(design=ZOOKEEPER, settings=_CLAIM_FIRST),
             Steady(),
@@ -223,6 +234,7 @@ MEMBERSHIP = (
             "(INVALID_PRODUCER_EPOCH), and the offset and the commit of its transaction as well (PRODUCER_FENCED)",
             "a read_committed reader gets each record once; what the first one wrote before its pause is aborted",
         ),
+        checks=("fenced by epoch", "copied twice"),
         steps=(Form(), Steady(), CopyWithZombie(transactions=False), CopyWithZombie()),
         defaults=Parameters(members=2),
         budget_s=8,
@@ -247,6 +259,7 @@ MEMBERSHIP = (
             "cooperative and delayed go on delivering what they keep, but what moves has no owner between their two "
             "rounds; in consumer, between two heartbeats",
         ),
+        checks=("never owned by two members under a coordinator", "catches up"),
         steps=(
             Form(),
             Steady(),
@@ -271,6 +284,14 @@ MEMBERSHIP = (
             "static: an idle member takes over only after the session timeout of the one that left; delayed: after "
             "its delay",
         ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "kept partitions never stop",
+            "no member owns two",
+            "idle member stops the others",
+            "idle member stops nobody",
+            "counts",
+        ),
         steps=(Form(), Steady(), JoinOne(), LeaveOne()),
         defaults=Parameters(members=6, partitions=4),
         members_min=2,
@@ -287,6 +308,8 @@ MEMBERSHIP = (
             "the whole group stops when a member joins, also for topics that the member does not read, except in "
             "cooperative, delayed and consumer",
         ),
+        checks=("never owned by two members under a coordinator", "kept partitions never stop", "only subscribers own"),
+        counts_predicted=False,
         # Nested subscriptions, as in the example of Kafka's RoundRobinAssignor. One member that joins reads everything.
         steps=(Form(), Steady(), JoinOne(), LeaveOne()),
         defaults=Parameters(members=4, topics=3, partitions=4),

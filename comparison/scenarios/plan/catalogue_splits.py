@@ -51,6 +51,7 @@ _STALE_VIEW = Scenario(
         "long the group takes to settle",
         "the other designs: the coordinating broker's server lags; one decides, so nobody disagrees",
     ),
+    checks=("claims conflict", "knows the group", "never owned by two members"),
     steps=(
         Form(),
         Steady(),
@@ -99,6 +100,15 @@ _ZOMBIE_COMMIT = Scenario(
         "zombie-commit-fenced is the same with fix.commit.fence=session: refused",
         "the other designs: refused by generation or member id",
     ),
+    checks=(
+        "old commits refused",
+        "zombie commits after a pause",
+        "no write of an ended session",
+        "two members deliver after a pause",
+        "no stale write",
+        "no offset moved back if fenced",
+        "not promised: two members never deliver",
+    ),
     steps=(Form(), Steady(), FreezeOwner()),
     defaults=Parameters(time_limit_s=60),
     budget_s=20,
@@ -116,7 +126,6 @@ SPLITS = (
         _STALE_VIEW,
         name="stale-view-synced",
         variant_of="stale-view",
-        like="stale-view",
         symptom="Like stale-view, but each member asks its ZooKeeper server to catch up before it reads.",
         look_for=(
             "the member at the lagging server knows who has joined: it does not claim what is another's",
@@ -157,6 +166,7 @@ SPLITS = (
             "left four partitions unclaimed for 9 s",
             "meanwhile the old owner delivers them, and the brokers serve it",
         ),
+        checks=("nobody takes over",),
         # The brokers' sessions end first: members look at the brokers only in a rebalance.
         steps=(
             Form(settings=MappingProxyType({"zookeeper.session.timeout.ms": "6000"})),
@@ -181,7 +191,6 @@ SPLITS = (
         _ZOMBIE_COMMIT,
         name="zombie-commit-fenced",
         variant_of="zombie-commit",
-        like="zombie-commit",
         symptom="Like zombie-commit, but a member commits only in the session in which it claimed.",
         look_for=(
             "the pending commit is refused, and no offset moves back",

@@ -58,6 +58,7 @@ OUTAGES = (
             "static: the new process takes the dead one's place, and nothing is rebalanced; consumer: only the dead "
             "member's partitions wait",
         ),
+        checks=("gives up", "outlasts the session", "nobody gives up"),
         # With 20 partitions each of 4 members loses one to another member when there are 5, so some claim conflicts.
         steps=(Form(), Steady(), Inject("kill", "owner"), Heal()),
         defaults=Parameters(partitions=20),
@@ -76,6 +77,7 @@ OUTAGES = (
             "server: members go on as well, unless the election takes more than a third of their session timeout",
             "the other designs: members notice nothing; only brokers reconnect",
         ),
+        checks=("no rebalance", "goes on delivering"),
         steps=(Form(), Steady(), Inject("kill", "leader"), Hold(4000), Heal()),
         defaults=Parameters(time_limit_s=120),
         settings=_UNHURRIED,
@@ -98,6 +100,7 @@ OUTAGES = (
             "the other designs: heartbeats and commits go to the coordinating broker, which needs ZooKeeper for none "
             "of them; a new coordinator could not be elected meanwhile",
         ),
+        checks=("no rebalance", "goes on delivering", "stands still"),
         steps=(Form(), Steady(), Inject("quorum-loss", "ensemble"), Hold(8000), Heal()),  # longer than a session
         defaults=Parameters(time_limit_s=120),
         settings=_UNHURRIED,
@@ -117,6 +120,7 @@ OUTAGES = (
             "own by then",
             "server: the coordinator sees the id go and come back, and commands two rebalances at most",
         ),
+        checks=("everybody rebalances", "expiry noticed"),
         # The hold outlasts the pause of up to two seconds before a member connects again.
         steps=(Form(), Steady(), Inject("expire", "owner"), Hold(2600), Settle()),
         budget_s=12,
@@ -134,6 +138,7 @@ OUTAGES = (
             "server: one coordinator sees them go and come back: a rebalance for each at most, and fewer if it sees "
             "several at once",
         ),
+        checks=("everybody rebalances", "expiry noticed"),
         steps=(Form(), Steady(), Inject("expire", "members"), Hold(2600), Settle()),  # as in session-expiry
         budget_s=12,
         members_min=2,
@@ -155,6 +160,7 @@ OUTAGES = (
             "zookeeper with -c fix.checked.release=true: the repeated deletes are refused, every partition has its "
             "owner znode in the end. The price: a release reads each node first",
         ),
+        checks=("owner znodes deleted", "owner znodes kept"),
         # One more member joins, so m1 has to release all it owns over a slow link, one delete after the other, and its
         # session ends about in the middle of it. Most of what m1 owned among 3 members belongs to others among 4, so
         # the rest of the deletes hits their claims.
@@ -189,6 +195,7 @@ OUTAGES = (
             "static: none, as long as the process is back within its session timeout; but a process that dies before "
             "its first commit delivers the same records each time",
         ),
+        checks=("storm", "no storm"),
         steps=(Form(), Steady(), Inject("flap", "m2", {"times": 4, "every_ms": 700}), Settle()),
         budget_s=18,
         members_min=2,
@@ -207,6 +214,12 @@ OUTAGES = (
             "the other designs: a client that is not answered sends no second heartbeat, so it is replaced after a "
             "session timeout; its own timer has stopped it before. A consumer member has no such timer: it is replaced "
             "as well, and goes on delivering beside its successor until the heal",
+        ),
+        checks=(
+            "outlives the silence",
+            "two members deliver past the session",
+            "replaced",
+            "not promised: two members never deliver",
         ),
         steps=(Form(), Steady(), Inject("cut", "owner->authority", {"ways": "in"}), Hold(12_000), Heal()),
         # The member gives up a connection after up to one second and pauses for up to two: with a session of three, its
@@ -229,6 +242,7 @@ OUTAGES = (
             "and its partitions have no owner until the coordinator's timer ends too; in consumer it delivers until it "
             "learns of it",
         ),
+        checks=("outlasts the delay", "not promised: two members never deliver"),
         steps=(
             Form(),
             Steady(),

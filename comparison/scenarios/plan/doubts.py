@@ -12,7 +12,6 @@ from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.member_settings import MEMBER_SETTINGS
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.vocabulary import SlowApplication
 from kernel.timer_advice import timer_advice
 
 if TYPE_CHECKING:
@@ -52,6 +51,6 @@ def _of_the_member(design: str, member: Mapping[str, str]) -> list[str]:
 
 def _of_the_load(scenario: Scenario, design: str, member: Mapping[str, str]) -> list[str]:
     """What depends on how long the scenario's applications take for a record."""
-    slowest_ms = max((step.per_record_ms for step in scenario.steps if isinstance(step, SlowApplication)), default=0)
+    slowest_ms = max((step.record_ms for step in scenario.steps), default=0)
     defaults = {name: setting.default for name, setting in MEMBER_SETTINGS[design].items()}
     return timer_advice({**defaults, **member}, slowest_record_ms=slowest_ms)

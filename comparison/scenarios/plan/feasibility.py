@@ -13,20 +13,10 @@ from comparison.scenarios.plan.applicability import step_complaints
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.faults import FAULTS, check
-from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import name_of
-from comparison.scenarios.plan.vocabulary import (
-    DuplicateInstance,
-    Form,
-    Heal,
-    Inject,
-    KillAtPoint,
-    RestartEach,
-    StartAnew,
-    heals,
-)
+from comparison.scenarios.plan.vocabulary import Heal, Inject
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
@@ -170,10 +160,7 @@ def _step_settings(case: Case) -> Iterator[str]:
     """Settings of the members of one step reach them as they are: nothing else refuses them before they start."""
     design = case.design  # of the members at that time
     for number, step in enumerate(case.scenario.steps, start=1):
-        if isinstance(step, Form | StartAnew):
-            design = (isinstance(step, Form) and step.design) or case.design
-        elif isinstance(step, RestartEach) and step.design:
-            design = step.design
+        design = step.design_after(design, case.design)
         settings = getattr(step, "settings", None) or {}
         if not isinstance(settings, Mapping):
             continue  # a user's step may mean something else by it
@@ -213,7 +200,7 @@ def _faults(case: Case) -> Iterator[str]:
             if fault.heals:
                 present.append(step)
         elif isinstance(step, Heal):
-            healed = [each for each in present if heals(step, each.fault, each.target)]
+            healed = [each for each in present if step.heals(each.fault, each.target)]
             if not healed:
                 yield _nothing_to_heal(step)
             present = [each for each in present if each not in healed]
@@ -223,7 +210,7 @@ def _names_of_their_own(case: Case) -> Iterator[str]:
     scenario, design = case.scenario, DESIGNS[case.design]
     if scenario.named_members and "group.instance.id" not in CONSUMERS[case.design].settings:
         yield "named_members is true, and its members cannot have a group.instance.id. Leave the design out"
-    duplicated = any(isinstance(step, DuplicateInstance) for step in scenario.steps)
+    duplicated = any(step.needs_names for step in scenario.steps)
     if duplicated and not (design.static_membership or scenario.named_members):
         yield (
             "its members have no group.instance.id, so none can be duplicated. Choose static, or set "
@@ -231,14 +218,10 @@ def _names_of_their_own(case: Case) -> Iterator[str]:
         )
 
 
-def _points(case: Case) -> Iterator[str]:
-    """A design has its own points, at which something can be killed."""
+def _of_the_design(case: Case) -> Iterator[str]:
+    """What each step needs that not every design has."""
     for step in case.scenario.steps:
-        if isinstance(step, KillAtPoint):
-            try:
-                point_named(case.design, step.point)
-            except ConfigurationError as error:
-                yield str(error)
+        yield from step.complaints_in(case.design)
 
 
 def _sequence(case: Case) -> Iterator[str]:
@@ -266,5 +249,5 @@ RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _faults,
     _names_of_their_own,
     _sequence,
-    _points,
+    _of_the_design,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import ALL_AT_ONCE, CLASSIC_INCREMENTAL, CONSUMER, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.suggestions import did_you_mean
 from kernel.trace.events import Role
@@ -51,6 +51,9 @@ _STATES = (
     _state("stable", "Stable"),
 )
 
+#: Of the classic protocol: who stops only what moves has no point for it.
+_GATHERING = (*map(_phase, ("stop", "join", "decide", "claim", "resume")), _END, *_STATES)
+
 #: What a member passes when another one joins, in the order in which it passes them; then the coordinator's.
 POINTS: Mapping[str, tuple[Point, ...]] = MappingProxyType(
     {
@@ -71,10 +74,8 @@ POINTS: Mapping[str, tuple[Point, ...]] = MappingProxyType(
             _END,
         ),
         SERVER: (*map(_phase, ("stop", "join", "resume")), _END, *_STATES),
-        EAGER: (*map(_phase, ("stop", "join", "decide", "claim", "resume")), _END, *_STATES),
-        STATIC: (*map(_phase, ("stop", "join", "decide", "claim", "resume")), _END, *_STATES),
-        COOPERATIVE: (*map(_phase, ("join", "decide", "claim", "resume")), _END, *_STATES),
-        DELAYED: (*map(_phase, ("join", "decide", "claim", "resume")), _END, *_STATES),
+        **dict.fromkeys(ALL_AT_ONCE, _GATHERING),
+        **dict.fromkeys(CLASSIC_INCREMENTAL, _GATHERING[1:]),
         CONSUMER: (*map(_phase, ("join", "stop", "resume")), _END, _state("reconciling", "Reconciling"), _STATES[-1]),
     }
 )

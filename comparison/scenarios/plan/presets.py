@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGNS, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
 
@@ -62,6 +62,20 @@ _CLASSIC = {
     _STRATEGY: "range",
 }
 
+
+def _of_classic(timers: Mapping[str, str], where_delayed: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The settings of each classic design: the same timers, and what its row says."""
+    designs = [DESIGNS[name] for name in CLASSIC]
+    return {
+        each.name: {
+            **timers,
+            **(where_delayed if each.delays_reassignment else {}),
+            **({_STRATEGY: each.strategy} if each.strategy else {}),
+        }
+        for each in designs
+    }
+
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "equal-timers": Preset(
@@ -80,11 +94,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.commit.interval.ms": "1000",
                     "auto.offset.reset": "earliest",
                 },
-                EAGER: _EQUAL_CLASSIC,
-                STATIC: _EQUAL_CLASSIC,
-                COOPERATIVE: {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
                 # One session timeout: Connect's five minutes would be all that a run shows.
-                DELAYED: {**_EQUAL_CLASSIC, _STRATEGY: "delayed", _DELAY: "3000"},
+                **_of_classic(_EQUAL_CLASSIC, {_DELAY: "3000"}),
                 CONSUMER: {
                     "max.poll.interval.ms": "10000",
                     "auto.commit.interval.ms": "1000",
@@ -121,16 +132,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.commit.interval.ms": "5000",
                     "auto.offset.reset": "earliest",
                 },
-                EAGER: _CLASSIC,
-                STATIC: _CLASSIC,
-                COOPERATIVE: {**_CLASSIC, _STRATEGY: "cooperative-sticky"},
                 # Connect 2.3 (KIP-415), DistributedConfig.java: rebalance.timeout.ms is its max.poll.interval.ms.
-                DELAYED: {
-                    **_CLASSIC,
-                    "max.poll.interval.ms": "60000",
-                    _STRATEGY: "delayed",
-                    _DELAY: "300000",
-                },
+                **_of_classic(_CLASSIC, {"max.poll.interval.ms": "60000", _DELAY: "300000"}),
                 # 4.0: ConsumerConfig.java; GroupCoordinatorConfig.java for the timers.
                 CONSUMER: {
                     "max.poll.interval.ms": "300000",

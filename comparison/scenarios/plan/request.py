@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
-from comparison.scenarios.plan.vocabulary import (
-    CutEnsemble,
-    Inject,
-    JoinBehind,
-    KillAtPoint,
-    KillCoordinator,
-    Played,
-    Undisturbed,
-)
+from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
@@ -48,7 +40,7 @@ class RunRequest:
     @property
     def played(self) -> bool:
         """Whether somebody plays by hand, so that any member may be cut off at any time."""
-        return any(isinstance(step, Played) for step in self.scenario.steps)
+        return any(step.by_hand for step in self.scenario.steps)
 
     @property
     def coordinator_is_proxied(self) -> bool:
@@ -69,12 +61,12 @@ class RunRequest:
     @property
     def cuts_ensemble(self) -> bool:
         """Whether a coordinating broker uses the follower that is cut off, or lags."""
-        return self.joins_behind or any(isinstance(step, CutEnsemble) for step in self.scenario.steps)
+        return any(step.follower_coordinates for step in self.scenario.steps)
 
     @property
     def joins_behind(self) -> bool:
         """Whether it is the first member to join after the start that uses the follower."""
-        return any(isinstance(step, JoinBehind) for step in self.scenario.steps)
+        return any(step.first_joins_behind for step in self.scenario.steps)
 
     @property
     def victim_on_cut_server(self) -> bool:
@@ -85,14 +77,12 @@ class RunRequest:
     @property
     def has_bystander(self) -> bool:
         """Whether an uninvolved client of the same ZooKeeper times its operations."""
-        return any(isinstance(step, Undisturbed) for step in self.scenario.steps)
+        return any(step.needs_bystander for step in self.scenario.steps)
 
     @property
     def group_is_placed(self) -> bool:
         """Whether the second broker must coordinate the group."""
-        return self.coordinator_is_proxied or any(
-            isinstance(step, KillAtPoint | KillCoordinator) for step in self.scenario.steps
-        )
+        return self.coordinator_is_proxied or any(step.places_coordinator for step in self.scenario.steps)
 
     def trace_identity(self, role: Role, process: str) -> TraceIdentity:
         """The identity of a trace that the runner writes itself."""

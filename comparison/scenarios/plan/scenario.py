@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import SESSION_TIMERS
+from comparison.scenarios.plan.step import Sizes
 from comparison.scenarios.plan.vocabulary import Form
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +45,21 @@ class Scenario:
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     references: tuple[str, ...] = ()
     variant_of: str = ""  #: the scenario that a comparison shows it beside
-    #: What it is judged by, besides the promises that hold everywhere: the checks of this scenario of the catalogue,
-    #: and further checks by their names. A scenario of the catalogue is like itself.
-    like: str = ""
+    counts_predicted: bool = True  #: False: more happens than each change by itself
+    #: What it is judged by, besides the promises that hold everywhere: checks by their keys in the table of verdicts,
+    #: and all those of another scenario of the catalogue.
     checks: tuple[str, ...] = ()
+    like: str = ""
     plugins: tuple[str, ...] = ()  #: files or modules with own steps and faults (`comparison.scenarios.extending`)
 
     @property
     def sets_own_sizes(self) -> bool:
         """Whether the steps say how many members there are, so that --members has no effect."""
         return all(not isinstance(step, Form) or step.members for step in self.steps)
+
+    def sizes(self, parameters: Parameters) -> Sizes:
+        """How large everything is before the first step."""
+        return Sizes(parameters, servers=self.zookeeper_servers, members_per_process=self.members_per_process)
 
     def parameters(self, given: Mapping[str, object]) -> Parameters:
         """The scenario's parameters and settings, overridden by those given (None: not given).

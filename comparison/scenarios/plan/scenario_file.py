@@ -245,8 +245,8 @@ class _Reader:
         for number, each in enumerate(given.get("checks", ())):
             if complaint := self._complaint_of(each, like):
                 self._complain((*at, "checks", number), complaint)
-        # A scenario of the catalogue is like itself.
-        return given | ({"like": ""} if like == name else {})
+        # A scenario of the catalogue is like itself, and so names the same checks.
+        return {"checks": CATALOGUE[name].checks, **given, "like": ""} if like == name else given
 
     # -- checks ------------------------------------------------------------------------------------------------------
 

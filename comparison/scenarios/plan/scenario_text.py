@@ -29,8 +29,9 @@ def as_file(scenario: Scenario) -> str:
     for name, value in changed.items():
         if _is_table(value):
             lines += ["", f"[{name}]", *_pairs(value)]
-    like = scenario.like or (scenario.name if scenario.name in CATALOGUE else "")
-    expected = ({"like": like} if like else {}) | ({"checks": scenario.checks} if scenario.checks else {})
+    ours = scenario.name in CATALOGUE
+    like, checks = scenario.like or (scenario.name if ours else ""), () if ours else scenario.checks
+    expected = ({"like": like} if like else {}) | ({"checks": checks} if checks else {})
     if expected:
         lines += ["", "[expectations]", *_pairs(expected)]
     for step in scenario.steps:

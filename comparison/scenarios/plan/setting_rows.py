@@ -16,7 +16,7 @@ from coordinator.consumer.server.setting_table import SERVER_CONSUMER_SETTINGS
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
-from kernel.designs import CLASSIC, CONSUMER, COORDINATED, DELAYED, DESIGN_NAMES, SERVER, STATIC
+from kernel.designs import CLASSIC, CONSUMER, COORDINATED, DESIGN_NAMES, DESIGNS, SERVER, STATIC
 from kernel.settings import written
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
@@ -33,7 +33,7 @@ _OF_CONSUMER_GROUPS = ("group.consumer.", "group.coordinator.rebalance.protocols
 #: Settings that the parts of every run have, and that only these designs use.
 USED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        DELAY: (DELAYED,),
+        DELAY: tuple(name for name, design in DESIGNS.items() if design.delays_reassignment),
         **{name: (SERVER,) for name in BROKER_SETTINGS if name.startswith("group.server.")},
         **{name: (CONSUMER,) for name in BROKER_SETTINGS if name.startswith(_OF_CONSUMER_GROUPS)},
         **{

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import OwnStep, Played, Step
+from comparison.scenarios.plan import membership_vocabulary, vocabulary
+from comparison.scenarios.plan.step import Step
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Steps that only a page performs, and what users' own steps inherit from.
-_NOT_IN_FILES = (Played, OwnStep)
+    from comparison.scenarios.plan.step import OwnStep
 
 
 def name_of(step: type) -> str:
@@ -21,7 +21,12 @@ def name_of(step: type) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", step.__name__).lower()
 
 
-_STEPS = {name_of(each): each for each in get_args(Step) if each not in _NOT_IN_FILES}
+_STEPS = {
+    name_of(each): each
+    for module in (vocabulary, membership_vocabulary)
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, Step) and each.__module__ == module.__name__ and not each.by_hand
+}
 #: The steps that a file can have.
 STEPS: Mapping[str, type] = MappingProxyType(_STEPS)
 

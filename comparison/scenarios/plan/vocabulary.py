@@ -1,20 +1,27 @@
-"""The steps of a scenario: one class for each kind, as data.
+"""The steps of a scenario: one class for each kind, as data, with what a plan has to know of it.
 
 `rebalance-lab scenarios NAME` prints the first paragraph of each docstring. `comparison.scenarios.run.steps`
-performs the steps.
+performs the steps: `KillOwner` by the method `kill_owner`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
+
+from comparison.scenarios.plan.faults import FAULTS
+from comparison.scenarios.plan.points import point_named
+from comparison.scenarios.plan.step import Step, Turnover, unknown_design
+from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from comparison.scenarios.plan.step import Sizes
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Form(Step):
     """Grow the group to this many members (default: --members), all new ones at once, and wait until it has settled.
 
     With `spread_ms`, each starts after a part of this time that is drawn from the seed, as processes do that somebody
@@ -29,14 +36,40 @@ class Form:
     spread_ms: int = 0
 
     def size(self, present: int, asked: int) -> int:
-        """The group's size afterwards, from its present size and the user's --members."""
+        """The group's size afterwards."""
         if self.more is not None:
             return present + self.more
         return self.members if self.members is not None else asked
 
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return self.more is not None
+
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(joined=max(0, self.size(present, asked) - present))
+
+    def design_after(self, before: str, of_run: str) -> str:
+        return self.design or of_run
+
+    def complaints(self, before: Sizes) -> Iterator[str]:
+        if self.members is not None and self.more is not None:
+            yield "members and more exclude each other"
+        yield from unknown_design(self.design)
+
+    def sentence(self) -> str:
+        size = f"to {'--members' if self.members is None else self.members} members"
+        if self.more is not None:
+            size = f"by {self.more} members"
+        start = f"within {self.spread_ms} ms" if self.spread_ms else "at once"
+        return f"Grow the group {size}, all new ones {start}, and wait until it has settled."
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return ("members", "more", "spread_ms")
+
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class Steady(Step):
     """Wait until every partition has been delivered and committed, then for a random fraction of a timer interval.
 
     How soon a change is noticed depends on the phase of the heartbeats, and how much is delivered twice on that of the
@@ -45,7 +78,7 @@ class Steady:
 
 
 @dataclass(frozen=True, slots=True)
-class Undisturbed:
+class Undisturbed(Step):
     """Leave the group alone while an uninvolved client of the same ZooKeeper does `operations` operations of its own.
 
     Their latency is what that of the operations during the next change is compared with.
@@ -53,50 +86,74 @@ class Undisturbed:
 
     operations: int = 200
 
+    needs_bystander: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class JoinOne:
+class JoinOne(Step):
     """Let one more member join."""
 
     round: int = 1
 
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return True
+
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(joined=1)
+
 
 @dataclass(frozen=True, slots=True)
-class LeaveOne:
+class LeaveOne(Step):
     """Shut down a member that owns partitions; it leaves cleanly."""
 
+    needs_successor: ClassVar[bool] = True
+    picks_owner: ClassVar[bool] = True
 
-@dataclass(frozen=True, slots=True)
-class RestartEach:
-    """Shut down each process cleanly, one after the other, and start it again after `away_ms`.
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return True
 
-    If leaving causes a rebalance, the process stays away until all others have been through it: if it came back in the
-    middle, chance would decide whether there are one or two rebalances.
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(gone=1)
 
-    The next one is shut down when every partition has one owner, nothing has changed for a moment, and a random part
-    of the heartbeat interval has passed. The new process takes the old one's place in the group: its
-    group.instance.id, in designs that have one.
-    """
-
-    away_ms: int = 1000
-    settings: Mapping[str, str] = field(default_factory=dict)  #: of the restarted process, over the design's own
-    design: str = ""  #: of the restarted process, if it is another one than before
+    def losses(self, members: int) -> int:
+        return 1
 
 
 @dataclass(frozen=True, slots=True)
-class KillOwner:
+class KillOwner(Step):
     """Kill a member that owns partitions (SIGKILL)."""
 
+    needs_successor: ClassVar[bool] = True
+    picks_owner: ClassVar[bool] = True
+
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return True
+
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(gone=1)
+
+    def losses(self, members: int) -> int:
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
-class FreezeOwner:
+class FreezeOwner(Step):
     """Freeze a member that owns partitions (SIGSTOP) for the session timeout plus `over_ms`, with commits requested."""
 
     over_ms: int = 2000
 
+    needs_successor: ClassVar[bool] = True
+    picks_owner: ClassVar[bool] = True
+
+    def losses(self, members: int) -> int:
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
-class SlowOwner:
+class SlowOwner(Step):
     """Stop polling in an owner for max.poll.interval.ms plus `over_ms`, and let another member join meanwhile.
 
     As when an application takes very long to process a record: the process is healthy and its client's background
@@ -105,9 +162,15 @@ class SlowOwner:
 
     over_ms: int = 2000
 
+    picks_owner: ClassVar[bool] = True
+    outlasts_polls: ClassVar[bool] = True
+
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(joined=1)
+
 
 @dataclass(frozen=True, slots=True)
-class CutAuthority:
+class CutAuthority(Step):
     """Cut an owner off from the authority, but not from its data, for the session timeout plus `over_ms`.
 
     zookeeper: its server is a follower that is cut off from the other two. server: the same, and its connections to
@@ -117,16 +180,25 @@ class CutAuthority:
 
     over_ms: int = 7000
 
+    needs_ensemble: ClassVar[bool] = True
+    needs_successor: ClassVar[bool] = True
+
+    def losses(self, members: int) -> int:
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
-class CutEnsemble:
+class CutEnsemble(Step):
     """Cut a ZooKeeper follower off from the other two servers; with a coordinator, the follower that it uses."""
 
     over_ms: int = 7000
 
+    needs_ensemble: ClassVar[bool] = True
+    follower_coordinates: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class JoinBehind:
+class JoinBehind(Step):
     """Let a member join whose ZooKeeper server is the follower, and another one elsewhere while the first one joins.
 
     The second one comes `after_ms` after others have begun to rebalance for the first one, so that a follower that
@@ -136,43 +208,58 @@ class JoinBehind:
 
     after_ms: int = 600
 
+    once: ClassVar[bool] = True
+    needs_ensemble: ClassVar[bool] = True
+    follower_coordinates: ClassVar[bool] = True
+    first_joins_behind: ClassVar[bool] = True
+
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(joined=2)
+
 
 @dataclass(frozen=True, slots=True)
-class KillCoordinator:
+class KillCoordinator(Step):
     """Kill the broker that coordinates the group (SIGKILL). It also leads some partitions, and is not restarted.
 
     zookeeper has no coordinator: there, killing the same broker affects only the partitions that it led. The step
     ends when every partition has been delivered and committed again.
     """
 
+    once: ClassVar[bool] = True
+    places_coordinator: ClassVar[bool] = True
+
+    @property
+    def brokers_min(self) -> int:
+        return 2
+
 
 @dataclass(frozen=True, slots=True)
-class AddPartitions:
+class AddPartitions(Step):
     """Add partitions to the topic while the group runs. The producer uses them at once."""
 
     more: int = 6
     doubling: bool = False  #: as many as the topic has, instead of `more`
 
-    def size(self, before: int) -> int:
-        """The topic's size afterwards."""
+    waits_for_metadata: ClassVar[bool] = True
+
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return True
+
+    def partitions_after(self, before: int) -> int:
         return before + (before if self.doubling else self.more)
 
+    def sentence(self) -> str:
+        added = "Double the partitions of" if self.doubling else f"Add {self.more} partitions to"
+        return f"{added} the topic while the group runs. The producer uses them at once."
 
-@dataclass(frozen=True, slots=True)
-class Resubscribe:
-    """Change a member's subscription to other topics.
-
-    `place` is that of its process (1 is m1). In zookeeper a running member cannot change its subscription, so its
-    process is shut down and started again with the new topics.
-    """
-
-    place: int
-    topics: tuple[int, ...]  #: topic numbers
-    round: int = 1
+    @property
+    def said(self) -> tuple[str, ...]:
+        return ("more", "doubling")
 
 
 @dataclass(frozen=True, slots=True)
-class KillAtPoint:
+class KillAtPoint(Step):
     """Let one more member join, and kill a process (SIGKILL) when that rebalance has come to a named point.
 
     `point` is one of `comparison.scenarios.plan.points`, which a member passes (the one that decides, where one does;
@@ -185,93 +272,58 @@ class KillAtPoint:
     point: str
     target: str
 
+    places_coordinator: ClassVar[bool] = True
 
-@dataclass(frozen=True, slots=True)
-class CrashAndReturn:
-    """Kill an owner (SIGKILL); a new process takes its place in time or, with `over_ms`, too late.
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return True
 
-    Without `over_ms` it is away for half the session timeout; in delayed, which waits longer, for the session timeout
-    and a third of the delay. With `over_ms` it is away for the session timeout, the delay and `over_ms` more: the group
-    has gone on without it.
-    """
+    @property
+    def brokers_min(self) -> int:
+        return 2 if self.target == "broker" else 1
 
-    over_ms: int | None = None
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(joined=1, gone=self.target == "member")
 
-    def away_ms(self, session_ms: int, delay_ms: int) -> int:
-        """How long the process is away."""
-        if self.over_ms is not None:
-            return session_ms + delay_ms + self.over_ms
-        return session_ms + delay_ms // 3 if delay_ms else session_ms // 2
+    def complaints(self, before: Sizes) -> Iterator[str]:
+        if self.target == "server" and before.numbers["zookeeper"] > 1:
+            yield "kills the only ZooKeeper server. Set zookeeper_servers = 1"
 
-
-@dataclass(frozen=True, slots=True)
-class DuplicateInstance:
-    """Start one more process with the group.instance.id of an owner, which goes on running.
-
-    The step ends when the application of one of the two has learned that it is one too many, and has closed its
-    consumer: the owner's in static, the newer one's in consumer.
-    """
+    def complaints_in(self, design: str) -> Iterator[str]:
+        try:
+            point_named(design, self.point)
+        except ConfigurationError as error:
+            yield str(error)
 
 
 @dataclass(frozen=True, slots=True)
-class StartAnew:
-    """Shut all members down, and start as many new ones of the run's design, with other settings.
-
-    Members that join later get these settings as well.
-    """
-
-    settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own
-    change: str = "form"  #: the name of the measurement; `form` is not judged
-
-
-@dataclass(frozen=True, slots=True)
-class JoinAndLeave:
-    """Let one more member join, then let the longest-standing member leave.
-
-    `label` begins the names of both measurements.
-    """
-
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class SlowApplication:
-    """From now on every application, also of members that join later, spends `per_record_ms` on each record."""
-
-    per_record_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class CopyWithZombie:
-    """Copy the first `records` records of the first partition to a topic of its own, by an application that pauses.
-
-    The application is a process, the only member of a group of its own. It is frozen (SIGSTOP) halfway and removed from
-    its group. Another process replaces it, copies all, commits the offset and the transaction. Then the first one wakes
-    up: it writes its other half, and commits. A read_committed reader counts the copies.
-    """
-
-    transactions: bool = True  #: both incarnations have the same transactional.id
-    records: int = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Inject:
+class Inject(Step):
     """Inject a fault (docs/faults.md) into a target. It lasts until it is healed, or ends by itself."""
 
     fault: str
     target: str
     parameters: Mapping[str, int | str] = field(default_factory=dict)
 
+    def turnover(self, present: int, asked: int) -> Turnover:
+        return Turnover(joined=int(FAULTS["join"].values(self.parameters)["count"]) if self.fault == "join" else 0)
+
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Step):
     """Let `ms` milliseconds pass; faults stay in effect."""
 
     ms: int
 
+    def sentence(self) -> str:
+        return f"Wait for {self.ms / 1000:g} s; faults stay in effect."
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return ("ms",)
+
 
 @dataclass(frozen=True, slots=True)
-class Heal:
+class Heal(Step):
     """Heal a fault, or all that are in effect, in the reverse order; then, if none is left, wait for the group.
 
     `target` is the one that `Inject` named. A member that has joined, left or unsubscribed keeps nobody waiting.
@@ -280,9 +332,21 @@ class Heal:
     fault: str = ""
     target: str = ""
 
+    def heals(self, fault: str, target: str) -> bool:
+        """Whether it heals this fault of this target."""
+        return self.fault in ("", fault) and self.target in ("", target)
+
+    def sentence(self) -> str:
+        of = f" of {self.target}" if self.target else ""
+        return f"Heal {f'{self.fault}{of}' if self.fault else 'all faults'}; if none is left, wait for the group."
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return ("fault", "target")
+
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Step):
     """Wait until every partition has one owner and nothing has changed for a moment.
 
     For a group that can settle: not while a fault keeps a member from it.
@@ -290,54 +354,10 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class Played(Step):
     """Let --members members join, do what somebody asks for on a page until they stop, and undo all faults.
 
     If no member is left, or the group does not settle, members join at the end, so that what was produced is delivered.
     """
 
-
-@dataclass(frozen=True, slots=True)
-class OwnStep:
-    """A step that a user has written, with `perform`. See `comparison.scenarios.extending`."""
-
-    async def perform(self, group: Any) -> None:
-        """Perform it to its end. `group` is a `comparison.scenarios.extending.Group`."""
-        raise NotImplementedError
-
-
-Step = (
-    Form
-    | Steady
-    | Undisturbed
-    | JoinOne
-    | LeaveOne
-    | RestartEach
-    | KillOwner
-    | FreezeOwner
-    | SlowOwner
-    | CutAuthority
-    | CutEnsemble
-    | JoinBehind
-    | KillCoordinator
-    | AddPartitions
-    | Resubscribe
-    | KillAtPoint
-    | CrashAndReturn
-    | DuplicateInstance
-    | StartAnew
-    | JoinAndLeave
-    | SlowApplication
-    | CopyWithZombie
-    | Inject
-    | Hold
-    | Heal
-    | Settle
-    | Played
-    | OwnStep
-)
-
-
-def heals(step: Heal, fault: str, target: str) -> bool:
-    """Whether a step heals this fault of this target."""
-    return step.fault in ("", fault) and step.target in ("", target)
+    by_hand: ClassVar[bool] = True

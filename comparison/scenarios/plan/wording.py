@@ -9,14 +9,14 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.faults import FAULTS
-from comparison.scenarios.plan.vocabulary import AddPartitions, CrashAndReturn, Form, Heal, Hold, Inject
+from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from comparison.scenarios.plan.scenario import Scenario
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 #: Parameters of steps that only name the measurement.
 _NAMES = frozenset({"change", "round", "label"})
@@ -50,40 +50,17 @@ def in_words(step: Step) -> str:
 
     Of a fault, what it does: that one is injected says nothing.
     """
-    match step:
-        case Inject(fault, target, parameters):
-            return f"Inject {fault} into {target}{_in_parentheses(parameters)}{_does(fault, parameters)}"
-        case Hold(ms):
-            return f"Wait for {ms / 1000:g} s; faults stay in effect."
-        case Heal(fault, target):
-            named = f"Heal {fault}{f' of {target}' if target else ''}" if fault else "Heal all faults"
-            return f"{named}; if none is left, wait for the group."
-        case CrashAndReturn(None):
-            return "Kill an owner (SIGKILL); a new process takes its place in time."
-        case CrashAndReturn(int(over_ms)):
-            return f"Kill an owner (SIGKILL); a new process takes its place {over_ms} ms too late."
-        case AddPartitions(more, doubling):
-            added = "Double the partitions of" if doubling else f"Add {more} partitions to"
-            return summary_of(AddPartitions).replace("Add partitions to", added)
-    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name not in _NAMES}
-    words = summary_of(type(step))
-    if isinstance(step, Form):
-        words = _grown(step)
-        given = {"settings": step.settings, "design": step.design}
+    if isinstance(step, Inject):
+        injected = f"Inject {step.fault} into {step.target}{_in_parentheses(step.parameters)}"
+        return f"{injected}{_does(step.fault, step.parameters)}"
+    words = step.sentence() or summary_of(type(step))
+    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name not in (*_NAMES, *step.said)}
     given = {name: value for name, value in given.items() if value not in (None, "")}
     rest = {name: value for name, value in given.items() if f"`{name}`" not in words}
     for nested in ("settings", "parameters"):
         rest |= rest.pop(nested, None) or {}
     shown = f"{_filled(words.removesuffix('.'), given)}{_in_parentheses(rest)}"
     return f"{shown}." if words.endswith(".") else shown
-
-
-def _grown(step: Form) -> str:
-    size = f"to {'--members' if step.members is None else step.members} members"
-    if step.more is not None:
-        size = f"by {step.more} members"
-    start = f"within {step.spread_ms} ms" if step.spread_ms else "at once"
-    return f"Grow the group {size}, all new ones {start}, and wait until it has settled."
 
 
 def _does(fault: str, parameters: Mapping[str, object]) -> str:

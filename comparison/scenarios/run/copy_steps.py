@@ -14,7 +14,7 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import CopyWithZombie
+    from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie
     from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.run.changes import Changes
 

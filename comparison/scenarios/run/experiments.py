@@ -20,16 +20,6 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.plan.vocabulary import (
-    AddPartitions,
-    CrashAndReturn,
-    CutAuthority,
-    FreezeOwner,
-    KillOwner,
-    LeaveOne,
-    RestartEach,
-    SlowOwner,
-)
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, perform
 from kernel.designs import EAGER
@@ -149,9 +139,9 @@ class _Longer:
     def of(cls, scenario: Scenario, parameters: Parameters, design: str) -> _Longer:
         usual, made = configuration(design, Parameters()), configuration(design, parameters)
         losses = losses_in(scenario, parameters)
-        slow = any(isinstance(step, SlowOwner) for step in scenario.steps)
+        slow = any(step.outlasts_polls for step in scenario.steps)
         slow_ms = max(0, made.max_poll_ms - usual.max_poll_ms) if slow else 0
-        growths = sum(isinstance(step, AddPartitions) for step in scenario.steps)
+        growths = sum(step.waits_for_metadata for step in scenario.steps)
         expected_ms = configuration(EAGER, scenario.parameters({})).metadata_age_ms
         return cls(
             a_session=max(0, made.session_ms - usual.session_ms) / 1000,
@@ -167,9 +157,7 @@ class _Longer:
 
 def losses_in(scenario: Scenario, parameters: Parameters) -> int:
     """How many times a run loses a member, for a while or for good."""
-    losing = LeaveOne | KillOwner | FreezeOwner | CutAuthority | CrashAndReturn
-    lost = sum(isinstance(step, losing) for step in scenario.steps)
-    return lost + sum(parameters.members for step in scenario.steps if isinstance(step, RestartEach))
+    return sum(step.losses(parameters.members) for step in scenario.steps)
 
 
 def estimated_s(planned: Sequence[Planned]) -> int:

@@ -99,7 +99,7 @@ class GroupSteps:
     async def add_partitions(self, step: AddPartitions) -> None:
         topic = self._testbed.request.parameters.topic_names[0]
         before = sum(tp.topic == topic for tp in self._members.view.partitions)
-        after = step.size(before)
+        after = step.partitions_after(before)
         age_s = self._changes.configuration.metadata_age_ms / 1000
 
         async def grow() -> None:

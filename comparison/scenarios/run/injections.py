@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.scenarios.plan.faults import fault_named
-from comparison.scenarios.plan.vocabulary import heals
 from comparison.scenarios.run.link_faults import Close, Cut, Delay, GrowingDelay, HalfOpen
 from comparison.scenarios.run.member_faults import Expire, ListenerException, SetData, Slow, SlowRecord, StuckRecord
 from comparison.scenarios.run.membership_faults import Join, Leave, RollingRestart, Unsubscribe
@@ -107,7 +106,7 @@ class Injections:
 
     async def heal(self, step: Heal) -> None:
         """The last one that was injected first; the group settles when no fault is left that keeps it from that."""
-        await self.heal_and_settle(*(each for each in self._present if heals(step, each.fault, each.target)))
+        await self.heal_and_settle(*(each for each in self._present if step.heals(each.fault, each.target)))
 
     async def settle(self, _: Settle) -> None:
         await self._settle()

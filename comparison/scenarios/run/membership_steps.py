@@ -12,7 +12,7 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.plan.vocabulary import (
+    from comparison.scenarios.plan.membership_vocabulary import (
         CrashAndReturn,
         DuplicateInstance,
         JoinAndLeave,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         StartAnew,
     )
     from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.run.injections import Injections
 
 RETURN, DUPLICATE = "crash-and-return", "duplicate"
 
@@ -27,10 +28,10 @@ RETURN, DUPLICATE = "crash-and-return", "duplicate"
 class MembershipSteps:
     """Performs the steps in which it matters who is who."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, injections: Injections) -> None:
         self._changes = changes
+        self._injections = injections
         self._members = changes.members
-        self._tracer = changes.tracer
         self._settings: Mapping[str, str] = {}  #: of members that join after the group was started anew
         self._begun = 0
         self._labelled = 0
@@ -39,13 +40,11 @@ class MembershipSteps:
         name = self._members.choose_owner()
         place = self._members.place_of(name)
         made = self._changes.configuration
-        away_ms = step.away_ms(made.session_ms, made.delay_ms)
+        away_ms = step.away(made.session_ms, made.delay_ms)
 
         async def go_and_come_back() -> None:
             begun = time.monotonic()
-            self._tracer.emit("fault_started", fault="kill", target=name)
-            await self._members.kill(name)
-            self._tracer.emit("fault_ended", fault="kill", target=name)
+            await self._injections.strike("kill", await self._injections.set_up("kill", place))
             await sleep_until(begun + away_ms / 1000)
             await self._members.come_back(place)
 

@@ -10,7 +10,7 @@ from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from comparison.scenarios.plan.vocabulary import RestartEach, Resubscribe
+    from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
     from comparison.scenarios.run.changes import Changes
 
 

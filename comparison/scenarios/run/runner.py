@@ -15,19 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
+from comparison.scenarios.plan.catalogue import counts_predicted, judged_by
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.plugins import kept_plugins, loaded
-from comparison.scenarios.plan.vocabulary import (
-    CrashAndReturn,
-    Form,
-    Inject,
-    JoinBehind,
-    JoinOne,
-    KillAtPoint,
-    RestartEach,
-    Resubscribe,
-    SlowOwner,
-)
+from comparison.scenarios.plan.vocabulary import Form, Inject
 from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
@@ -242,19 +233,11 @@ def descriptors_needed(scenario: Scenario, parameters: Parameters) -> int:
 
 
 def members_in_all(scenario: Scenario, parameters: Parameters) -> int:
-    """The largest number of members that the scenario's steps start."""
-    present = most = 0
+    """How many members the scenario's steps let join, without those that bring a process of their own."""
+    sizes = scenario.sizes(parameters)
     for step in scenario.steps:
-        if isinstance(step, Form):
-            present = max(present, step.size(present, parameters.members))
-        elif isinstance(step, JoinOne | KillAtPoint | SlowOwner):
-            present += 1
-        elif isinstance(step, JoinBehind):
-            present += 2
-        elif isinstance(step, Inject) and step.fault == "join":
-            present += int(fault_named("join").values(step.parameters)["count"])
-        most = max(most, present)
-    return most
+        sizes.after(step)
+    return sizes.joined
 
 
 async def perform(
@@ -332,8 +315,8 @@ def _detail(request: RunRequest) -> dict[str, object]:
         if request.zookeeper_logs
         else "live",
         **({"warnings": list(request.warnings)} if request.warnings else {}),
-        **({"like": request.scenario.like} if request.scenario.like else {}),
-        **({"checks": list(request.scenario.checks)} if request.scenario.checks else {}),
+        "checks": list(judged_by(request.scenario)),
+        "counts_predicted": counts_predicted(request.scenario),
     }
 
 
@@ -350,15 +333,14 @@ def _named(request: RunRequest) -> dict[str, object]:
     """Timers and strategy under names that do not depend on the design."""
     made = request.configuration
     steps = request.scenario.steps
-    away = [step.away_ms for step in steps if isinstance(step, RestartEach)]
-    away += [step.away_ms(made.session_ms, made.delay_ms) for step in steps if isinstance(step, CrashAndReturn)]
+    away = [ms for step in steps if (ms := step.away(made.session_ms, made.delay_ms)) is not None]
     changed_from = next((step.design for step in steps if isinstance(step, Form) and step.design), "")
     strategy = made.member.get("partition.assignment.strategy")
     topics = request.parameters.topic_names
     subscriptions = {
         f"m{place}": [topics[number] for number in numbers]
         for place, numbers in request.scenario.first_topics.items()
-        if not any(isinstance(step, Resubscribe) for step in steps)
+        if not any(step.changes_subscriptions for step in steps)
     }
     return {
         "timers": {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
+from msgspec.structs import force_setattr
+
 from comparison.cli.catalogue_text import catalogue
 from comparison.cli.report_file import REPORT, left_out, write_report
 from comparison.exits import Exit
@@ -61,22 +63,22 @@ def test_every_scenario_is_described_in_words() -> None:
 def test_run_that_cannot_be_shown_costs_no_other_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_cut(tmp_path)
     result = analysed_inline(tmp_path)
-    bad, good = result["runs"]
-    bad["changes"][0]["from_ms"] = "soon"
+    bad, good = result.runs
+    force_setattr(bad.changes[0], "from_ms", "soon")
     unshown = write_report(result, tmp_path)
-    assert [each.path for each in unshown] == [bad["path"]]
+    assert [each.path for each in unshown] == [bad.path]
     assert re.search(r"TypeError: .* \(\w+\.py, line \d+\)$", unshown[0].why)
     text = (tmp_path / REPORT).read_text(encoding="utf-8")
-    assert f"split-brain-{good['design']}-lanes" in text
-    assert f"split-brain-{bad['design']}-lanes" not in text
+    assert f"split-brain-{good.design}-lanes" in text
+    assert f"split-brain-{bad.design}-lanes" not in text
     assert left_out(unshown) == Exit.INTERNAL
-    assert f"{bad['path']} is missing in the report: TypeError" in capsys.readouterr().err
+    assert f"{bad.path} is missing in the report: TypeError" in capsys.readouterr().err
 
 
 def test_report_without_any_run_that_could_be_shown_says_so_of_each(tmp_path: Path) -> None:
     write_cut(tmp_path)
     result = analysed_inline(tmp_path)
-    for run in result["runs"]:
-        run["changes"][0]["from_ms"] = "soon"
-    assert [each.path for each in write_report(result, tmp_path)] == [run["path"] for run in result["runs"]]
+    for run in result.runs:
+        force_setattr(run.changes[0], "from_ms", "soon")
+    assert [each.path for each in write_report(result, tmp_path)] == [run.path for run in result.runs]
     assert (tmp_path / REPORT).is_file()

@@ -67,11 +67,11 @@ def test_what_was_played_by_hand_is_analysed_drawn_and_shown(terminals: Terminal
     assert terminals.run("broker", "stop").returncode == 0
 
     folder = tmp_path / "mine"
-    (run,) = analysed_inline(folder)["runs"]
-    assert (run["scenario"], run["design"], run["problems"], run["missing_events"]) == ("by-hand", "eager", [], 0)
-    assert run["metrics"]["delivered"] == 8
-    assert run["metrics"]["two_delivering_partition_s"] == 0
-    assert run["metrics"]["unowned_authority_partition_s"] is not None  # from the broker's trace
+    (run,) = analysed_inline(folder).runs
+    assert (run.scenario, run.design, run.problems, run.missing_events) == ("by-hand", "eager", [], 0)
+    assert run.metrics["delivered"] == 8
+    assert run.metrics["two_delivering_partition_s"] == 0
+    assert run.metrics["unowned_authority_partition_s"] is not None  # from the broker's trace
     listed = terminals.run("diagram", "mine", "--list")
     assert listed.returncode == 0, listed.stderr
     assert "m1: " in listed.stdout
@@ -106,11 +106,11 @@ def test_watch_adds_what_zookeeper_says(terminals: Terminals, tmp_path: Path) ->
         assert child.wait(60) == 0
     assert "warning" not in seen.read_text()
 
-    (run,) = analysed_inline(tmp_path / "old")["runs"]
-    assert (run["design"], run["problems"]) == ("zookeeper", [])
-    assert run["metrics"]["unowned_authority_partition_s"] is not None
-    assert run["metrics"]["commits"] >= 4
-    assert run["metrics"]["stale_writes"] == 0
+    (run,) = analysed_inline(tmp_path / "old").runs
+    assert (run.design, run.problems) == ("zookeeper", [])
+    assert run.metrics["unowned_authority_partition_s"] is not None
+    assert run.metrics["commits"] >= 4
+    assert run.metrics["stale_writes"] == 0
     described = terminals.run("describe", "old", "--offsets")
     rows = [line.split() for line in described.stdout.splitlines() if line.startswith("z ")]
     assert [row[3] for row in rows] == ["2"] * 4

@@ -13,7 +13,7 @@ from comparison.fuzzing import drawing, situation
 from comparison.fuzzing.drawing import draw
 from comparison.fuzzing.schedule import SESSION_MS, Schedule, kind_of_step
 from comparison.fuzzing.situation import MEMBERS_MAX, START, Situation, sequence
-from comparison.pipeline.figures.verdicts import why_not_judged
+from comparison.own_scenarios import why_not_judged
 from comparison.scenarios.plan import faults, feasibility
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import FAULTS, Fault, TargetKind

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comparison.fuzzing.schedule import Steps
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 
 def shrunk(steps: Steps, fails: Callable[[Steps], bool], *, most: int = 10_000) -> Shrunk:

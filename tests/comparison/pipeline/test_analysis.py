@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,8 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.synthetic import write_synthetic
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import Result
+from comparison.results.result import Result, formatted
+from comparison.results.run import Overlap
 from tests.support.runs.results import run
 from tests.support.trace.traces import e, write_run
 
@@ -45,6 +45,7 @@ SYNTHETIC_COUNTS = (
 )
 
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
+PARAMETERS |= {"checks": ["zombie commits after a pause", "two members deliver after a pause"]}
 
 
 def ownership_changed(at_ms: float, process: str, what: str, t: str) -> dict:
@@ -105,16 +106,16 @@ def test_zombie_is_found_from_the_files_to_the_verdict(spark: SparkSession, tmp_
     folder = write_run(tmp_path / "pause" / "zookeeper", PAUSE, scenario="pause")
     reports: list[str] = []
     result = analyze(spark, [tmp_path], progress=reports.append)
-    (found,) = result["runs"]
+    (found,) = result.runs
     assert reports
-    assert found["path"] == str(folder)
-    assert (found["scenario"], found["design"], found["outcome"], found["seed"]) == (
+    assert found.path == str(folder)
+    assert (found.scenario, found.design, found.outcome, found.seed) == (
         "pause",
         "zookeeper",
         "complete",
         1,
     )
-    assert found["parameters"] == PARAMETERS
+    assert found.parameters == PARAMETERS
     expected = {
         "double_owned_partition_s": 1.088,  # m2 from 3112 on, m1 until 4200
         "two_delivering_partition_s": 0.0,  # m2's last poll of t-0 was before m1's return
@@ -130,34 +131,33 @@ def test_zombie_is_found_from_the_files_to_the_verdict(spark: SparkSession, tmp_
         "moved_back_records": 10,
         "converge_ms": 4_100.0,
     }
-    assert {name: found["metrics"][name] for name in expected} == expected
-    assert found["metrics"].keys() == METRICS.keys()
-    assert found["overlaps"] == [
-        {
-            "view": "believed",
-            "topic": "t",
-            "partition": 0,
-            "from_ms": 3_112.0,
-            "until_ms": 4_200.0,
-            "owners": ["m1/g_m1/0", "m2/g_m2/0"],
-        }
+    assert {name: found.metrics[name] for name in expected} == expected
+    assert found.metrics.keys() == METRICS.keys()
+    assert found.overlaps == [
+        Overlap(
+            view="believed",
+            topic="t",
+            partition=0,
+            from_ms=3_112.0,
+            until_ms=4_200.0,
+            owners=["m1/g_m1/0", "m2/g_m2/0"],
+        )
     ]
-    assert {verdict["check"]: verdict["outcome"] for verdict in found["verdicts"]} == {
+    assert {verdict.check: verdict.outcome for verdict in found.verdicts} == {
         "no record lost": "as expected",
         "settles": "as expected",
         "zombie commits": "as expected",
         "two members deliver": "as expected",
     }
-    assert result["verdict"] == "as expected"
-    # The result conforms to the published schema, also after a round trip through JSON.
-    msgspec.convert(json.loads(json.dumps(result)), Result, strict=True)
+    assert result.verdict == "as expected"
+    assert msgspec.json.decode(formatted(result), type=Result) == result
 
 
 def test_analysis_of_a_synthetic_run_finds_its_true_figures(spark: SparkSession, tmp_path: Path) -> None:
     truth = write_synthetic(tmp_path / "run", events_min=12_000, seed=3)
-    (found,) = analyze(spark, [tmp_path])["runs"]
-    assert found["events"] == truth.events
-    metrics = found["metrics"]
+    (found,) = analyze(spark, [tmp_path]).runs
+    assert found.events == truth.events
+    metrics = found.metrics
     expected = {
         "double_owned_partition_s": truth.double_owned_ms / 1000,
         "unowned_partition_s": truth.unowned_ms / 1000,
@@ -167,7 +167,7 @@ def test_analysis_of_a_synthetic_run_finds_its_true_figures(spark: SparkSession,
     expected["delivered"] += truth.duplicates
     assert {name: metrics[name] for name in expected} == expected
     assert truth.stale_writes > truth.moved_back > 0
-    assert (found["quarantined"], found["missing_events"]) == ({}, 0)
+    assert (found.quarantined, found.missing_events) == ({}, 0)
 
 
 def test_run_in_many_parts_is_analysed_as_one_that_is_whole(
@@ -188,7 +188,7 @@ def _rows(folder: Path, name: str) -> Counter[str]:
 
 def test_tables_say_which_run_a_row_is_of(spark: SparkSession, tmp_path: Path) -> None:
     write_run(tmp_path / "bundle", PAUSE, scenario="pause")
-    (found,) = analyze(spark, [tmp_path], output=tmp_path / "out")["runs"]
+    (found,) = analyze(spark, [tmp_path], output=tmp_path / "out").runs
     tables = tmp_path / "out" / "tables"
     for path in sorted(tables.rglob("*.parquet")):
         table = pq.read_table(path, partitioning=None)
@@ -197,7 +197,7 @@ def test_tables_say_which_run_a_row_is_of(spark: SparkSession, tmp_path: Path) -
             ("bundle", "pause", "zookeeper", 1, 1)
         }
     metrics = {row["metric"]: row["value"] for row in pq.read_table(tables / "metrics.parquet").to_pylist()}
-    assert metrics == found["metrics"]
+    assert metrics == found.metrics
     assert not list((tmp_path / "out").glob(".tables*"))
 
 
@@ -225,5 +225,5 @@ def test_run_without_a_usable_trace_is_unknown(spark: SparkSession, tmp_path: Pa
     trace.mkdir(parents=True)
     (trace / "m1.jsonl").write_text("garbage\n{}\n")
     (trace / "m2.jsonl").touch()
-    (found,) = analyze(spark, [tmp_path])["runs"]
-    assert (found["events"], found["quarantined"], found["verdict"]) == (0, {"no header": 2}, "unknown")
+    (found,) = analyze(spark, [tmp_path]).runs
+    assert (found.events, found.quarantined, found.verdict) == (0, {"no header": 2}, "unknown")

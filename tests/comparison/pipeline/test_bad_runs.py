@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from comparison.results.result import Result
+
 LISTED = [
     {"file": f"{process}.jsonl", "process": process, "role": role}
     for process, role in (("m1", "member"), ("m2", "member"), ("runner", "runner"), ("observer", "observer"))
@@ -37,7 +39,7 @@ def run_in(folder: Path) -> Path:
     return folder
 
 
-def analysed(folder: Path) -> dict[str, Any]:
+def analysed(folder: Path) -> Result:
     return analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)
 
 
@@ -225,14 +227,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damage: str) -> None:
     good = run_in(tmp_path / "good")
-    (alone,) = analysed(good)["runs"]
+    (alone,) = analysed(good).runs
     spoil, message = DAMAGES[damage]
     spoil(run_in(tmp_path / "bad") / "trace")
     result = analysed(tmp_path)
-    runs = {run["run_id"]: run for run in result["runs"]}
+    runs = {run.run_id: run for run in result.runs}
     assert runs.keys() == {"good", "bad"}
     assert runs["good"] == alone
-    assert runs["bad"]["verdict"] == result["verdict"] == "unknown"
+    assert runs["bad"].verdict == result.verdict == "unknown"
     shown = damage_of(result, tmp_path / "tables")
     assert any(message in text for text in shown), shown
     assert all(str(tmp_path / "bad") in text for text in shown)
@@ -246,7 +248,7 @@ def test_bad_run_alone_has_a_report(tmp_path: Path, damage: str) -> None:
     DAMAGES[damage][0](run_in(tmp_path / "bad") / "trace")
     for _ in range(2):
         result = analysed(tmp_path)
-        assert result["verdict"] == "unknown"
+        assert result.verdict == "unknown"
         assert DAMAGES[damage][1].removeprefix("bad") in "".join(damage_of(result, tmp_path / "tables"))
         assert write_report(result, tmp_path) == []
 
@@ -268,10 +270,10 @@ def test_quarantine_has_the_line_and_its_beginning(tmp_path: Path) -> None:
 def test_file_without_a_header_has_one_row_in_the_quarantine(tmp_path: Path) -> None:
     run = run_in(tmp_path / "bad")
     change(run / "trace" / "m1.jsonl", 1, '"header"', '"footer"')
-    (bad,) = analysed(tmp_path)["runs"]
+    (bad,) = analysed(tmp_path).runs
     (row,) = pq.read_table(tmp_path / "tables" / "quarantine").to_pylist()
     assert (row["line"], row["reason"], row["detail"]) == (1, "no header", "header is missing")
-    assert bad["quarantined"]["no header"] == len((run / "trace" / "m1.jsonl").read_bytes().splitlines())
+    assert bad.quarantined["no header"] == len((run / "trace" / "m1.jsonl").read_bytes().splitlines())
 
 
 def test_no_more_than_some_lines_are_shown(tmp_path: Path) -> None:

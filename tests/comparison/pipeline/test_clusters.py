@@ -8,6 +8,7 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from comparison.pipeline.analysis import analyze
@@ -69,7 +70,7 @@ def test_cluster_without_our_packages_gives_the_same_result_as_one_machine(
     lacking = subprocess.run([python, "-c", "import pyarrow, kernel"], cwd=tmp_path, capture_output=True, check=False)
     assert b"No module named 'kernel'" in lacking.stderr
     found = run_there(master, python, source, output, cwd=tmp_path)
-    assert found["result"] == json.loads(json.dumps(analyze(spark, [source])))
+    assert found["result"] == msgspec.to_builtins(analyze(spark, [source]))
     assert found["result"]["runs"][0]["quarantined"] == {"no header": 1}
     assert all("rebalance_lab.zip/" in path for path in found["code"])
     assert found["partitions"] == "2"

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from comparison.results.run import Run
 
 Event = dict[str, Any]
-PARAMETERS = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10}
+PARAMETERS: dict[str, Any] = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10}
+PARAMETERS |= {"checks": ["never owned by two members"]}
+COUNTED = e(0, "runner", "run_started", parameters={**PARAMETERS, "checks": ["counts"]})
 BEGUN = [e(0, "runner", "run_started", parameters=PARAMETERS), e(50, "runner", "stage_entered", stage="steady")]
 ENDED = [e(2_000, "runner", "stage_entered", stage="final"), e(2_001, "runner", "run_ended", outcome="complete")]
 CHANGED = [e(100, "runner", "change_started", change="join", round=1, members=2, detail={})]
@@ -264,7 +266,7 @@ def test_member_that_does_not_say_in_which_of_two_groups_it_is_makes_all_unknown
 
 
 def test_check_that_is_about_one_group_is_unknown_in_a_run_with_two(tmp_path: Path) -> None:
-    run = found_in(tmp_path / "run", [*BEGUN, *G, *H, *CHANGED, *ENDED], scenario="join")
+    run = found_in(tmp_path / "run", [COUNTED, *BEGUN[1:], *G, *H, *CHANGED, *ENDED], scenario="join")
     (counts,) = (verdict for verdict in run.verdicts if verdict.check == "counts")
     assert counts.outcome is UNKNOWN
     assert counts.reason.startswith("the run has 2 groups, this is about one; as recorded: ")

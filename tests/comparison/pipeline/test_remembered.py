@@ -21,7 +21,7 @@ from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
 from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
-from comparison.results.result import formatted
+from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def test_only_what_has_changed_is_read_and_everything_is_as_from_scratch(
     assert_as_from_scratch(folder, out, result)
 
 
-def assert_as_from_scratch(folder: Path, out: Path, result: dict[str, Any]) -> None:
+def assert_as_from_scratch(folder: Path, out: Path, result: Result) -> None:
     fresh = out.with_name("fresh")
     shutil.rmtree(fresh, ignore_errors=True)
     assert formatted(analyze(SPARK, [folder], output=fresh)) == formatted(result)
@@ -205,10 +205,10 @@ def assert_as_from_scratch(folder: Path, out: Path, result: dict[str, Any]) -> N
     assert_tables_name_the_runs_of(result, out / "tables")
 
 
-def assert_tables_name_the_runs_of(result: dict[str, Any], tables: Path) -> None:
+def assert_tables_name_the_runs_of(result: Result, tables: Path) -> None:
     names = [column.name for column in RUN_COLUMNS]
-    known = {tuple(run[name] for name in names) for run in result["runs"]}
-    assert len(known) == len({run["run_id"] for run in result["runs"]}) == len(result["runs"])
+    known = {tuple(getattr(run, name) for name in names) for run in result.runs}
+    assert len(known) == len({run.run_id for run in result.runs}) == len(result.runs)
     for path in tables.rglob("*.parquet"):
         table = pq.read_table(path, partitioning=None)
         assert table.column_names[: len(names)] == names, path

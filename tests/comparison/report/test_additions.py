@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from comparison.pipeline.figures.additions import BEHIND, DELIVER, GROW, NOTICE
 from comparison.report.additions import PARTS, additions, sentence
 from comparison.report.drawing.added_bars import added_bars
-from comparison.results.run import Added
+from comparison.results.run import Added, Run
 from tests.support.runs.results import change, run
 
 
-def runs(**given: Any) -> Any:
+def runs(**given: Any) -> list[Run]:
     usual: dict[str, Any] = {"partitions": 900, "owned": 900, "delivered": 900, "delivered_ms": 103_000.0}
     parts = {"grow": 200.0, "notice": 100_000.0, "hear": 2_500.0, "join": 100.0, "claim": 50.0, "deliver": 150.0}
     added = Added(**{**usual, "parts": parts, **given})
-    shown = run("add-partitions", "eager", changes=[change(), change("partition-increase", added=added)])
-    return [msgspec.to_builtins(shown)]
+    return [run("add-partitions", "eager", changes=[change(), change("partition-increase", added=added)])]
 
 
 def test_every_part_has_words() -> None:

@@ -15,34 +15,34 @@ def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
         run("join", "eager", seed=1, verdict=VerdictOutcome.EXPECTED),
     ]
     result = compose(runs)
-    chosen = only(result, lambda each: each["design"] == "eager")
-    assert [each["scenario"] for each in chosen["runs"]] == ["crash", "join"]
-    assert [(each["scenario"], each["runs"]) for each in chosen["scenarios"]] == [("crash", [0]), ("join", [1])]
-    assert (result["verdict"], chosen["verdict"]) == ("not as expected", "as expected")
+    chosen = only(result, lambda each: each.design == "eager")
+    assert [each.scenario for each in chosen.runs] == ["crash", "join"]
+    assert [(each.scenario, each.runs) for each in chosen.scenarios] == [("crash", [0]), ("join", [1])]
+    assert (result.verdict, chosen.verdict) == ("not as expected", "as expected")
 
 
 def test_repeats_are_kept_whole_or_not_at_all() -> None:
     runs = [run("crash", design, seed=seed) for design in ("eager", "static") for seed in (1, 2)]
     result = compose(runs)
-    (repeated,) = only(result, lambda each: each["design"] == "static")["repeated"]
-    assert (repeated["design"], repeated["runs"]) == ("static", [0, 1])
-    assert only(result, lambda each: each["seed"] == 1)["repeated"] == []
+    (repeated,) = only(result, lambda each: each.design == "static").repeated
+    assert (repeated.design, repeated.runs) == ("static", [0, 1])
+    assert only(result, lambda each: each.seed == 1).repeated == []
 
 
 def test_growths_follow_their_runs() -> None:
     result = compose([run("crash", "eager"), joins("zookeeper"), joins("eager")])
-    chosen = only(result, lambda each: each["design"] == "eager")
-    assert {(each["design"], *each["runs"]) for each in chosen["growths"]} == {("eager", 1)}
+    chosen = only(result, lambda each: each.design == "eager")
+    assert {(each.design, *each.runs) for each in chosen.growths} == {("eager", 1)}
     both = together([every_design(), chosen])
-    assert {(each["design"], *each["runs"]) for each in both["growths"]} == {("eager", 14)}
+    assert {(each.design, *each.runs) for each in both.growths} == {("eager", 14)}
 
 
 def test_several_results_are_one_in_their_order() -> None:
     one = compose([run("crash", "eager", seed=seed) for seed in (1, 2)])
     found = together([every_design(), one])
-    assert len(found["runs"]) == 15
-    assert found["scenarios"][-1]["runs"] == [13, 14]
-    (repeated,) = found["repeated"]
-    assert repeated["runs"] == [13, 14]
-    assert len(found["not_applicable"]) == 1
+    assert len(found.runs) == 15
+    assert found.scenarios[-1].runs == [13, 14]
+    (repeated,) = found.repeated
+    assert repeated.runs == [13, 14]
+    assert len(found.not_applicable) == 1
     assert together([one]) == one

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.scenarios.plan.catalogue import CATALOGUE
@@ -13,6 +15,10 @@ from docs.generators.coordinator_tables import TABLES, changes, restarts
 from docs.generators.draw import COMMANDS, DOCS, Runs, fillings
 from docs.generators.history_picture import PICTURE, picture
 from kernel.designs import COORDINATED, DESIGN_NAMES
+from tests.support.runs.results import change, counted, run
+
+if TYPE_CHECKING:
+    from comparison.results.run import Change
 
 README, RESULTS = DOCS.parent / "README.md", DOCS / "results.md"
 PLACE = re.compile(r"<!-- drawn: ([\w.-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -152,26 +158,19 @@ def test_the_page_of_results_shows_the_same_restarts():
 # -- the tables by themselves ------------------------------------------------------------------------------------------
 
 
-def a_change(**given: object) -> dict[str, object]:
-    change = {
-        "change": "join",
-        "rounds": 1,
-        "stopped": 12,
-        "moved": 3,
-        "requests": {},
-        "zk_reads": 0,
-        "notifications": 0,
-    }
-    return {**change, "unowned_partition_s": 0.25, "converge_ms": 1500.0, **given}
+def a_change(name: str = "join", **given: object) -> Change:
+    return change(
+        name, **{"zk_reads": 0, "notifications": 0, "unowned_partition_s": 0.25, "converge_ms": 1500.0, **given}
+    )
 
 
 def test_runs_are_shown_in_historical_order_with_dashes_for_unknown_figures():
-    counted = [{"what": f"coordinator {what}", "measured": n} for what, n in (("reads", 2), ("notifications", 1))]
+    exact = [counted("coordinator reads", 2, 2), counted("coordinator notifications", 1, 1)]
     runs = [
-        {"scenario": "join", "design": "eager", "changes": [a_change(requests={"JoinGroup": 6, "SyncGroup": 5})]},
-        {"scenario": "join", "design": "zookeeper", "changes": [a_change(zk_reads=104, converge_ms=None)]},
-        {"scenario": "join", "design": "server", "changes": [a_change(counted=counted)]},
-        {"scenario": "pause", "design": "eager", "changes": []},
+        run("join", "eager", changes=[a_change(requests={"JoinGroup": 6, "SyncGroup": 5})]),
+        run("join", "zookeeper", changes=[a_change(zk_reads=104, converge_ms=None)]),
+        run("join", "server", changes=[a_change(counted=exact)]),
+        run("pause", "eager", changes=[]),
     ]
     zookeeper, server, eager = changes(runs).splitlines()[2:]
     assert zookeeper == "| join | `zookeeper` | 1 | 12 | 3 | – | 104, 0 | 0.2 | – |"
@@ -180,6 +179,6 @@ def test_runs_are_shown_in_historical_order_with_dashes_for_unknown_figures():
 
 
 def test_restarts_are_added_up():
-    each = a_change(change="restart", requests={"JoinGroup": 2, "SyncGroup": 1})
-    run = {"scenario": "rolling-restart", "design": "eager", "changes": [each, {**each, "converge_ms": 2500.0}]}
-    assert restarts([run]).splitlines()[-1] == "| `eager` | 2 | 24 | 6 | 4 + 2 | 0.5 | 2.5 |"
+    each = a_change("restart", requests={"JoinGroup": 2, "SyncGroup": 1})
+    shown = run("rolling-restart", "eager", changes=[each, replace(each, converge_ms=2500.0)])
+    assert restarts([shown]).splitlines()[-1] == "| `eager` | 2 | 24 | 6 | 4 + 2 | 0.5 | 2.5 |"

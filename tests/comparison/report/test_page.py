@@ -10,7 +10,6 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.page import SCRIPTS, page
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import NotApplicable, Result
 from comparison.results.run import Counted, Overlap
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
@@ -123,10 +123,9 @@ def test_ratios_are_shown_below_figures_other_than_zero() -> None:
 EVIL = '</td><script>alert(1)</script><img src="http://x/y">&amp;'
 
 
-def evil() -> dict[str, Any]:
+def evil() -> Result:
     named = run(EVIL, EVIL, failures=[EVIL], outcome="failed", error=EVIL, changes=[change(EVIL)])
-    result = compose([judge(named)])
-    return {**result, "not_applicable": [{"scenario": EVIL, "design": EVIL, "reason": EVIL}]}
+    return compose([judge(named)], [NotApplicable(scenario=EVIL, design=EVIL, reason=EVIL)])
 
 
 def test_traces_cannot_inject_markup_into_the_page() -> None:
@@ -186,11 +185,6 @@ def test_every_file_of_the_script_is_on_the_page() -> None:
 def test_as_expected_stands_once_for_a_verdict_and_not_for_each_check() -> None:
     text = _Reader(page(every_design())).text
     assert text.count("+ as expected") == 2  # the title, and what the mark means
-
-
-def test_later_version_of_the_result_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema version 99"):
-        page({**every_design(), "schema_version": 99})
 
 
 def test_page_needs_no_spark() -> None:

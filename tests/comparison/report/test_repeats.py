@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -17,6 +17,7 @@ from comparison.results.outcomes import VerdictOutcome
 from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
+    from comparison.results.result import Result
     from comparison.results.run import Run
 
 PARAMETERS = {"members": 4, "partitions": 12, "brokers": 2, "rate": 200, "preset": "equal-timers"}
@@ -39,17 +40,17 @@ def one(design: str, seed: int, converge_ms: float, *, session_ms: int = 3000) -
     )
 
 
-def result(repeats: int = 3, *, eager_session_ms: int = 3000) -> dict[str, Any]:
+def result(repeats: int = 3, *, eager_session_ms: int = 3000) -> Result:
     old = [one("zookeeper", seed, 100.0 * seed) for seed in range(1, repeats + 1)]
     new = [one("eager", seed, 300.0 * seed, session_ms=eager_session_ms) for seed in range(1, repeats + 1)]
     return compose([*old, *new])
 
 
-def columns(mapping: dict[str, Any]) -> list[dict[str, Any]]:
-    return columns_of(mapping["scenarios"][0], mapping)
+def columns(mapping: Result) -> list[Run]:
+    return columns_of(mapping.scenarios[0], mapping)
 
 
-def rendered(mapping: dict[str, Any], width: int) -> str:
+def rendered(mapping: Result, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
     render(mapping, console)
     return console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
@@ -57,9 +58,9 @@ def rendered(mapping: dict[str, Any], width: int) -> str:
 
 def test_repeats_are_one_column_per_design_with_medians_and_the_worst_verdict() -> None:
     old, new = columns(result())
-    assert [each["design"] for each in (old, new)] == ["zookeeper", "eager"]
-    assert (new["metrics"]["converge_ms"], new["verdict"], new["seed"]) == (600.0, "unknown", 2)
-    assert new["changes"][0]["converge_ms"] == 600.0
+    assert [each.design for each in (old, new)] == ["zookeeper", "eager"]
+    assert (new.metrics["converge_ms"], new.verdict, new.seed) == (600.0, "unknown", 2)
+    assert new.changes[0].converge_ms == 600.0
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -11,11 +11,11 @@ from tests.support.runs.results import change, every_design, restarted, run
 
 
 def shown(*runs: Any) -> list:
-    return costs(compose(list(runs))["runs"])
+    return costs(compose(list(runs)).runs)
 
 
 def test_costs_are_the_sums_over_all_restarts() -> None:
-    found = {cost.design: cost.cells() for cost in costs(every_design()["runs"])}
+    found = {cost.design: cost.cells() for cost in costs(every_design().runs)}
     assert found["eager"] == ["10", "108", "46", "13.90", "0", "1,800"]
     assert found["cooperative"] == ["15", "10", "23", "17.60", "0", "2,600"]
     assert tuple(found) == DESIGN_NAMES
@@ -38,7 +38,7 @@ def test_other_scenarios_have_no_restart_costs() -> None:
 
 
 def test_remarks_compare_common_claims_with_the_figures() -> None:
-    shown = remarks(costs(every_design()["runs"]))
+    shown = remarks(costs(every_design().runs))
     assert shown[0] == (
         "static: 0 stops instead of 108, 0 moves instead of 46, but no less unowned time: 13 partition-s, eager 13.90"
     )

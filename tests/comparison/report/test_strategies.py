@@ -14,6 +14,7 @@ from comparison.report.terminal import render
 from tests.support.runs.results import change, run
 
 if TYPE_CHECKING:
+    from comparison.results.result import Result
     from comparison.results.run import Change
 
 
@@ -24,25 +25,23 @@ def tried(strategy: str, **given: Any) -> list[Change]:
     ]
 
 
-def result() -> dict[str, Any]:
+def result() -> Result:
     changes = [*tried("range"), change("form"), *tried("cooperative-sticky", moved=3, stopped=0)]
     return compose([run("strategies", "eager", changes=changes)])
 
 
 def test_each_strategy_has_one_row_in_the_order_in_which_they_were_tried() -> None:
-    rows = [
-        (each.strategy, each.balance, each.moved, each.minimum, each.stopped) for each in outcomes(result()["runs"])
-    ]
+    rows = [(each.strategy, each.balance, each.moved, each.minimum, each.stopped) for each in outcomes(result().runs)]
     assert rows == [("range", 3, 17, 7, 24), ("cooperative-sticky", 3, 6, 7, 0)]
 
 
 def test_what_one_change_does_not_show_is_not_added_up() -> None:
-    (found,) = outcomes(compose([run("strategies", "eager", changes=tried("range", moved=None))])["runs"])
+    (found,) = outcomes(compose([run("strategies", "eager", changes=tried("range", moved=None))]).runs)
     assert (found.moved, found.minimum) == (None, 7)
 
 
 def test_other_scenarios_have_no_strategies() -> None:
-    assert outcomes(compose([run("join", "eager", changes=tried("range"))])["runs"]) == []
+    assert outcomes(compose([run("join", "eager", changes=tried("range"))]).runs) == []
 
 
 def test_terminal_and_page_show_strategies_side_by_side() -> None:

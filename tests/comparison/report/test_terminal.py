@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -17,6 +17,9 @@ from comparison.report.terminal import render
 from comparison.results.run import Overlap, Run
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
+
+if TYPE_CHECKING:
+    from comparison.results.result import Result
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 
@@ -42,7 +45,7 @@ def herd(design: str) -> Run:
     return run("herd", design, changes=changes, **counts, **waited)
 
 
-def result() -> dict[str, Any]:
+def result() -> Result:
     overlap = Overlap(
         view="delivering", topic="orders", partition=3, from_ms=12_431.2, until_ms=14_020.0, owners=["m1/a/0", "m7/b/0"]
     )
@@ -57,9 +60,9 @@ def result() -> dict[str, Any]:
     return compose([judge(each) for each in runs])
 
 
-def rendered(mapping: dict[str, Any], *, width: int = 80) -> str:
+def rendered(shown: Result, *, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    render(mapping, console)
+    render(shown, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -87,12 +90,6 @@ def test_one_of_a_kind_is_named_in_the_singular() -> None:
 def test_traces_cannot_inject_markup_into_the_report() -> None:
     evil = compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))])
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
-
-
-@pytest.mark.parametrize(("version", "advice"), [(99, "use the version that wrote it"), (1, "Analyse the run again")])
-def test_other_version_of_the_result_is_refused(version: int, advice: str) -> None:
-    with pytest.raises(ValueError, match=f"schema version {version}.*{advice}"):
-        render({**result(), "schema_version": version}, Console(file=io.StringIO()))
 
 
 def test_rolling_restart_shows_its_costs_side_by_side() -> None:

@@ -11,7 +11,7 @@ from tests.support.runs.results import change, run, slowed
 
 
 def mapped(*runs: Run) -> list[dict]:
-    return compose(list(runs))["runs"]
+    return compose(list(runs)).runs
 
 
 def test_letters_show_where_nothing_was_delivered() -> None:

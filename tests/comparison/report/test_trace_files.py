@@ -56,7 +56,7 @@ def shown(*files: FileIntegrity, **given: Any) -> Any:
 
 def test_whole_files_are_folded() -> None:
     result = shown(file("m1"), file("m2", members=["a", "b", "c", "d"]))
-    table = file_table(result["runs"][0])
+    table = file_table(result.runs[0])
     assert table is not None
     assert (table.summary, table.is_whole) == ("2 trace files, whole", True)
     assert dict(zip(HEADINGS, table.rows[0].cells, strict=True)) == {
@@ -75,7 +75,7 @@ def test_whole_files_are_folded() -> None:
 
 def test_files_that_are_not_whole_are_open_and_say_why() -> None:
     result = shown(file("m1"), TORN, GONE, problems=[*TORN.problems, *GONE.problems])
-    table = file_table(result["runs"][0])
+    table = file_table(result.runs[0])
     assert table is not None
     assert (table.summary, table.is_whole) == ("3 trace files, 2 not whole", False)
     assert table.rows[1].cells[-1].startswith("has no end marker, though")
@@ -89,11 +89,11 @@ def test_files_that_are_not_whole_are_open_and_say_why() -> None:
 def test_file_that_is_one_of_several_of_a_process_keeps_the_names_of_all() -> None:
     both = "m1-more.jsonl and m1.jsonl are all of the process m1"
     files = [file("m1-more", process="m1", problems=[both]), file("m1", problems=[both])]
-    table = file_table(shown(*files, problems=[both, both])["runs"][0])
+    table = file_table(shown(*files, problems=[both, both]).runs[0])
     assert table is not None
     assert [row.cells[-1] for row in table.rows] == [both, both]
 
 
 def test_result_that_says_nothing_of_files_has_no_table() -> None:
-    assert file_table(shown()["runs"][0]) is None
+    assert file_table(shown().runs[0]) is None
     assert "trace file" not in page(shown())

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from comparison.results.metrics import CHANGE_METRICS, METRICS
-from comparison.results.result import SCHEMA_PATH, schema
-from tests.support.runs.results import change
+from comparison.results.result import RESULT, SCHEMA_PATH, formatted, read_result, schema
+from kernel.json_file import DamagedFile
+from tests.support.runs.results import change, every_design
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_published_schema_is_up_to_date() -> None:
@@ -25,3 +31,20 @@ def test_a_row_is_part_of_a_row_that_is_shown_as_well() -> None:
     labelled = [metric for metric in METRICS.values() if metric.label]
     assert not labelled[0].is_part
     assert all(metric.label for metric in METRICS.values() if metric.is_part)
+
+
+@pytest.mark.parametrize(("version", "advice"), [(99, "use the version that wrote it"), (1, "Analyse the run again")])
+def test_other_version_of_the_result_is_refused(tmp_path: Path, version: int, advice: str) -> None:
+    path = tmp_path / RESULT
+    path.write_bytes(formatted({"schema_version": version}))
+    with pytest.raises(DamagedFile, match=f"schema version {version}.*{advice}"):
+        read_result(path)
+
+
+def test_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / RESULT
+    path.write_bytes(formatted(every_design()))
+    assert read_result(path) == every_design()
+    path.write_bytes(path.read_bytes().replace(b'"verdict": "as expected"', b'"verdict": "good"'))
+    with pytest.raises(DamagedFile, match="Invalid enum value"):
+        read_result(path)

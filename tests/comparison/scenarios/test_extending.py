@@ -36,6 +36,10 @@ IMPORTS = "from dataclasses import dataclass\nfrom comparison.scenarios.extendin
             "@own_step\n@dataclass(frozen=True, slots=True)\nclass Mine(OwnStep):\n    each: 'Nothing' = 1\n",
             "Mine: the type of a field cannot be read: name 'Nothing' is not defined",
         ),
+        (
+            "@own_step\n@dataclass(frozen=True, slots=True)\nclass Mine(OwnStep):\n    losses: int = 1\n",
+            "Mine: a field cannot have the name 'losses'. Choose another one",
+        ),
     ],
 )
 def test_what_cannot_be_added_to_the_tables_is_refused(tmp_path: Path, source: str, complaint: str) -> None:

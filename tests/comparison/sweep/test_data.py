@@ -8,6 +8,8 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Added, Run
 from comparison.results.sweep import GROUP_SIZE, CellData, SweepData
 from comparison.sweep.data import as_number
 from comparison.sweep.metrics import metrics_named
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from comparison.sweep.plan import SweepRun
 
 
-def joined(run: SweepRun) -> dict[str, Any]:
+def joined(run: SweepRun) -> Run:
     """A join whose reads grow with the square of the group in zookeeper, and that needs no reads in other designs."""
     members = run.planned.parameters.members
     reads = 5 * members**2 if run.cell.design == "zookeeper" else 0
@@ -58,9 +60,9 @@ def test_figure_that_was_not_measured_is_absent_and_forming_is_not_counted() -> 
 
 
 def test_time_until_added_partitions_were_read_is_a_figure_of_their_change() -> None:
-    def grown(run: SweepRun) -> dict[str, Any]:
-        added = {"delivered_ms": 1000.0 * run.seed}
-        return result_of({}, [{**change_of("partition-increase"), "added": added}, change_of("join")])
+    def grown(run: SweepRun) -> Run:
+        added = Added(partitions=1, owned=1, delivered=1, delivered_ms=1000.0 * run.seed, parts={})
+        return result_of({}, [change_of("partition-increase", added=added), change_of("join")])
 
     data = data_of(plan_of("scenario=add-partitions", "design=eager", seeds=3), grown)
     figures = data.cells[0].figures
@@ -72,9 +74,9 @@ def test_failed_and_missing_runs_are_counted_and_not_measured() -> None:
     plan = plan_of("scenario=join", "design=eager", "members=2,4", seeds=2)
     failed = plan.runs[0]
 
-    def result(run: SweepRun) -> dict[str, Any] | None:
+    def result(run: SweepRun) -> Run | None:
         if run is failed:
-            return result_of({"converge_ms": 99_999}, outcome="failed", verdict="unknown")
+            return result_of({"converge_ms": 99_999}, outcome="failed", verdict=VerdictOutcome.UNKNOWN)
         return None if run.cell.at["members"] == 4 else joined(run)
 
     data = data_of(plan, result, [(failed, "time limit of 60 s reached")])
@@ -141,7 +143,7 @@ def test_settings_that_are_numbers_are_numeric_axes() -> None:
 
 
 def test_rounds_of_a_scenario_with_its_own_sizes_are_cells_by_group_size() -> None:
-    def herd(run: SweepRun) -> dict[str, Any]:
+    def herd(run: SweepRun) -> Run:
         joins = [change_of("join", place, size, notifications=size - 1) for place, size in enumerate((3, 6, 11), 1)]
         return result_of({"notifications": 40}, joins)
 

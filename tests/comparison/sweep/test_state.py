@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from comparison.pipeline.analysis import compose
 from comparison.progress import about
-from comparison.results.result import SCHEMA_VERSION
+from comparison.results.result import formatted
 from comparison.sweep.grid import Grid, axes_from
 from comparison.sweep.plan import SweepPlan, SweepRun, planned_sweep
 from comparison.sweep.run import current_result, read_plan, read_state, sweep_folder
 from comparison.sweep.state import PLAN_FILE, RecordedRun, RunStatus, SweepState, differences, recorded, status_of
 from kernel.errors import ConfigurationError, EnvironmentFault
+from tests.support.runs import results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,8 +185,8 @@ def test_result_is_current_while_no_run_was_made_after_it(tmp_path: Path) -> Non
         (run_dir / "run.json").touch()
     path = tmp_path / "result.json"
     assert current_result(path, run_dirs) is None
-    result = {"schema_version": SCHEMA_VERSION, "runs": [{"path": str(run_dir)} for run_dir in run_dirs]}
-    path.write_bytes(msgspec.json.encode(result))
+    result = compose([results.run(path=str(run_dir)) for run_dir in run_dirs])
+    path.write_bytes(formatted(result))
     assert current_result(path, run_dirs) == result
     assert current_result(path, run_dirs[:1]) is None
     os.utime(run_dirs[0] / "run.json", ns=(0, path.stat().st_mtime_ns + 1))

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.zookeeper.manners import JavaManners
 from kernel.zookeeper.operations import SessionState, WatchEvent
@@ -34,14 +35,14 @@ class Patient(JavaManners):
 
     def greeted(self, session_timeout_ms: int) -> None:
         super().greeted(session_timeout_ms)
-        self._silence_max_s += 2
+        self._silence_max_ns += 2_000_000_000
 
 
 class Noted(JavaManners):
     """Keeps the pauses before connections that it has asked for."""
 
     def __init__(self, random: Random) -> None:
-        super().__init__(random)
+        super().__init__(random, REAL.clock)
         self.pauses_s: list[float] = []
 
     def pause_s(self, server: tuple[str, int]) -> float:
@@ -50,7 +51,7 @@ class Noted(JavaManners):
 
 
 def test_notification_that_waited_while_the_process_was_stopped_is_dropped(chroot):
-    manners = StoppedForLong(None)
+    manners = StoppedForLong(None, REAL.clock)
     tracer = ListTracer()
 
     async def script() -> None:
@@ -79,7 +80,7 @@ def test_notification_that_waited_while_the_process_was_stopped_is_dropped(chroo
 def test_busy_loop_does_not_count_as_stopped(chroot):
     async def script() -> None:
         tracer = ListTracer()
-        async with opened(chroot, tracer, timeout_ms=15_000, manners=Patient(None)) as session:
+        async with opened(chroot, tracer, timeout_ms=15_000, manners=Patient(None, REAL.clock)) as session:
             await session.create("/mine", b"", ephemeral=True)
             before = session.session_id
             time.sleep(16)  # noqa: ASYNC251  # the fault: nothing else runs on this loop meanwhile

@@ -16,11 +16,11 @@ from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import Experiments, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-    from typing import Any
 
     from pyspark.sql import SparkSession
+
+    from comparison.results.result import Result
 
 #: A run that hangs comes to it, and not one on a busy machine.
 _LIMIT_S = 180.0
@@ -30,7 +30,7 @@ class Laboratory:
     """Where tests run scenarios. Close it."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.analysed: tuple[Path, Mapping[str, Any]]  #: the folder of the last run, and its result
+        self.analysed: tuple[Path, Result]  #: the folder of the last run, and its result
         self._spark = spark
         self._loop = asyncio.Runner()
         self._fork_server = self._loop.run(ForkServer.open())
@@ -58,8 +58,8 @@ class Laboratory:
         (outcome,) = finished.outcomes
         assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
         result = analyze(self._spark, finished.run_dirs, output=finished.bundle)
-        (run,) = result["runs"]
+        (run,) = result.runs
         self.analysed = finished.bundle, result
-        reasons = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
+        reasons = {verdict.check: f"{verdict.outcome}: {verdict.reason}" for verdict in run.verdicts}
         assert reasons
         return {check: text for check, text in reasons.items() if not text.startswith("as expected")}

@@ -7,8 +7,9 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.result import NotApplicable
+from comparison.results.result import NotApplicable, Result
 from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Wait
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
 
 def counted(what: str, measured: int | None, model: int | None) -> Counted:
@@ -87,6 +88,8 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "verdicts": [],
         "verdict": VerdictOutcome.UNKNOWN,
     }
+    if scenario in CATALOGUE:
+        given["parameters"] = {"checks": list(judged_by(CATALOGUE[scenario])), **given.get("parameters", usual["parameters"])}
     return Run(**{**usual, **given})
 
 
@@ -124,8 +127,8 @@ def waited(ms: float | None = 0.5, **given: Any) -> Bystander:
     return Bystander(**{**usual, **given})
 
 
-def herd() -> dict[str, Any]:
-    """A result with `herd` in two designs, as JSON: in zookeeper a bystander waits longer the larger the group is."""
+def herd() -> Result:
+    """A result with `herd` in two designs: in zookeeper a bystander waits longer the larger the group is."""
     runs = [
         joins(
             design,
@@ -187,8 +190,8 @@ def slowed(design: str) -> Run:
     )
 
 
-def every_design() -> dict[str, Any]:
-    """A result with a rolling restart in all designs, and a slow member in all but one, as JSON."""
+def every_design() -> Result:
+    """A result with a rolling restart in all designs, and a slow member in all but one."""
     runs = [
         *(restarted(design) for design in RESTARTS),
         *(slowed(design) for design in RESTARTS if design != "server"),

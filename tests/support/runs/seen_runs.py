@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from comparison.results.result import Result
+
 OWN_IDS = {"m1": "g_host-1-aa", "m2": "g_host-2-bb"}
 #: A member id as a coordinator makes it.
 UUID = "12345678-1234-1234-1234-123456789abc"
@@ -151,7 +153,7 @@ def write_hostile(folder: Path) -> None:
     write_run(folder / "split-brain" / "zookeeper", events, scenario="split-brain", design="zookeeper")
 
 
-def analysed_inline(folder: Path) -> dict[str, Any]:
+def analysed_inline(folder: Path) -> Result:
     """Analyse the runs below a folder; writes the tables and result.json there, and returns the result."""
     result = analyze(cast("SparkSession", InlineSpark(1)), [folder], output=folder)
     write_json(folder / "result.json", result)

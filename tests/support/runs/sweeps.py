@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from comparison.results.metrics import CHANGE_METRICS
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Change, Run
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import Grid, axes_from
 from comparison.sweep.plan import SweepPlan, planned_sweep
+from tests.support.runs import results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,38 +23,23 @@ def plan_of(*axes: str, metrics: Sequence[str] = (), **counts: int) -> SweepPlan
     return planned_sweep(Grid(axes=axes_from(axes), metrics=tuple(metrics)).overridden({}, **counts))
 
 
-def result_of(
-    metrics: Mapping[str, float | None] | None = None,
-    changes: Sequence[Mapping[str, Any]] = (),
-    **others: Any,
-) -> dict[str, Any]:
-    """The part of a run in result.json that a sweep reads."""
-    return {
-        "outcome": "complete",
-        "verdict": "as expected",
-        "failures": [],
-        "metrics": dict(metrics or {}),
-        "changes": list(changes),
-        **others,
-    }
+def result_of(metrics: Mapping[str, float | None] | None = None, changes: Sequence[Change] = (), **others: Any) -> Run:
+    """A complete run that measured only this."""
+    given = {"outcome": "complete", "verdict": VerdictOutcome.EXPECTED, "failures": [], **others}
+    return results.run(metrics=dict(metrics or {}), changes=list(changes), **given)
 
 
-def change_of(name: str, round_: int = 1, members: int | None = None, **figures: float) -> dict[str, Any]:
-    nothing = dict.fromkeys(CHANGE_METRICS)
-    return {"change": name, "round": round_, "members": members, **nothing, "requests": {}, **figures}
+def change_of(name: str, round_: int = 1, members: int | None = None, **figures: Any) -> Change:
+    """A change of which only these figures are known."""
+    nothing = dict.fromkeys(name for name in CHANGE_METRICS if name in Change.__struct_fields__)
+    return results.change(name, round=round_, members=members, **{**nothing, **figures})
 
 
 def data_of(
     plan: SweepPlan,
-    result: Callable[[SweepRun], dict[str, Any] | None],
+    result: Callable[[SweepRun], Run | None],
     failures: Sequence[tuple[SweepRun, str]] = (),
 ) -> SweepData:
     """The data set of a plan whose runs have these results (None: the run is missing)."""
     results = {run.folder: each for run in plan.runs if (each := result(run)) is not None}
     return sweep_data(plan, results, failures, name="s", command=["rebalance-lab", "sweep"])
-
-
-def mapping_of(data: SweepData) -> dict[str, Any]:
-    """The data set as in sweep.json."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(data))
-    return found

@@ -12,6 +12,8 @@ from tests.support.trace.traces import e, write_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from comparison.results.run import Run
+
 MEMBER = {"member": "g_m1", "stream": 0}
 FINAL_OFFSET = {"group": "g", "p": 0, "end": 10}
 
@@ -29,7 +31,7 @@ def broken_off(
     last = delivered - 1
     polled = {"first": 0, "last": last, "serial_first": 0, "serial_last": last}
     events = [
-        e(0, "runner", "run_started", parameters={"members": 1}),
+        e(0, "runner", "run_started", parameters={"members": 1, "checks": ["no offset moved back"]}),
         e(100, "m1", "member_started", group="g", member="g_m1"),
         e(200, "m1", "partitions_assigned", t="t0", **MEMBER),
         e(300, "runner", "records_acked", p=0, first=0, last=9, serial_first=0, serial_last=9),
@@ -43,18 +45,17 @@ def broken_off(
         e(900, "runner", "run_ended", outcome=outcome, error="m1 is frozen"),
     ]
     write_run(folder / "run", events)
-    (run,) = analysed_inline(folder)["runs"]
-    found: dict[str, Any] = run
-    return found
+    (run,) = analysed_inline(folder).runs
+    return run
 
 
-def reasons(run: dict[str, Any]) -> dict[str, str]:
-    return {verdict["check"]: verdict["reason"] for verdict in run["verdicts"]}
+def reasons(run: Run) -> dict[str, str]:
+    return {verdict.check: verdict.reason for verdict in run.verdicts}
 
 
 def test_records_are_lost_only_once_the_log_was_drained(tmp_path: Path) -> None:
     run = broken_off(tmp_path)
-    assert (run["metrics"]["delivered"], run["metrics"]["lost"]) == (3, None)
+    assert (run.metrics["delivered"], run.metrics["lost"]) == (3, None)
     assert reasons(run)["no record lost"] == "the run ended before the log was drained"
 
 
@@ -62,20 +63,20 @@ def test_records_are_lost_only_once_the_log_was_drained(tmp_path: Path) -> None:
     ("given", "lost"), [({"stage": "final"}, 7), ({"delivered": 10}, 0), ({"stage": "final", "delivered": 10}, 0)]
 )
 def test_what_is_known_of_lost_records_is_told(given: dict[str, Any], lost: int, tmp_path: Path) -> None:
-    assert broken_off(tmp_path, **given)["metrics"]["lost"] == lost
+    assert broken_off(tmp_path, **given).metrics["lost"] == lost
 
 
 @pytest.mark.parametrize("outcome", ["failed", "interrupted"])
 def test_change_that_was_under_way_has_not_settled(outcome: str, tmp_path: Path) -> None:
     run = broken_off(tmp_path, outcome=outcome)
-    last = run["changes"][-1]
-    assert (last["converge_ms"], last["moved"], last["counted"]) == (None, None, [])
-    assert (run["metrics"]["converge_ms"], run["metrics"]["moved"]) == (None, None)
+    last = run.changes[-1]
+    assert (last.converge_ms, last.moved, last.counted) == (None, None, [])
+    assert (run.metrics["converge_ms"], run.metrics["moved"]) == (None, None)
     assert reasons(run)["settles"] == "the run ended before the group had settled after restart 1"
 
 
 def test_change_that_settled_before_keeps_its_time(tmp_path: Path) -> None:
-    assert broken_off(tmp_path, settled=True)["metrics"]["converge_ms"] is not None
+    assert broken_off(tmp_path, settled=True).metrics["converge_ms"] is not None
 
 
 @pytest.mark.parametrize(("outcome", "final", "read"), [("failed", 3, None), ("complete", 3, 1), ("failed", 1, 1)])
@@ -83,12 +84,12 @@ def test_final_offsets_are_told_if_all_were_read_or_one_was_lost(
     outcome: str, final: int, read: int | None, tmp_path: Path
 ) -> None:
     run = broken_off(tmp_path, stage="final", outcome=outcome, final=final)
-    assert run["metrics"]["final_read"] == read
-    assert run["metrics"]["final_behind"] == (None if read is None else int(final < 3))
+    assert run.metrics["final_read"] == read
+    assert run.metrics["final_behind"] == (None if read is None else int(final < 3))
 
 
 def test_verdicts_say_that_the_run_failed_and_the_run_says_why(tmp_path: Path) -> None:
     run = broken_off(tmp_path)
-    assert run["error"] == "m1 is frozen"
+    assert run.error == "m1 is frozen"
     assert reasons(run)["no offset moved back"].startswith("the run failed; as recorded: ")
     assert not [reason for reason in reasons(run).values() if "frozen" in reason]

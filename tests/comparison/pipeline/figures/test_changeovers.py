@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.changeovers import changeovers
@@ -110,8 +110,8 @@ def test_offsets_belong_to_the_group(given: dict[str, float | None], outcome: Ve
 
 
 def test_report_has_a_row_for_each_restart() -> None:
-    shown = [msgspec.to_builtins(run("group-protocol-migration", "consumer", changes=there_and_back(target="m3.2")))]
-    rows = changeovers(shown)
+    shown = run("group-protocol-migration", "consumer", changes=there_and_back(target="m3.2"))
+    rows = changeovers([shown])
     assert len(rows) == len(STOPPED)
     assert rows[-1] == ("6: m3.2", ["classic", "14", "20", "0", "3", "1.50", "300"])
-    assert changeovers([{**shown[0], "scenario": "rolling-restart"}]) == []
+    assert changeovers([replace(shown, scenario="rolling-restart")]) == []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from comparison.results.run import Change
 
 MS = 1_000_000
-KIND = RunKind("join", "cooperative", {"topics": 1, "partitions": 4, "rate": 40, "streams": 1})
+KIND = RunKind("cooperative", {"topics": 1, "partitions": 4, "rate": 40, "streams": 1})
 
 
 def change_started(at_ms: int, detail: dict[str, Any] | None = None) -> ChangeStarted:
@@ -155,7 +155,7 @@ def test_leader_that_crashed_is_the_last_one_that_computed_an_assignment(leader:
     owners = [owner(0, "m3-id", "m1-id"), owner(1, "m1-id", "m1-id"), owner(2, "m2-id", "m2-id")]
     found = change(
         window(2_000, 9_000, "crash"),
-        kind=KIND._replace(design="delayed", scenario="crash"),
+        kind=KIND._replace(design="delayed"),
         owners={0: owners},
         runner=[fault_started(2_000, "m3")],
         phases=[phase("m1", "decide", 1_100), phase(leader, "decide", 1_500), phase("m1", "decide", 5_000)],
@@ -165,7 +165,12 @@ def test_leader_that_crashed_is_the_last_one_that_computed_an_assignment(leader:
 
 def test_nothing_is_predicted_in_scenarios_where_more_than_the_change_happens() -> None:
     assert change(window(2_000, 3_000)).counted
-    assert change(window(2_000, 3_000), kind=KIND._replace(scenario="slow-member")).counted == []
+    assert (
+        change(
+            window(2_000, 3_000), kind=KIND._replace(parameters={**KIND.parameters, "counts_predicted": False})
+        ).counted
+        == []
+    )
 
 
 def test_change_followed_immediately_by_another_has_settled() -> None:

@@ -7,9 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from comparison.pipeline.figures.verdicts import CHECKS, judge, why_not_judged
+from comparison.own_scenarios import why_not_judged
+from comparison.pipeline.figures.unpromised import UNPROMISED
+from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.results.outcomes import VerdictOutcome, worst
 from comparison.results.run import Counter, Term
+from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.vocabulary import Form
 from tests.support.runs.results import change, counted, run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
@@ -66,8 +71,9 @@ def test_a_scenario_of_a_file_is_judged_by_what_holds_everywhere() -> None:
 
 @pytest.mark.parametrize("like", ["split-brain", "crash", "pause"])
 def test_a_scenario_that_is_like_ours_is_judged_as_ours(like: str) -> None:
+    mine = Scenario(name="mine", symptom="", look_for=(), steps=(Form(),), like=like)
     for design in ("zookeeper", "eager"):
-        assert checks_given(design, like=like) == checks_of(like, design)
+        assert checks_given(design, checks=judged_by(mine)) == checks_of(like, design)
 
 
 def test_checks_that_a_file_names_are_added_in_the_designs_that_they_are_about() -> None:
@@ -79,16 +85,19 @@ def test_checks_that_a_file_names_are_added_in_the_designs_that_they_are_about()
 
 
 def test_a_check_that_is_decided_in_several_ways_is_decided_as_in_the_scenario_that_it_is_like() -> None:
-    assert "Say which with like = NAME, one of pause, zombie-commit, " in why_not_judged("zombie commits", "")
+    assert "Say which with like = NAME, one of split-brain, " in why_not_judged("zombie commits", "")
     assert why_not_judged("zombie commits", "pause") == ""
     assert "Did you mean 'settles'? `rebalance-lab scenarios --steps`" in why_not_judged("setles", "")
-    ways = [
-        check.decide
-        for check in CHECKS
-        if check.name == "zombie commits"
-        and check.covers(run("mine", "zookeeper", parameters={"like": "pause", "checks": ["zombie commits"]}))
-    ]
+    named = (*judged_by(CATALOGUE["pause"]), "zombie commits")
+    ways = [each.decide for each in CHECKS if each.name == "zombie commits" and each.judges("zookeeper", named)]
     assert len(ways) == 1
+
+
+def test_every_check_that_a_row_of_the_catalogue_names_is_one_of_the_table() -> None:
+    known = {check.key or check.name for check in CHECKS} | {each.key for each in UNPROMISED}
+    named = {name for each in CATALOGUE.values() for name in each.checks}
+    assert named <= known
+    assert {check.key or check.name for check in CHECKS if not check.everywhere} <= named, "a check of no scenario"
 
 
 FENCE = {"fix.commit.fence": "session"}
@@ -145,7 +154,7 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
         ("no record lost", "crash", "eager", {}, YES, "0 lost"),
         ("no record lost", "crash", "eager", {"lost": 1.0}, NO, "1 record lost"),
         ("no record lost", "crash", "eager", {"lost": None}, UNKNOWN, "no numbered record"),
-        ("no record lost", "crash", "zookeeper", {"lost": 1.0}, YES, "the one in hand"),
+        ("no record lost", "crash", "zookeeper", {"lost": 1.0, "changes": [change("crash")]}, YES, "the one in hand"),
         ("no record lost", "crash", "zookeeper", {"lost": 2.0}, NO, "2 records lost"),
         ("no record lost", "join", "zookeeper", {"lost": 1.0}, NO, "1 record lost"),
         ("final offsets", "crash", "eager", {"final_read": 12.0}, YES, "12 final offsets, each as last committed"),

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def panels(*bystanders: Bystander) -> list:
-    return shown(compose([run("herd", bystanders=list(bystanders))])["runs"])
+    return shown(compose([run("herd", bystanders=list(bystanders))]).runs)
 
 
 def test_each_operation_has_a_pair_of_each_change_of_each_design() -> None:
-    get, set_ = shown(herd()["runs"])
+    get, set_ = shown(herd().runs)
     assert (get.op, set_.op) == ("get", "set")
     picture = str(get.picture)
     hints = re.findall(r"<circle[^>]*><title>([^<]*)</title>", picture)
@@ -29,13 +29,13 @@ def test_each_operation_has_a_pair_of_each_change_of_each_design() -> None:
 
 
 def test_longer_waits_are_drawn_higher() -> None:
-    picture = str(shown(herd()["runs"])[0].picture)
+    picture = str(shown(herd().runs)[0].picture)
     ys = {hint: float(y) for y, hint in re.findall(r'cy="([\d.]+)"[^>]*><title>([^<]*), \w+: median', picture)}
     assert ys["zookeeper, N=21"] < ys["zookeeper, N=3"] < ys["eager, N=3"]
 
 
 def test_table_says_the_same_with_the_numbers_of_answers() -> None:
-    get = shown(herd()["runs"])[0]
+    get = shown(herd().runs)[0]
     assert len({len(row) for row in (get.headings, *get.rows)}) == 1
     assert get.rows[0] == [
         "join to 3", "zookeeper", "0.50", "5", "10", "50", "2", "20", "40", "50", "2"
@@ -57,4 +57,4 @@ def test_operations_that_were_never_answered_have_a_table_and_no_picture() -> No
 
 
 def test_other_scenarios_have_no_bystander() -> None:
-    assert shown(every_design()["runs"]) == []
+    assert shown(every_design().runs) == []

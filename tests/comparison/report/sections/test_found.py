@@ -17,8 +17,8 @@ from tests.support.runs.results import change, every_design, run, slowed
 
 def found(*runs: Any, views: Any = None) -> list[str]:
     result = compose(list(runs))
-    (scenario, *_) = result["scenarios"]
-    return [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), views or {})]
+    (scenario, *_) = result.scenarios
+    return [each.text for each in findings(scenario.scenario, columns_of(scenario, result), views or {})]
 
 
 CUT = [change("cut", members=None, healed_ms=10_000.0)]
@@ -48,7 +48,7 @@ def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
 
 def test_findings_link_to_the_lane_and_the_moment() -> None:
     result = compose(split_brain())
-    (scenario,) = result["scenarios"]
+    (scenario,) = result.scenarios
     views = {"zookeeper": view(SPLIT)}
     shown = findings("split-brain", columns_of(scenario, result), views)
     (link,) = shown[0].evidence
@@ -67,7 +67,7 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
         }
     )
     result = compose(split_brain())
-    (scenario,) = result["scenarios"]
+    (scenario,) = result.scenarios
     shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
     assert shown[0].evidence[0].partition == "t-1"
 
@@ -139,8 +139,8 @@ def test_herd_says_how_long_an_uninvolved_client_waited() -> None:
 def test_slow_member_and_rolling_restart_have_their_remarks() -> None:
     assert any(text.startswith("In eager: m2 is slow; 3 members waited 5.0 s") for text in found(slowed("eager")))
     result = every_design()
-    scenario = result["scenarios"][0]
-    text = [each.text for each in findings(scenario["scenario"], columns_of(scenario, result), {})]
+    scenario = result.scenarios[0]
+    text = [each.text for each in findings(scenario.scenario, columns_of(scenario, result), {})]
     assert any(each.startswith("Static: 0 stops instead of 108") for each in text)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from comparison.report.sweep.heat_map import Scale
 from comparison.report.sweep.page import sweep_page
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.sweep import LeftOutData
 from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from comparison.results.run import Run
     from comparison.sweep.plan import SweepRun
 
 VOID = {"meta"}
@@ -42,16 +45,14 @@ class Balanced(HTMLParser):
         assert self.open.pop() == tag
 
 
-def retried(run: SweepRun) -> dict[str, Any]:
+def retried(run: SweepRun) -> Run:
     """More tries fail less often."""
     settings = run.planned.parameters.settings
     outlasts = int(settings["rebalance.max.retries"]) * int(settings["rebalance.backoff.ms"]) > 3000
     return result_of({"attempts_failed": 0 if outlasts else 10 + run.seed, "converge_ms": 3000.0})
 
 
-def page_of(
-    *axes: str, result: Callable[[SweepRun], dict[str, Any] | None], metrics: Sequence[str] = (), **counts: int
-) -> str:
+def page_of(*axes: str, result: Callable[[SweepRun], Run | None], metrics: Sequence[str] = (), **counts: int) -> str:
     return sweep_page(data_of(plan_of(*axes, metrics=metrics, **counts), result))
 
 
@@ -112,7 +113,7 @@ def test_heat_map_marks_what_does_not_outlast_a_session() -> None:
 def test_combination_that_was_not_measured_is_a_dash() -> None:
     missing = ("2", "500")
 
-    def result(run: SweepRun) -> dict[str, Any] | None:
+    def result(run: SweepRun) -> Run | None:
         at = (run.cell.at["rebalance.max.retries"], run.cell.at["rebalance.backoff.ms"])
         return None if at == missing else retried(run)
 
@@ -126,7 +127,7 @@ def test_heat_map_without_differences_is_a_sentence() -> None:
     assert "no heat map: the median is 3,000 everywhere" in page
 
 
-def joined(run: SweepRun) -> dict[str, Any]:
+def joined(run: SweepRun) -> Run:
     members = run.planned.parameters.members
     reads = members**2 if run.cell.design == "zookeeper" else 0
     return result_of({"converge_ms": 100 * members + run.seed}, [change_of("join", members=members, zk_reads=reads)])
@@ -165,8 +166,8 @@ def test_failures_verdicts_and_what_was_left_out_are_listed() -> None:
     plan = plan_of("scenario=split-brain", "design=eager", "members=4,16", seeds=2)
     failed = plan.runs[0]
 
-    def result(run: SweepRun) -> dict[str, Any] | None:
-        return None if run is failed else result_of({"converge_ms": 5.0}, verdict="not as expected")
+    def result(run: SweepRun) -> Run | None:
+        return None if run is failed else result_of({"converge_ms": 5.0}, verdict=VerdictOutcome.NOT_EXPECTED)
 
     page = sweep_page(data_of(plan, result, [(failed, "time limit of 60 s reached")]))
     assert "1 of 2 runs complete" in page
@@ -180,26 +181,26 @@ def test_failures_verdicts_and_what_was_left_out_are_listed() -> None:
 @pytest.mark.parametrize("hostile", ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
 def test_whatever_a_sweep_names_stays_text(hostile: str) -> None:
     data = data_of(plan_of(*CROSSED, metrics=["attempts_failed"]), retried)
-    data["name"] = data["command"][0] = hostile
-    data["failures"] = [{"what": hostile, "reason": hostile}]
-    data["axes"][-1]["name"] = hostile
-    for cell in data["cells"]:
-        cell["at"][hostile] = cell["at"].pop("rebalance.backoff.ms")
-        cell["scenario"] = cell["design"] = hostile
-        cell["verdicts"] = {hostile: 1}
+    [{hostile if name == "rebalance.backoff.ms" else name: x for name, x in each.at.items()} for each in data.cells]
+    data = replace(
+        data,
+        name=hostile,
+        command=[hostile],
+        failures=[LeftOutData(what=hostile, reason=hostile)],
+        axes=[*data.axes[:-1], replace(data.axes[-1], name=hostile)],
+        cells=[
+            replace(
+                each,
+                at={hostile if name == "rebalance.backoff.ms" else name: value for name, value in each.at.items()},
+                scenario=hostile,
+                design=hostile,
+                verdicts={hostile: 1},
+            )
+            for each in data.cells
+        ],
+    )
     page = sweep_page(data)
     parser = Balanced()
     parser.feed(page)
     assert not {name for name, _ in parser.elements} & {"script", "img"}
     assert pictures(page), "the picture is there, and is XML"
-
-
-def test_data_of_another_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema version 2"):
-        sweep_page({"schema_version": 2})
-
-
-def test_colours_follow_the_logarithm_only_over_a_wide_range() -> None:
-    assert Scale(0, 1000).share(100) == pytest.approx(0.1)
-    assert Scale(10, 1000).share(100) == pytest.approx(0.5)
-    assert Scale(5, 5).share(5) == 0

@@ -8,18 +8,18 @@ from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.catalogue_membership import COMPARED_STRATEGIES
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
-from comparison.scenarios.plan.parameters import Parameters
-from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.sequence import objections
-from comparison.scenarios.plan.vocabulary import (
+from comparison.scenarios.plan.membership_vocabulary import (
     CrashAndReturn,
     DuplicateInstance,
-    Form,
     JoinAndLeave,
     RestartEach,
     Resubscribe,
     StartAnew,
 )
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.sequence import objections
+from comparison.scenarios.plan.vocabulary import Form
 from kernel.designs import DELAYED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
@@ -28,8 +28,8 @@ from kernel.errors import ConfigurationError
 def test_member_comes_back_while_it_is_missed_or_after_it_was_given_up(design: str) -> None:
     scenario = CATALOGUE["crash-and-return"]
     made = configuration(design, scenario.parameters({}))
-    missed_ms = CrashAndReturn().away_ms(made.session_ms, made.delay_ms)
-    late_ms = CrashAndReturn(over_ms=2000).away_ms(made.session_ms, made.delay_ms)
+    missed_ms = CrashAndReturn().away(made.session_ms, made.delay_ms)
+    late_ms = CrashAndReturn(over_ms=2000).away(made.session_ms, made.delay_ms)
     assert late_ms == made.session_ms + made.delay_ms + 2000
     if design == DELAYED:
         # The delay begins when the session ends, up to a heartbeat less than a session after the kill.

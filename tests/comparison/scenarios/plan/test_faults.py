@@ -12,7 +12,7 @@ from comparison.scenarios.plan.faults import FAULTS, Choice, Number, TargetKind,
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Step
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject
 from comparison.scenarios.run.injections import PERFORMERS
 from docs.generators.fault_page import PAGE, page
 from kernel.designs import DESIGN_NAMES
@@ -20,6 +20,8 @@ from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from comparison.scenarios.plan.step import Step
 
 ONE_OF_EACH = {
     TargetKind.MEMBER: ("owner", "m1", "m12"),

@@ -8,23 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.membership_vocabulary import CrashAndReturn, RestartEach, Resubscribe, StartAnew
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.sequence import objections
-from comparison.scenarios.plan.vocabulary import (
-    CrashAndReturn,
-    Form,
-    Heal,
-    Hold,
-    Inject,
-    KillOwner,
-    LeaveOne,
-    RestartEach,
-    Resubscribe,
-    StartAnew,
-)
+from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, KillAtPoint, KillOwner, LeaveOne
 
 if TYPE_CHECKING:
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.step import Step
 
 
 def freeze(target: str = "m1") -> Inject:
@@ -99,3 +89,13 @@ def test_another_member_has_to_take_over(step: Step) -> None:
     assert not objected(step, members=2)
     ((number, why),) = objected(step, members=1)
     assert (number, why) == (2, "needs another member to take over, but there would be 1 in the group")
+
+
+def test_a_group_that_has_lost_a_member_is_grown_by_one_more() -> None:
+    scenario = replace(CATALOGUE["join"], steps=(Form(4), LeaveOne(), Form(6), KillAtPoint("end", "member")))
+    sizes = scenario.sizes(scenario.defaults)
+    seen = []
+    for step in scenario.steps:
+        sizes.after(step)
+        seen.append((sizes.present, sizes.joined, sizes.places))
+    assert seen == [(4, 4, 4), (3, 4, 4), (6, 7, 7), (6, 8, 8)]

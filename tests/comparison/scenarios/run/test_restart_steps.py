@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.scenarios.plan.vocabulary import RestartEach, Resubscribe
+from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
 from comparison.scenarios.run.restart_steps import Restarts
 from comparison.scenarios.testbed.group_view import GroupView
 

@@ -106,9 +106,7 @@ def assert_failed(run_dir: Path, reason: str) -> None:
     assert {("runner.jsonl", "runner", "runner"), ("proxy.jsonl", "proxy", "proxy")} <= set(listed)
     assert {each.file for each in listed} == {path.name for path in (run_dir / "trace").iterdir()}
     ends = [json.loads(line) for line in (run_dir / "trace/runner.jsonl").read_text().splitlines()]
-    assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [
-        ("failed", reason)
-    ]
+    assert [(each.outcome, each.error) for each in ends if each.get("kind") == "run_ended"] == [("failed", reason)]
 
 
 def test_a_run_with_an_internal_error_is_traced_as_failed_and_never_judged_as_expected(
@@ -121,11 +119,11 @@ def test_a_run_with_an_internal_error_is_traced_as_failed_and_never_judged_as_ex
     broken(tmp_path)
     assert_failed(tmp_path / "crash/eager", "AssertionError: not so")
     result = analyze(spark, [tmp_path])
-    assert result["verdict"] != "as expected"
-    (run,) = result["runs"]
-    assert (run["outcome"], run["error"]) == ("failed", "AssertionError: not so")
+    assert result.verdict != "as expected"
+    (run,) = result.runs
+    assert (run.outcome, run.error) == ("failed", "AssertionError: not so")
     not_measured = ("moved", "moved_minimum", "stopped", "stopped_kept", "rounds", "out_of_order", "delivered", "lost")
-    assert {name: run["metrics"][name] for name in not_measured} == dict.fromkeys(not_measured)
+    assert {name: run.metrics[name] for name in not_measured} == dict.fromkeys(not_measured)
 
 
 def test_a_run_that_cannot_stop_its_parts_is_traced_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
