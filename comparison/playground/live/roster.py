@@ -152,11 +152,11 @@ class Roster:
         detail = event.get("detail")
         about = detail if isinstance(detail, dict) else {}
         targets = [str(each) for each in about.get("targets", ())]
-        if event["change"] in ("form", "grow", "join"):
+        if targets and event["change"] in ("form", "grow", "join"):
             again = " again" if self.members.keys() >= set(targets) else ""
             text = f"{listed(targets)} {_are(targets)} started{again}"
             self._feed.say(int(at_ms), m.Severity.ACT, text, tuple(targets))
-        elif event["change"] == "leave":
+        elif targets and event["change"] == "leave":
             self._feed.say(
                 int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
             )
