@@ -8,7 +8,7 @@ delay, which is extended as long as members join within it (with more than one m
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench import lean_groups, machine
 from bench.figures import Row, at_most, at_most_absolute, print_rows
@@ -105,7 +105,8 @@ def report(bench: Bench, sizes: tuple[int, ...]) -> None:
         about = {"members": size}
         cpu = {"form": ".3f", "target": f"<= {CPU_TARGET}", "met": at_most(CPU_TARGET)}
         seconds = {"form": ".2f"}
-        beyond, steady = dict(seconds), {"form": ".1f"}
+        beyond: dict[str, Any] = dict(seconds)
+        steady: dict[str, Any] = {"form": ".1f"}
         if size == STABLE_TARGET_SIZE:
             beyond |= {"target": f"<= {STABLE_TARGET_S:g} s", "met": at_most_absolute(STABLE_TARGET_S)}
         if size == STEADY_TARGET_SIZE:

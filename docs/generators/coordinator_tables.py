@@ -85,7 +85,7 @@ def stall(runs: Sequence[Run]) -> str:
                 f"`{run.design}`",
                 f"{run.metrics['stalled_s']:.1f}",
                 _seconds(longest),
-                _seconds(joined["converge_ms"]),
+                _seconds(joined.converge_ms),
                 f"{run.metrics['unowned_partition_s']:.1f}",
             ]
         )

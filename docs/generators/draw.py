@@ -153,7 +153,7 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
         others[f"steps-{ONE_BY_ONE}"] = partial(steps_one_by_one, runs)
         for design, member in STEPS_OF_A_RESTART.items():
             others[f"steps-{design}"] = partial(restart_steps, runs, design, member)
-    return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others | FROM_CODE[page]
+    return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others | dict(FROM_CODE[page])
 
 
 def steps(runs: Runs, design: str, member: str) -> str:

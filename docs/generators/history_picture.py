@@ -134,7 +134,8 @@ def _lane(design: Design, y: float) -> tuple[float, list[str]]:
 
 
 def _legend(y: float) -> tuple[float, list[str]]:
-    drawn, x = [], LEFT
+    drawn: list[str] = []
+    x: float = LEFT
     for kind, says in LEGEND:
         width = 32 + width_of(says)
         if x + width > RIGHT:

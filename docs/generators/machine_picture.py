@@ -109,7 +109,7 @@ class _Picture:
     # -- from top to bottom ------------------------------------------------------------------------------------------
 
     def drawn(self) -> str:
-        y = TOP
+        y: float = TOP
         for line in wrapped(self._machine.says, WIDTH - 2 * MARGIN):
             self._shapes.append(text(line, MARGIN, y + 11, class_="faint"))
             y += LINE

@@ -314,7 +314,7 @@ def _events() -> str:
     parts = [
         "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have; what "
         "each means is in [the trace format](trace-format.md). One row per event. Key: `run_id`, `file`, `seq`.\n",
-        _columns(shared, columns.EVENT | columns.COMMON),
+        _columns(shared, {**columns.EVENT, **columns.COMMON}),
         '```sql\nSELECT process, sum("last" - "first" + 1) AS records\n'
         "FROM 'tables/events/kind=records_delivered/*.parquet' GROUP BY process\n```\n".replace('"', ""),
         "The columns of each kind beside these:\n",
