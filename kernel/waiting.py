@@ -36,18 +36,19 @@ def _described(message: str | Callable[[], str], timeout_s: float) -> str:
 class _Waited:
     """How long has been waited, without what a pause took longer than it was to."""
 
-    def __init__(self, every_s: float) -> None:
+    def __init__(self, every_s: float, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
         self._late_max_s = max(every_s * _LATE_MAX, _LATE_MAX_S)
-        self._looking_since_s = time.monotonic()
+        self._looking_since_s = self._now_s()
         self._paused_since_s = self._looking_since_s
         self.seconds = 0.0
 
     def looked(self) -> None:
-        self._paused_since_s = time.monotonic()
+        self._paused_since_s = self._now_s()
         self.seconds += self._paused_since_s - self._looking_since_s
 
     def paused(self) -> None:
-        self._looking_since_s = time.monotonic()
+        self._looking_since_s = self._now_s()
         self.seconds += min(self._looking_since_s - self._paused_since_s, self._late_max_s)
 
 
@@ -55,7 +56,7 @@ def wait_until(
     condition: Callable[[], T], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
 ) -> T:
     """Poll `condition` until it returns a true value, and return that. Raises `WaitTimeout` after `timeout_s`."""
-    waited = _Waited(every_s)
+    waited = _Waited(every_s, time.monotonic)
     while True:
         result = condition()
         if result:
@@ -87,7 +88,7 @@ async def until(
     condition: Callable[[], Any], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
 ) -> Any:
     """`wait_until` for the event loop; `condition` may be a coroutine function."""
-    waited = _Waited(every_s)
+    waited = _Waited(every_s, asyncio.get_running_loop().time)
     while True:
         result = condition()
         if inspect.isawaitable(result):

@@ -22,19 +22,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from random import Random
 from typing import TYPE_CHECKING
 
 from kernel.consumer import Capabilities, MemberPlace, SilentListener
 from kernel.errors import StreamsExist, UserError
 from kernel.runtime import REAL, Runtime
 from kernel.zookeeper.errors import SessionClosed
-from kernel.zookeeper.manners import JavaManners
-from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.member import log_lines
 from zkconsumer.member.executor import Executor, Parts
 from zkconsumer.member.membership import Membership
-from zkconsumer.member.registration import new_consumer_id
+from zkconsumer.member.registration import new_consumer_id, open_session
 from zkconsumer.member.subscription import Subscription
 from zkconsumer.offsets.commits import Offsets
 from zkconsumer.rebalance.config import rebalance_config
@@ -53,6 +50,7 @@ if TYPE_CHECKING:
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, CommitOutcome, TopicPartition
+    from kernel.zookeeper.session import ZooKeeperSession
     from kernel.zookeeper.stepping import StepGate
     from zkconsumer.member.subscription import Streams
     from zkconsumer.settings import ZkConsumerConfig
@@ -125,16 +123,7 @@ class ZooKeeperConsumer:
         self._refuse_closed()
         config = self._config
         log.info(log_lines.CONNECTING, self._log_prefix, config.zookeeper_connect)
-        session = await ZooKeeperSession.open(
-            config.zookeeper_connect,
-            session_timeout_ms=config.session_timeout_ms,
-            tracer=self._tracer,
-            process=self._process,
-            name=self._consumer_id,
-            connection_timeout_ms=config.connection_timeout_ms,
-            retry_forever=True,
-            manners=JavaManners(Random(f"{config.seed}:{self._consumer_id}") if config.pauses_to_reconnect else None),
-        )
+        session = await open_session(config, self._consumer_id, self._process, self._tracer, self._runtime)
         if self._closing is not None:  # closed meanwhile, without this session
             await session.close()
             self._refuse_closed()

@@ -25,6 +25,7 @@ from coordinator.protocol.member_znode import subscribed_topics
 from coordinator.protocol.server_messages import ID_BYTES_MAX
 from kernel.errors import Unavailable
 from kernel.zookeeper import paths
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoNode, OperationRefused, SessionClosed, Unanswered, ZooKeeperError
 from kernel.zookeeper.operations import WatchEvent
 from kernel.zookeeper.session import ZooKeeperSession
@@ -160,6 +161,7 @@ class MemberWatches:
                     tracer=services.tracer,
                     process=f"broker-{services.node_id}",
                     name="server-groups",
+                    bridge=services.runtime.edge(Bridge),
                     retry_forever=True,
                 )
             except Unavailable as error:

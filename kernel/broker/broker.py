@@ -41,6 +41,7 @@ from kernel.runtime import REAL, Runtime
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.end_session import end_session
 from kernel.zookeeper.session import ZooKeeperSession
@@ -114,6 +115,7 @@ class Broker:
                 self._zookeeper,
                 tracer=self._tracer,
                 name="broker-chroot",
+                runtime=self._runtime,
                 connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
             )
             identity = await self._become(f"{server.host}:{server.port}")
@@ -218,6 +220,7 @@ class Broker:
             connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
             tracer=self._tracer,
             name="broker-id",
+            bridge=self._runtime.edge(Bridge),
         ) as session:
             found = await self._cluster_of_folder(session)
             await self._folder.check(session)
@@ -259,7 +262,7 @@ class Broker:
         The holder of the identity may do so: the process that opened the session is gone.
         """
         credentials = await self._runtime.threads.run(identity.last_session)
-        if credentials is not None and not await end_session(
+        if credentials is not None and not await self._runtime.edge(end_session)(
             self._zookeeper, credentials, timeout_s=self.config.number("zookeeper.connection.timeout.ms") / 1000
         ):
             log.warning("broker %d: could not end the ZooKeeper session of its last run", identity.node_id)

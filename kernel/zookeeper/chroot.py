@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernel.runtime import REAL, Runtime
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
@@ -16,7 +18,9 @@ def split_chroot(connect_string: str) -> tuple[str, str]:
     return servers, f"/{folder}".rstrip("/") if slash else ""
 
 
-async def ensure_chroot(connect_string: str, *, tracer: Tracer, name: str, connection_timeout_ms: int) -> None:
+async def ensure_chroot(
+    connect_string: str, *, tracer: Tracer, name: str, connection_timeout_ms: int, runtime: Runtime = REAL
+) -> None:
     """Create a missing chroot, as a Kafka broker does when it starts (a consumer does not).
 
     This needs a separate session, since one with the chroot cannot name it. Without a chroot, nothing is sent.
@@ -30,6 +34,7 @@ async def ensure_chroot(connect_string: str, *, tracer: Tracer, name: str, conne
         tracer=tracer,
         name=name,
         connection_timeout_ms=connection_timeout_ms,
+        bridge=runtime.edge(Bridge),
     ) as session:
         if await session.exists(folder) is None:
             await session.ensure_path(folder)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kernel.trace.writer import Tracer
-    from kernel.zookeeper.manners import KazooManners
     from kernel.zookeeper.stepping import StepGate
 
 log = logging.getLogger(__name__)
@@ -67,7 +66,7 @@ class SessionLifecycle:
         name: str,
         connection_timeout_ms: int,
         retry_forever: bool,
-        manners: KazooManners | None = None,
+        bridge: Callable[..., Bridge] = Bridge,
     ) -> None:
         self.member: str | None = None  #: goes into every trace event; set it once the member knows its id
         self.name = name
@@ -80,13 +79,12 @@ class SessionLifecycle:
         self._retry_forever = retry_forever
         self._connection_timeout_s = connection_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._bridge = Bridge(
+        self._bridge = bridge(
             connect_string,
             session_timeout_ms=session_timeout_ms,
             name=name,
             loop=self._loop,
             handle=self._handle,
-            manners=manners,
         )
         self._pipeline = Pipeline(self._bridge.send, self._finished)
         self._watches = WatchRegistry()
@@ -113,13 +111,13 @@ class SessionLifecycle:
         name: str,
         connection_timeout_ms: int,
         retry_forever: bool = False,
-        manners: KazooManners | None = None,
+        bridge: Callable[..., Bridge] = Bridge,
     ) -> Self:
         """Connect and return a session that is CONNECTED.
 
         `connect_string` is `host:port[,host:port...][/chroot]`; servers are tried in that order. `name` distinguishes
-        the sessions of a process in thread names. Raises `Unavailable` if no server accepts the session within
-        `connection_timeout_ms`, `UserError` if the connect string is invalid.
+        the sessions of a process in thread names. `bridge` makes what connects. Raises `Unavailable` if no server
+        accepts the session within `connection_timeout_ms`, `UserError` if the connect string is invalid.
         """
         try:
             session = cls(
@@ -129,7 +127,7 @@ class SessionLifecycle:
                 name=f"{process}-{name}" if process else name,
                 connection_timeout_ms=connection_timeout_ms,
                 retry_forever=retry_forever,
-                manners=manners,
+                bridge=bridge,
             )
         except ValueError as error:
             raise UserError(f"{connect_string!r} is not a ZooKeeper connect string: {error}") from error

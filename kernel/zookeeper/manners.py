@@ -14,11 +14,14 @@ first when it is back. Source: ClientCnxn, ClientCnxnSocketNIO and StaticHostPro
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
+
+from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
     from random import Random
+
+    from kernel.clock import Clock
 
 #: A server as kazoo names it: address and port.
 Server = tuple[str, int]
@@ -56,12 +59,13 @@ class KazooManners:
 class JavaManners(KazooManners):
     """Those of the Java client; without `random`, it connects again as soon as kazoo does."""
 
-    def __init__(self, random: Random | None) -> None:
+    def __init__(self, random: Random | None, clock: Clock) -> None:
         if random is not None:
             self.retry_delay_s, self.retry_backoff = 0.02, 1
         self._random = random
-        self._heard_s = 0.0  #: on the monotonic clock, which also runs while the process is stopped
-        self._silence_max_s = 0.0
+        self._clock = clock
+        self._heard_ns = 0  #: on the monotonic clock, which also runs while the process is stopped
+        self._silence_max_ns = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -88,14 +92,14 @@ class JavaManners(KazooManners):
 
     def greeted(self, session_timeout_ms: int) -> None:
         self.heard()
-        self._silence_max_s = session_timeout_ms / 1000 * 2 / 3
+        self._silence_max_ns = session_timeout_ms * NS_PER_MS * 2 // 3
         if session_timeout_ms > 0:
             self._last = self._next
         else:
             self._forget()
 
     def heard(self) -> None:
-        self._heard_s = time.monotonic()
+        self._heard_ns = self._clock.monotonic_ns()
 
     def is_late(self) -> bool:
-        return time.monotonic() - self._heard_s > self._silence_max_s
+        return self._clock.monotonic_ns() - self._heard_ns > self._silence_max_ns

@@ -1,4 +1,4 @@
-"""A member's id znode: its name and its creation.
+"""A member's session, and its id znode: its name and its creation.
 
 Source: ZookeeperConsumerConnector.registerConsumerInZK and ZkUtils.createEphemeralPathExpectConflictHandleZKBug,
 Kafka 0.8.2. Because of the loop below, a member with a fixed consumer.id waits for the node of its dead predecessor to
@@ -14,16 +14,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
 from kernel.zookeeper import paths
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NodeExists, NoNode
+from kernel.zookeeper.manners import JavaManners
 from kernel.zookeeper.operations import session_name
+from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from kernel.runtime import Runtime
-    from kernel.zookeeper.session import ZooKeeperSession
+    from kernel.trace.writer import Tracer
+    from zkconsumer.settings import ZkConsumerConfig
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +44,23 @@ def new_consumer_id(group: str, configured: str | None, runtime: Runtime) -> str
         return f"{group}_{configured}"
     unique = f"{runtime.random.getrandbits(32):08x}"
     return f"{group}_{socket.gethostname()}-{runtime.clock.wall_ms()}-{unique}"
+
+
+async def open_session(
+    config: ZkConsumerConfig, consumer_id: str, process: str, tracer: Tracer, runtime: Runtime
+) -> ZooKeeperSession:
+    """A session with the manners of the Java client. Raises `Unavailable` without ZooKeeper."""
+    pauses = Random(f"{config.seed}:{consumer_id}") if config.pauses_to_reconnect else None
+    return await ZooKeeperSession.open(
+        config.zookeeper_connect,
+        session_timeout_ms=config.session_timeout_ms,
+        tracer=tracer,
+        process=process,
+        name=consumer_id,
+        connection_timeout_ms=config.connection_timeout_ms,
+        retry_forever=True,
+        bridge=partial(runtime.edge(Bridge), manners=JavaManners(pauses, runtime.clock)),
+    )
 
 
 async def register(

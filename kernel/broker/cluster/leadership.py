@@ -26,6 +26,7 @@ from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.errors import EnvironmentFault, RebalanceLabError, Retriable
 from kernel.runtime import REAL, Runtime
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.end_session import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
@@ -135,6 +136,7 @@ class Cluster:
             tracer=self._tracer,
             process=self._process,
             name=f"broker-{self.node_id}",
+            bridge=self._runtime.edge(Bridge),
         )
 
     async def _join(self, session: ZooKeeperSession) -> None:

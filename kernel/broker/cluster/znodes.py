@@ -11,10 +11,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from kernel.errors import RebalanceLabError
 from kernel.values import BrokerAddress, TopicPartition
@@ -45,7 +45,7 @@ class TopicNode:
     """`/brokers/topics/T`: replicas by partition number, 0..n-1 without gaps; no id when written by Kafka < 2.8."""
 
     replicas: tuple[tuple[int, ...], ...]
-    topic_id: uuid.UUID | None
+    topic_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class ProducerIdBlock:
     last: int
 
 
-def id_text(identifier: uuid.UUID) -> str:
+def id_text(identifier: UUID) -> str:
     """URL-safe base64 without padding: 22 characters (Kafka's Uuid.toString)."""
     return base64.urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode()
 
 
-def id_from_text(text: str) -> uuid.UUID:
+def id_from_text(text: str) -> UUID:
     """Parse an id. Refuses the id 0, which stands for none (Uuid.ZERO_UUID)."""
-    if _ID.fullmatch(text) and (identifier := uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))).int:
+    if _ID.fullmatch(text) and (identifier := UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))).int:
         return identifier
     raise MalformedNode(f"{text[:200]!r} is not an id")
 

@@ -111,9 +111,10 @@ class BrokerServer:
 
     async def bind(self) -> None:
         """Bind the port without accepting connections yet. Raises `EnvironmentFault` if it is in use."""
-        self._listener = Listener(self.host, self.port, self._runtime.stopwatch)
+        self._listener = self._runtime.edge(Listener)(self.host, self.port, self._runtime.stopwatch)
         self.port = self._listener.port
-        self.readiness = Readiness(asyncio.get_running_loop(), self.turns, self._runtime.stopwatch)
+        loop, stopwatch = asyncio.get_running_loop(), self._runtime.stopwatch
+        self.readiness = self._runtime.edge(Readiness)(loop, self.turns, stopwatch)
 
     async def serve(self) -> None:
         """Start accepting connections."""

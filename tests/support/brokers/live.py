@@ -18,6 +18,7 @@ from kernel.broker.settings.configuration import BrokerConfig
 from kernel.client.client import ClusterClient, fetch
 from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer
+from kernel.runtime import REAL, Runtime
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -51,6 +52,7 @@ def broker_of(
     mount: Sequence[Mount] = (),
     tracer: Tracer | None = None,
     adopt_folder: bool = False,
+    runtime: Runtime = REAL,
 ) -> Broker:
     """A broker, not started."""
     given = {"broker.id": str(node_id), **QUICK_SETTINGS, **(settings or {})}
@@ -58,7 +60,7 @@ def broker_of(
     assert not warnings, warnings
     data_dir.mkdir(parents=True, exist_ok=True)
     tracer = tracer or ListTracer(process=f"broker-{node_id}")
-    return Broker(config, zookeeper, data_dir, tracer, mount, adopt_folder=adopt_folder)
+    return Broker(config, zookeeper, data_dir, tracer, mount, adopt_folder=adopt_folder, runtime=runtime)
 
 
 @asynccontextmanager
@@ -70,9 +72,12 @@ async def running_broker(
     settings: Mapping[str, str] | None = None,
     mount: Sequence[Mount] = (),
     tracer: Tracer | None = None,
+    runtime: Runtime = REAL,
 ) -> AsyncIterator[Broker]:
     """One broker on this event loop; `data_dir` is shared by all brokers of a cluster."""
-    broker = broker_of(zookeeper, data_dir, node_id=node_id, settings=settings, mount=mount, tracer=tracer)
+    broker = broker_of(
+        zookeeper, data_dir, node_id=node_id, settings=settings, mount=mount, tracer=tracer, runtime=runtime
+    )
     async with broker:
         yield broker
 

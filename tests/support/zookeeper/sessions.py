@@ -7,9 +7,11 @@ import itertools
 import socket
 import struct
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kernel.waiting import until, wait_until
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.trace.tracers import ListTracer
@@ -44,7 +46,7 @@ async def opened(
         name="session",
         connection_timeout_ms=30_000,
         retry_forever=retry_forever,
-        manners=manners,
+        bridge=partial(Bridge, manners=manners),
     )
     async with session:
         yield session
