@@ -6,11 +6,12 @@ answer is compared with the expected bytes.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bench import lean_consumers, lean_groups, machine
+from bench import lean_consumers, lean_groups
 from bench.figures import Row, at_least, print_rows
-from bench.heartbeats import WARM_UP_BEATS, closed_loop
+from bench.heartbeats import WARM_UP_BEATS, closed_loop, measured, warm_up
 from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Sockets
 from bench.sides import KAFKA, OURS
@@ -46,45 +47,21 @@ class ConsumerLoad:
         lean_groups.leave(self._sockets, self._connections)
 
 
-def measured(sides: list[Side], size: int, runs: int, seconds: float) -> dict[str, list[dict[str, float]]]:
-    """{side: one row per run}, sides alternating, after a first run that does not count."""
-    rows: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-    machine.allow_connections(size * len(sides))
-    with Sockets() as sockets:
-        loads = {side.name: ConsumerLoad(sockets, side, size, f"beat-{size}") for side in sides}
-        for load in loads.values():
-            load.measure(seconds)
-        with sides[0].profiling():
-            for _ in range(runs):
-                for side in sides:
-                    rows[side.name].append(loads[side.name].measure(seconds))
-        for load in loads.values():
-            load.end()
-    return rows
-
-
-def warm_up(sides: list[Side], beats: int) -> None:
-    """Create the topic, and send heartbeats until a JVM has compiled."""
-    for side in sides:
-        with Sockets() as sockets:
-            lean_consumers.create_topic(sockets, side, TOPIC, PARTITIONS)
-            load = ConsumerLoad(sockets, side, 50, "warm-up")
-            answered = 0.0
-            while answered < beats:
-                answered += load.measure(1.0)["answers"]
-            load.end()
-
-
 def run(bench: Bench) -> None:
     """Run the part `consumer-heartbeats`."""
     sizes = bench.sizes or ((1, 100) if bench.smoke else SIZES)
     runs, seconds = (1, 0.3) if bench.smoke else (bench.runs or 5, 3.0)
     with bench.sides("consumer-heartbeats", lean_consumers.SETTINGS) as sides:
-        warm_up(sides, 2_000 if bench.smoke else WARM_UP_BEATS)
+        for side in sides:
+            with Sockets() as sockets:
+                lean_consumers.create_topic(sockets, side, TOPIC, PARTITIONS)
+        beats = 2_000 if bench.smoke else WARM_UP_BEATS
+        warm_up(sides, beats, partial(ConsumerLoad, size=50, group="warm-up"))
         for size in sizes:
-            for side, rows in measured(sides, size, runs, seconds).items():
+            load_of = partial(ConsumerLoad, size=size, group=f"beat-{size}")
+            for name, rows in measured(sides, size, runs, seconds, load_of).items():
                 for row in rows:
-                    bench.figures.add("consumer-heartbeats", side, {"members": size}, row)
+                    bench.figures.add("consumer-heartbeats", name, {"members": size}, row)
     table = [
         Row(f"{size:,} members, /CPU-s", {"members": size}, "per_cpu_s", target=f">= {TARGET}", met=at_least(TARGET))
         for size in sizes

@@ -10,7 +10,8 @@ import os
 import select
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from bench import lean_groups, machine
 from bench.figures import Row, at_least, print_rows
@@ -19,6 +20,8 @@ from bench.lean_sockets import Sockets
 from bench.sides import KAFKA, MOCK, OURS, mock_side
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bench.bench import Bench
     from bench.lean_sockets import Connection
     from bench.sides import Side
@@ -30,6 +33,15 @@ MOCK_MAX = 100
 WARM_UP_BEATS, WARM_UP_CONNECTIONS = 100_000, 50
 #: Target: heartbeats per CPU second, as a multiple of Kafka's.
 TARGET = 1.6
+
+
+class Load(Protocol):
+    """Connected members of one side."""
+
+    def measure(self, seconds: float) -> dict[str, float]:
+        """Figures of a stretch of time, the number of `answers` among them."""
+
+    def end(self) -> None: ...
 
 
 class HeartbeatLoad:
@@ -93,23 +105,25 @@ def closed_loop(connections: list[Connection], seconds: float) -> int:
     return beats
 
 
-def warm_up(sides: list[Side], beats: int) -> None:
+def warm_up(sides: list[Side], beats: int, load_of: Callable[[Sockets, Side], Load]) -> None:
     """Send heartbeats until a JVM has compiled: it compiles what it has done ten thousand times."""
     for side in sides:
         with Sockets() as sockets:
-            load = HeartbeatLoad(sockets, side, WARM_UP_CONNECTIONS)
+            load = load_of(sockets, side)
             answered = 0.0
             while answered < beats:
                 answered += load.measure(1.0)["answers"]
             load.end()
 
 
-def measured(sides: list[Side], connections: int, runs: int, seconds: float) -> dict[str, list[dict[str, float]]]:
+def measured(
+    sides: list[Side], connections: int, runs: int, seconds: float, load_of: Callable[[Sockets, Side], Load]
+) -> dict[str, list[dict[str, float]]]:
     """{side: one row per run}, sides alternating, after a first run that does not count."""
     rows: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
     machine.allow_connections(connections * len(sides))
     with Sockets() as sockets:
-        loads = {side.name: HeartbeatLoad(sockets, side, connections) for side in sides}
+        loads = {side.name: load_of(sockets, side) for side in sides}
         for load in loads.values():
             load.measure(seconds)
         with sides[0].profiling():
@@ -126,15 +140,16 @@ def run(bench: Bench) -> None:
     connections = bench.sizes or ((1, 100) if bench.smoke else CONNECTIONS)
     runs, seconds = (1, 0.3) if bench.smoke else (bench.runs or 5, 3.0)
     with bench.sides("heartbeats") as sides:
-        warm_up(sides, 5_000 if bench.smoke else WARM_UP_BEATS)
+        beats = 5_000 if bench.smoke else WARM_UP_BEATS
+        warm_up(sides, beats, partial(HeartbeatLoad, connections=WARM_UP_CONNECTIONS))
         for count in connections:
-            keep(bench, measured(sides, count, runs, seconds), count)
+            keep(bench, measured(sides, count, runs, seconds, partial(HeartbeatLoad, connections=count)), count)
     # --ours-only skips the mock as well: its groups need 3 s each to settle.
     few = () if bench.asks_ours_only else tuple(count for count in connections if count <= MOCK_MAX)
     if few:
         with machine.pinned(bench.cores.driver), mock_side(bench.cores) as side:
             for count in few:
-                keep(bench, measured([side], count, runs, seconds), count)
+                keep(bench, measured([side], count, runs, seconds, partial(HeartbeatLoad, connections=count)), count)
     report(bench, connections, few)
 
 

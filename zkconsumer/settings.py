@@ -11,7 +11,7 @@ of settings are not Kafka's (`zkconsumer.own_settings`):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -110,43 +110,26 @@ class ZkConsumerConfig:
     @classmethod
     def _from_values(cls, values: Mapping[str, Any]) -> ZkConsumerConfig:
         session_timeout_ms = values["zookeeper.session.timeout.ms"]
+        named = {field.name: field.name.replace("_", ".") for field in fields(cls)}
+        taken = {name: values[setting] for name, setting in named.items() if setting in values}
         return cls(
-            zookeeper_connect=values["zookeeper.connect"],
-            group_id=values["group.id"],
-            consumer_id=values["consumer.id"],
-            client_id=values["client.id"] or values["group.id"],
-            session_timeout_ms=session_timeout_ms,
-            connection_timeout_ms=_or(values["zookeeper.connection.timeout.ms"], session_timeout_ms),
-            rebalance_backoff_ms=_or(values["rebalance.backoff.ms"], values["zookeeper.sync.time.ms"]),
-            rebalance_max_retries=values["rebalance.max.retries"],
-            release=values["kafka.release"],
-            retry_while_closing=values["rebalance.retries.while.closing"],
-            strategy=_strategy(values["partition.assignment.strategy"], values["roundrobin.release"]),
-            listener_in_attempt=values["rebalance.listener.in.attempt"],
-            registration_conflict=values["registration.conflict"],
-            one_read_watches=values["watch.reads"] == "one",
-            one_by_one=values["rebalance.reads"] == "one-by-one",
-            pauses_to_reconnect=values["zookeeper.reconnect"] == "java",
-            exclude_internal_topics=values["exclude.internal.topics"],
-            consumer_timeout_ms=None if values["consumer.timeout.ms"] < 0 else values["consumer.timeout.ms"],
-            offsets_storage=values["offsets.storage"],
-            dual_commit_enabled=_dual(values["offsets.storage"], values["dual.commit.enabled"]),
-            offsets_commit_max_retries=values["offsets.commit.max.retries"],
-            offsets_channel_backoff_ms=values["offsets.channel.backoff.ms"],
-            offsets_channel_socket_timeout_ms=values["offsets.channel.socket.timeout.ms"],
-            auto_commit_enable=values["auto.commit.enable"],
-            auto_commit_interval_ms=values["auto.commit.interval.ms"],
-            auto_offset_reset=values["auto.offset.reset"],
-            queued_max_message_chunks=values["queued.max.message.chunks"],
-            fetch_message_max_bytes=values["fetch.message.max.bytes"],
-            fetch_min_bytes=values["fetch.min.bytes"],
-            fetch_wait_max_ms=values["fetch.wait.max.ms"],
-            num_consumer_fetchers=values["num.consumer.fetchers"],
-            refresh_leader_backoff_ms=values["refresh.leader.backoff.ms"],
-            socket_timeout_ms=values["socket.timeout.ms"],
-            socket_receive_buffer_bytes=values["socket.receive.buffer.bytes"],
-            seed=values["seed"],
-            fixes=Fixes(**{name: values[_setting_of(name)] for name in Fixes.__dataclass_fields__}),
+            **taken
+            | {
+                "client_id": values["client.id"] or values["group.id"],
+                "session_timeout_ms": session_timeout_ms,
+                "connection_timeout_ms": _or(values["zookeeper.connection.timeout.ms"], session_timeout_ms),
+                "rebalance_backoff_ms": _or(values["rebalance.backoff.ms"], values["zookeeper.sync.time.ms"]),
+                "release": values["kafka.release"],
+                "retry_while_closing": values["rebalance.retries.while.closing"],
+                "strategy": _strategy(values["partition.assignment.strategy"], values["roundrobin.release"]),
+                "listener_in_attempt": values["rebalance.listener.in.attempt"],
+                "one_read_watches": values["watch.reads"] == "one",
+                "one_by_one": values["rebalance.reads"] == "one-by-one",
+                "pauses_to_reconnect": values["zookeeper.reconnect"] == "java",
+                "consumer_timeout_ms": None if values["consumer.timeout.ms"] < 0 else values["consumer.timeout.ms"],
+                "dual_commit_enabled": _dual(values["offsets.storage"], values["dual.commit.enabled"]),
+                "fixes": Fixes(**{name: values[_setting_of(name)] for name in Fixes.__dataclass_fields__}),
+            }
         )
 
 

@@ -55,7 +55,13 @@ Examples:
   rebalance-lab diagram runs/latest/crash/zookeeper --format markdown --rebalance 2 > crash.md"""
 )
 @click.argument("sources", metavar="RUN_OR_TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--list", "as_list", is_flag=True, help="List the rebalances with their numbers.")
+@click.option(
+    "--list",
+    "as_list",
+    is_flag=True,
+    help="List the group's rebalances in the whole run with their numbers. An epoch that changes nothing for any "
+    "member is none.",
+)
 @click.option(
     "--show",
     type=click.Choice(list(FORMS)),

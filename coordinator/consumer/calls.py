@@ -6,7 +6,7 @@ Each raises what `BrokerConnection.call` raises, and returns Kafka's error name 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from coordinator.membership.classic.events import GroupMember, Joined
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 PARKED_EXTRA_MS = 5_000
 #: Of OffsetFetch, as in Kafka's consumer: no offset that an open transaction may change (KIP-447).
 REQUIRE_STABLE = True
+
+
+class CommitCalls(Protocol):
+    """A design's commit request: returns {partition: error}, raises what `BrokerConnection.call` raises."""
+
+    async def commit(
+        self, connection: BrokerConnection, identity: Identity, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, str]: ...
 
 
 class FoundCoordinator(NamedTuple):

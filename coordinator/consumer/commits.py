@@ -24,10 +24,9 @@ from kernel.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from coordinator.consumer.context import AnyContext
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
-    from kernel.runtime import Runtime
-    from kernel.trace.writer import Tracer
 
 DROPPED = "DROPPED"
 
@@ -90,45 +89,8 @@ class Committing(Protocol):
     def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
 
 
-class CommitCalls(Protocol):
-    """A design's commit request: returns {partition: error}, raises what `BrokerConnection.call` raises."""
-
-    async def commit(
-        self,
-        connection: BrokerConnection,
-        identity: Identity,
-        offsets: Mapping[TopicPartition, int],
-    ) -> dict[TopicPartition, str]: ...
-
-
-class CommitSettings(Protocol):
-    """By their Kafka names."""
-
-    @property
-    def group_id(self) -> str: ...
-
-    @property
-    def retry_backoff_ms(self) -> int: ...
-
-
-class CommitContext(Protocol):
-    """What the commits of one consumer share."""
-
-    @property
-    def config(self) -> CommitSettings: ...
-
-    @property
-    def calls(self) -> CommitCalls: ...
-
-    @property
-    def tracer(self) -> Tracer: ...
-
-    @property
-    def runtime(self) -> Runtime: ...
-
-
 async def commit(
-    stream: Committing, request: CommitRequest, context: CommitContext, *, api: str = "OffsetCommit"
+    stream: Committing, request: CommitRequest, context: AnyContext, *, api: str = "OffsetCommit"
 ) -> CommitOutcome:
     """Commit and return the result; never raises for a failure of the group or the network. `api` names the request.
 
@@ -165,7 +127,7 @@ def _outcome(error: str) -> str:
 
 
 async def _send(
-    stream: Committing, request: CommitRequest, identity: Identity, context: CommitContext, api: str
+    stream: Committing, request: CommitRequest, identity: Identity, context: AnyContext, api: str
 ) -> tuple[dict[TopicPartition, str], Identity]:
     """Return {partition: error} and the identity sent last; UNANSWERED if it was sent and got no response at all."""
     backoff_s = context.config.retry_backoff_ms / 1000

@@ -11,11 +11,9 @@ has polled again, so nothing is committed that it may not have processed.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from coordinator.consumer.calls import GroupCalls
-from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.settings import CoordinatorConsumerConfig
 from coordinator.consumer.stream import GroupStream
 from coordinator.consumer.subscribing import SubscribingConsumer
@@ -32,26 +30,13 @@ class CoordinatorConsumer(SubscribingConsumer[GroupStream, CoordinatorConsumerCo
         self, config: CoordinatorConsumerConfig, *, tracer: Tracer, process: str, runtime: Runtime = REAL
     ) -> None:
         super().__init__(config, tracer=tracer, process=process, runtime=runtime)
-        self._context = self._new_context()
-
-    def _new_context(self) -> ConsumerContext:
-        config = self._config
-        return ConsumerContext(
-            config=config,
-            calls=GroupCalls(
-                group=config.group_id,
-                session_timeout_ms=config.session_timeout_ms,
-                rebalance_timeout_ms=config.max_poll_interval_ms,
-                request_timeout_ms=config.request_timeout_ms,
-            ),
-            client=self._client,
-            fetcher=self._fetcher,
-            listener=self._listener,
-            listening=asyncio.Lock(),
-            tracer=self._tracer,
-            runtime=self._runtime,
-            changed=self._changed.set,
+        calls = GroupCalls(
+            group=config.group_id,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            request_timeout_ms=config.request_timeout_ms,
         )
+        self._context = self._context_of(calls)
 
     @property
     def member_ids(self) -> tuple[str, ...]:

@@ -1,19 +1,19 @@
-"""What the streams of one classic consumer share."""
+"""What the streams of one consumer share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from coordinator.consumer.configuration import PollingConfig
 from kernel.consumer import SilentListener
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from coordinator.consumer.calls import GroupCalls
+    from coordinator.consumer.calls import CommitCalls
     from coordinator.consumer.fetcher import Fetcher
-    from coordinator.consumer.settings import CoordinatorConsumerConfig
     from kernel.client.client import ClusterClient
     from kernel.consumer import RebalanceListener
     from kernel.runtime import Runtime
@@ -37,12 +37,19 @@ class CurrentListener:
         await self.listener.on_lost(stream, partitions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerContext:
-    """Settings, connections and callbacks that the streams of one consumer share."""
+G = TypeVar("G", bound=PollingConfig, covariant=True)
+A = TypeVar("A", bound="CommitCalls", covariant=True)
 
-    config: CoordinatorConsumerConfig
-    calls: GroupCalls
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerContext(Generic[G, A]):
+    """Settings, connections and callbacks that the streams of one consumer share.
+
+    G is the design's configuration, A has its requests.
+    """
+
+    config: G
+    calls: A
     client: ClusterClient
     fetcher: Fetcher
     listener: RebalanceListener
@@ -50,3 +57,6 @@ class ConsumerContext:
     tracer: Tracer
     runtime: Runtime
     changed: Callable[[], None]  #: wakes a waiting poll
+
+
+AnyContext = ConsumerContext[PollingConfig, "CommitCalls"]

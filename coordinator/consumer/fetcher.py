@@ -18,7 +18,7 @@ import asyncio
 import functools
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from coordinator.consumer.record_runs import runs
 from coordinator.consumer.setting_table import READ_COMMITTED
@@ -30,6 +30,7 @@ from kernel.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from coordinator.consumer.configuration import PollingConfig
     from kernel.client.client import BrokerConnection, ClusterClient, FetchedPartition
     from kernel.trace.writer import Tracer
 
@@ -75,41 +76,13 @@ class _Queue:
     corrupt: str = ""  #: why the batch after `records` cannot be read
 
 
-class FetchSettings(Protocol):
-    """By their Kafka names."""
-
-    @property
-    def auto_offset_reset(self) -> str: ...
-
-    @property
-    def isolation_level(self) -> str: ...
-
-    @property
-    def fetch_max_wait_ms(self) -> int: ...
-
-    @property
-    def fetch_min_bytes(self) -> int: ...
-
-    @property
-    def fetch_max_bytes(self) -> int: ...
-
-    @property
-    def max_partition_fetch_bytes(self) -> int: ...
-
-    @property
-    def request_timeout_ms(self) -> int: ...
-
-    @property
-    def retry_backoff_ms(self) -> int: ...
-
-
 class Fetcher:
     """Fetches all partitions of one consumer; calls `changed` when `take` may have something to return."""
 
     def __init__(
         self,
         client: ClusterClient,
-        config: FetchSettings,
+        config: PollingConfig,
         tracer: Tracer,
         changed: Callable[[], None],
     ) -> None:

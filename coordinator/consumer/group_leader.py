@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coordinator.assignment.subscription_arrays import Subscriptions
-    from coordinator.consumer.context import ConsumerContext
+    from coordinator.consumer.link import ClassicContext
     from coordinator.membership.classic.effects import RunAssignor, SendSync
     from kernel.assignors.subscription import MemberSubscription
 
@@ -45,7 +45,7 @@ LOOKUPS = 5
 class GroupLeader:
     """One member's work as leader, with what it remembers from round to round."""
 
-    def __init__(self, context: ConsumerContext) -> None:
+    def __init__(self, context: ClassicContext) -> None:
         self._context = context
         self._delayed = DelayedLeader()
         #: As leader: how many partitions each of the group's topics had at the last assignment, see `topic_changes`.
@@ -169,7 +169,7 @@ class _Group:
             )
 
 
-async def _describe(topics: Sequence[str], context: ConsumerContext, wanted: Callable[[], bool]) -> None:
+async def _describe(topics: Sequence[str], context: ClassicContext, wanted: Callable[[], bool]) -> None:
     """Fetch the metadata of every topic; a topic that is unknown after `LOOKUPS` does not exist."""
     client, create = context.client, context.config.allow_auto_create_topics
     lookups_left, asked = LOOKUPS if create else 1, False

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from coordinator.consumer import log_lines
-from coordinator.consumer.calls import find_coordinator
+from coordinator.consumer.calls import GroupCalls, find_coordinator
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.errors import GroupRefused
+from coordinator.consumer.settings import CoordinatorConsumerConfig
 from coordinator.membership.events import CoordinatorFound, CoordinatorUnknown
 from kernel.client.connection import BrokerConnection, UnsupportedByBroker
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from coordinator.consumer.context import ConsumerContext
-    from kernel.client.client import ClusterClient
-    from kernel.trace.writer import Tracer
+    from coordinator.consumer.context import AnyContext
 
 log = logging.getLogger(__name__)
 
@@ -29,40 +29,10 @@ log = logging.getLogger(__name__)
 _FINAL = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "INVALID_REQUEST", "UNSUPPORTED_VERSION"})
 
 
-class LinkSettings(Protocol):
-    """By their Kafka names."""
-
-    @property
-    def group_id(self) -> str: ...
-
-    @property
-    def client_id(self) -> str: ...
-
-    @property
-    def patience_ms(self) -> int:
-        """How long to wait for an answer of the coordinator: what comes later is useless."""
-
-    @property
-    def socket_connection_setup_timeout_ms(self) -> int: ...
-
-
-class LinkContext(Protocol):
-    """What the links of one consumer share."""
-
-    @property
-    def config(self) -> LinkSettings: ...
-
-    @property
-    def client(self) -> ClusterClient: ...
-
-    @property
-    def tracer(self) -> Tracer: ...
-
-
 class CoordinatorFinder:
     """One member's connection, in any design with a coordinator; None while it is being looked up."""
 
-    def __init__(self, context: LinkContext, stream: int) -> None:
+    def __init__(self, context: AnyContext, stream: int) -> None:
         self.connection: BrokerConnection | None = None
         self.log_prefix = ""  #: of the member's log lines
         self._context = context
@@ -128,10 +98,13 @@ class CoordinatorFinder:
         await asyncio.gather(*(connection.wait_closed() for connection in self._given_up))
 
 
+ClassicContext = ConsumerContext[CoordinatorConsumerConfig, GroupCalls]
+
+
 class CoordinatorLink(CoordinatorFinder):
     """The link of a classic member, which leaves by a request."""
 
-    def __init__(self, context: ConsumerContext, stream: int) -> None:
+    def __init__(self, context: ClassicContext, stream: int) -> None:
         super().__init__(context, stream)
         self._calls = context.calls
 

@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from coordinator.consumer import log_lines
 from coordinator.consumer.commits import (
     RETRIED,
-    CommitContext,
     CommitRequest,
-    CommitSettings,
     CommittingMember,
     commit,
 )
 from coordinator.consumer.errors import GroupRefused
-from coordinator.consumer.link import CoordinatorFinder, LinkContext, LinkSettings
+from coordinator.consumer.link import CoordinatorFinder
 from coordinator.consumer.task_queue import TaskQueue
 from coordinator.membership import effects, events
 from coordinator.membership.events import UNANSWERED
@@ -39,10 +37,9 @@ if TYPE_CHECKING:
     from enum import Enum
     from typing import Any
 
-    from coordinator.consumer.fetcher import Fetcher
+    from coordinator.consumer.context import AnyContext
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
-    from kernel.consumer import RebalanceListener
     from kernel.values import CommitOutcome, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -63,32 +60,6 @@ class MemberValue(CommittingMember, Protocol):
     def state(self) -> Enum: ...
 
 
-class RunnerSettings(CommitSettings, LinkSettings, Protocol):
-    """By their Kafka names."""
-
-    @property
-    def default_api_timeout_ms(self) -> int: ...
-
-
-class RunnerContext(CommitContext, LinkContext, Protocol):
-    """What the members of one consumer share, in any design."""
-
-    @property
-    def config(self) -> RunnerSettings: ...
-
-    @property
-    def fetcher(self) -> Fetcher: ...
-
-    @property
-    def listener(self) -> RebalanceListener: ...
-
-    @property
-    def listening(self) -> asyncio.Lock: ...
-
-    @property
-    def changed(self) -> Callable[[], None]: ...
-
-
 class Reaction(Protocol):
     """Returns the event for an error in the response to `api`; None when it concerns only the caller."""
 
@@ -97,7 +68,7 @@ class Reaction(Protocol):
 
 M = TypeVar("M", bound=MemberValue)
 L = TypeVar("L", bound=CoordinatorFinder)
-X = TypeVar("X", bound=RunnerContext)
+X = TypeVar("X", bound="AnyContext")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

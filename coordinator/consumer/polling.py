@@ -11,8 +11,9 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from coordinator.consumer.context import CurrentListener
-from coordinator.consumer.fetcher import Fetcher, FetchSettings
+from coordinator.consumer.configuration import PollingConfig
+from coordinator.consumer.context import ConsumerContext, CurrentListener
+from coordinator.consumer.fetcher import Fetcher
 from kernel.client.client import ClusterClient
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable, UserError
@@ -22,26 +23,11 @@ from kernel.values import CommitOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coordinator.consumer.calls import CommitCalls
     from coordinator.membership.subscription import Subscription, TopicsSeen
     from kernel.consumer import MemberPlace
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, TopicPartition
-
-
-class PollingSettings(FetchSettings, Protocol):
-    """By their Kafka names."""
-
-    @property
-    def bootstrap_servers(self) -> Sequence[tuple[str, int]]: ...
-
-    @property
-    def client_id(self) -> str: ...
-
-    @property
-    def socket_connection_setup_timeout_ms(self) -> int: ...
-
-    @property
-    def max_poll_records(self) -> int: ...
 
 
 class Owning(Protocol):
@@ -71,7 +57,8 @@ class Stream(Protocol):
 
 
 S = TypeVar("S", bound=Stream)
-C = TypeVar("C", bound=PollingSettings)
+C = TypeVar("C", bound=PollingConfig)
+A = TypeVar("A", bound="CommitCalls")
 
 
 class PollingConsumer(ABC, Generic[S, C]):
@@ -95,6 +82,20 @@ class PollingConsumer(ABC, Generic[S, C]):
         self._subscribing = asyncio.Lock()
         self._streams: list[S] = []
         self._closing: asyncio.Task[None] | None = None
+
+    def _context_of(self, calls: A) -> ConsumerContext[C, A]:
+        """What its streams share; `calls` are the design's requests."""
+        return ConsumerContext(
+            config=self._config,
+            calls=calls,
+            client=self._client,
+            fetcher=self._fetcher,
+            listener=self._listener,
+            listening=asyncio.Lock(),
+            tracer=self._tracer,
+            runtime=self._runtime,
+            changed=self._changed.set,
+        )
 
     async def _reach_a_broker(self) -> None:
         """Connect to any broker. Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""

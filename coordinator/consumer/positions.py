@@ -14,30 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinator.consumer.commits import Committing
+    from coordinator.consumer.context import AnyContext
     from kernel.client.connection import BrokerConnection
-    from kernel.runtime import Runtime
 
 Offsets = dict[TopicPartition, int]
-
-
-class PositionSettings(Protocol):
-    """By their Kafka names."""
-
-    @property
-    def patience_ms(self) -> int: ...
-
-    @property
-    def retry_backoff_ms(self) -> int: ...
-
-
-class PositionContext(Protocol):
-    """What the lookups of one consumer share."""
-
-    @property
-    def config(self) -> PositionSettings: ...
-
-    @property
-    def runtime(self) -> Runtime: ...
 
 
 class Lookup(Protocol):
@@ -51,7 +31,7 @@ class Lookup(Protocol):
 async def committed(
     stream: Committing,
     wanted: Callable[[], frozenset[TopicPartition] | None],
-    context: PositionContext,
+    context: AnyContext,
     lookup: Lookup,
 ) -> dict[TopicPartition, int | None] | None:
     """Return {partition: offset, or None if none was committed}; None if the partitions are no longer ours.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coordinator.consumer.configuration import SubscribingConfig
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
 from coordinator.membership.classic.member import MemberSettings
 from coordinator.membership.delayed_leader import PROTOCOL as DELAYED
@@ -24,35 +25,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorConsumerConfig:
+class CoordinatorConsumerConfig(SubscribingConfig):
     """The parsed settings; names are Kafka's with underscores."""
 
-    bootstrap_servers: tuple[tuple[str, int], ...]
-    group_id: str
-    client_id: str
     session_timeout_ms: int
     heartbeat_interval_ms: int
-    max_poll_interval_ms: int
-    group_instance_id: str | None
-    max_poll_records: int
     partition_assignment_strategy: tuple[str, ...]
     scheduled_rebalance_max_delay_ms: int
     sticky_exact_partitions_max: int
-    enable_auto_commit: bool
-    auto_commit_interval_ms: int
-    auto_offset_reset: str
-    isolation_level: str
-    fetch_min_bytes: int
-    fetch_max_wait_ms: int
-    fetch_max_bytes: int
-    max_partition_fetch_bytes: int
-    request_timeout_ms: int
-    default_api_timeout_ms: int
-    socket_connection_setup_timeout_ms: int
-    retry_backoff_ms: int
-    metadata_max_age_ms: int
-    allow_auto_create_topics: bool
-    exclude_internal_topics: bool
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[CoordinatorConsumerConfig, list[str]]:

@@ -13,11 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.consumer import log_lines
-from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.errors import unanswered
 from coordinator.consumer.group_leader import GroupLeader
 from coordinator.consumer.join_metadata import JoinMetadata, instance_of
-from coordinator.consumer.link import CoordinatorLink
+from coordinator.consumer.link import ClassicContext, CoordinatorLink
 from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.positions import committed
 from coordinator.membership.classic import effects, events
@@ -56,10 +55,10 @@ ABOUT_TO_JOIN = frozenset({MemberState.UNJOINED, MemberState.REJOIN_NEEDED})
 SETTLED = frozenset({MemberState.ASSIGNED, MemberState.RESUMING, MemberState.STABLE, MemberState.REJOIN_NEEDED})
 
 
-class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
+class GroupStream(MemberRunner[Member, CoordinatorLink, ClassicContext]):
     """See the module. `number` is the stream's; `topics` what it subscribes to."""
 
-    def __init__(self, number: int, topics: tuple[str, ...], context: ConsumerContext) -> None:
+    def __init__(self, number: int, topics: tuple[str, ...], context: ClassicContext) -> None:
         instance_id = instance_of(context.config.group_instance_id, number)
         context = replace(context, calls=replace(context.calls, instance_id=instance_id))
         settings = replace(context.config.member, instance_id=instance_id)

@@ -11,8 +11,9 @@ import logging
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from coordinator.consumer import log_lines
-from coordinator.consumer.polling import PollingConsumer, PollingSettings, Stream, raise_first
-from coordinator.consumer.topic_watcher import TopicWatcher, WatchedStream, WatcherSettings
+from coordinator.consumer.configuration import SubscribingConfig
+from coordinator.consumer.polling import PollingConsumer, Stream, raise_first
+from coordinator.consumer.topic_watcher import TopicWatcher, WatchedStream
 from coordinator.membership.subscription import by_name, by_pattern
 from kernel.consumer import Capabilities, SilentListener
 from kernel.runtime import REAL, Runtime
@@ -34,19 +35,6 @@ CAPABILITIES = Capabilities(
     commit_single_partitions=True,
     seek=True,
 )
-
-
-class SubscribingSettings(PollingSettings, WatcherSettings, Protocol):
-    """By their Kafka names."""
-
-    @property
-    def group_id(self) -> str: ...
-
-    @property
-    def group_instance_id(self) -> str | None: ...
-
-    @property
-    def exclude_internal_topics(self) -> bool: ...
 
 
 class SubscribingMember(Protocol):
@@ -74,7 +62,7 @@ class SubscribingStream(Stream, WatchedStream, Protocol):
 
 
 S = TypeVar("S", bound=SubscribingStream)
-C = TypeVar("C", bound=SubscribingSettings)
+C = TypeVar("C", bound=SubscribingConfig)
 
 
 class SubscribingConsumer(PollingConsumer[S, C], Generic[S, C]):

@@ -28,28 +28,10 @@ from kernel.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from coordinator.consumer.configuration import SubscribingConfig
     from coordinator.membership.subscription import Subscription
     from kernel.client.client import ClusterClient, ClusterMetadata
     from kernel.clock import Clock
-
-
-class WatcherSettings(Protocol):
-    """By their Kafka names."""
-
-    @property
-    def allow_auto_create_topics(self) -> bool: ...
-
-    @property
-    def max_poll_interval_ms(self) -> int: ...
-
-    @property
-    def metadata_max_age_ms(self) -> int: ...
-
-    @property
-    def request_timeout_ms(self) -> int: ...
-
-    @property
-    def retry_backoff_ms(self) -> int: ...
 
 
 class SubscribedMember(Protocol):
@@ -90,7 +72,7 @@ class TopicWatcher:
     def __init__(
         self,
         client: ClusterClient,
-        config: WatcherSettings,
+        config: SubscribingConfig,
         clock: Clock,
         streams: Sequence[WatchedStream],
         changed: Callable[[], None],

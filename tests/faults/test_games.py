@@ -76,6 +76,11 @@ def test_a_split_brain_is_played_in_two_designs_and_only_one_of_them_has_two_con
         counters = player.group(run.design).counters
         assert counters.duplicates == run.metrics["duplicates"]
         assert counters.notifications == run.metrics["notifications"]
+        for counted_ms, name in (
+            (counters.two_delivering_ms, "two_delivering_partition_s"),
+            (counters.unowned_ms, "unowned_partition_s"),
+        ):
+            assert counted_ms / 1000 == pytest.approx(run.metrics[name], abs=0.02), name
         # Members of zookeeper trace answers; only ZooKeeper's log has the order in which commits were stored.
         if run.design != "zookeeper":
             assert counters.moved_back == run.metrics["moved_back"]

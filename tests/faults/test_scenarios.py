@@ -23,6 +23,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.experiments import expanded, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.trace.reader import read_trace
+from tests.support.runs.agreement import disagreements, figures_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +67,8 @@ IN_CI = {
 RUNS = [(scenario, design) for scenario, design in CELLS if design in IN_CI.get(scenario, ())]
 #: Instead of the usual load: processor time is what many scenarios in a row are short of.
 USUAL_RATE, LOW_RATE = Parameters().rate, 40
+#: Of whose runs terminal, report, diagram, `describe`, Perfetto, playground and result.json have to say the same.
+AGREED = ("pause", "split-brain", "rolling-restart", "slow-member")
 #: Smaller than by default, so that a cell takes seconds; or with more time.
 OTHERWISE: dict[str, dict[str, object]] = {
     "add-partitions": {"members": 3, "partitions": 90, "rate": 180},
@@ -135,6 +138,9 @@ def test_scenario_ends_with_every_verdict_as_expected(
     given = {"rate": LOW_RATE if usual == USUAL_RATE else usual, **OTHERWISE.get(scenario, {})}
     found = laboratory.unexpected(tmp_path, scenario, design, seed=seed, **given)
     assert not found, f"seed {seed}"
+    if scenario in AGREED:
+        ((_, said),) = figures_of(*laboratory.analysed)
+        assert disagreements(said) == [], f"seed {seed}"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-#: Kinds of values besides the sets of `Names`, by their names.
-FILE, FOLDER = "file", "folder"
 SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
 METRIC, SETTING, STRATEGY, STEP = "metric", "setting", "strategy", "step"
 NAME_OF_A_SETTING = "name of a setting"

@@ -15,7 +15,7 @@ from comparison.cli.completing.values import values_of
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem, ShellComplete
 
-    from comparison.cli.completing.table import Node, Parameter, Table
+    from comparison.cli.completing.table import About, Table
 
 PROGRAM = "rebalance-lab"
 #: How the scripts call the program; the value is the shell's name and `_complete`.
@@ -127,29 +127,24 @@ def answer_the_shell() -> None:
         click.echo(answer(cached_table(), shell))
 
 
-def command_of(node: Node, table: Table, path: str) -> click.Command:
+def command_of(about: About, table: Table, path: str) -> click.Command:
     """A command that does nothing but to be completed."""
-    parameters = [_parameter_of(each, table, path) for each in node.parameters]
-    if node.commands is None:
-        return click.Command(node.name, params=parameters, help=node.help, add_help_option=False)
-    below = {each.name: command_of(each, table, f"{path} {each.name}".strip()) for each in node.commands}
-    return click.Group(node.name, below, params=parameters, help=node.help, add_help_option=False)
+    name, text = about["name"], about["help"]
+    parameters = [_parameter_of(each, table, path) for each in about["params"]]
+    if "commands" not in about:
+        return click.Command(name, params=parameters, help=text, add_help_option=False)
+    below = {each: command_of(found, table, f"{path} {each}".strip()) for each, found in about["commands"].items()}
+    return click.Group(name, below, params=parameters, help=text, add_help_option=False)
 
 
-def _parameter_of(parameter: Parameter, table: Table, path: str) -> click.Parameter:
-    complete = values_of(parameter, table, path)
-    if not parameter.options:
-        return click.Argument([parameter.name], nargs=parameter.nargs, required=False, shell_complete=complete)
-    spelled = list(parameter.options)
-    if parameter.off:
-        spelled[0] = f"{spelled[0]}/{parameter.off[0]}"
-    if parameter.is_count:
-        return click.Option([parameter.name, *spelled], count=True, help=parameter.help)
-    return click.Option(
-        [parameter.name, *spelled],
-        is_flag=parameter.is_flag,
-        multiple=parameter.multiple,
-        nargs=parameter.nargs,
-        help=parameter.help,
-        shell_complete=complete,
-    )
+def _parameter_of(about: About, table: Table, path: str) -> click.Parameter:
+    name, complete = about["name"], values_of(about, table, path)
+    if about["param_type_name"] == "argument":
+        return click.Argument([name], nargs=about["nargs"], required=False, shell_complete=complete)
+    spelled = list(about["opts"])
+    if about["secondary_opts"]:
+        spelled[0] = f"{spelled[0]}/{about['secondary_opts'][0]}"
+    if about["count"]:
+        return click.Option([name, *spelled], count=True, help=about["help"])
+    kept = {key: about[key] for key in ("is_flag", "multiple", "nargs", "help")}
+    return click.Option([name, *spelled], shell_complete=complete, **kept)

@@ -12,8 +12,7 @@ from click.shell_completion import CompletionItem
 from comparison.cli.completing.kinds import (
     AXIS,
     DESIGN,
-    FILE,
-    FOLDER,
+    KINDS,
     METRIC,
     RUN,
     SCENARIO,
@@ -27,30 +26,31 @@ if TYPE_CHECKING:
 
     import click
 
-    from comparison.cli.completing.table import Parameter, Table
+    from comparison.cli.completing.table import About, Table
 
     Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def values_of(parameter: Parameter, table: Table, path: str) -> Complete:
+def values_of(parameter: About, table: Table, path: str) -> Complete:
     """The function that completes a parameter's values; `path` is its command.
 
     The context's `obj` is the words before the incomplete one.
     """
+    kind = KINDS.get(f"{path} {parameter['name']}", KINDS.get(parameter["name"], ""))
+    type_ = parameter["type"]
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        kind = parameter.kind
-        if parameter.words:
-            return _items(incomplete, dict.fromkeys(parameter.words, ""))
-        if kind in (FILE, FOLDER):
-            return [CompletionItem(incomplete, type="file" if kind == FILE else "dir")]
+        if "choices" in type_:
+            return _items(incomplete, dict.fromkeys(type_["choices"], ""))
+        if type_["param_type"] == "Path" and not kind:
+            return [CompletionItem(incomplete, type="file" if type_["file_okay"] else "dir")]
         if kind == SCENARIO:
             return [*_items(incomplete, table.names[SCENARIO]), *_paths(incomplete, suffix=".toml")]
         if kind == RUN:
             return _paths(incomplete, suffix="")
         if kind in (DESIGN, STRATEGY, METRIC):
             return _listed(incomplete, "", table.names[kind])
-        if kind == STEP and context.obj[-1] not in parameter.options:
+        if kind == STEP and context.obj[-1] not in parameter["opts"]:
             return []  # the second value, which is about the group
         if kind == SETTING:
             return _pairs(incomplete, {}, _settings(table, path, context.params))

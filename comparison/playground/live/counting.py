@@ -48,12 +48,10 @@ class Counting:
                 self._counts["rebalances"] += 1
             case "records_delivered":
                 self._deliver(at_ms, member, event)
-            case "commit_answered" if event["outcome"] == "refused":
-                self._counts["refused"] += 1
-                why = str(event.get("error") or "")
-                self._feed.add(at_ms, Fact("refused", (member,), why, _partition(event)))
+            case "commit_answered" if event["outcome"] == "refused" and not self._coordinated:
+                self.refuse(at_ms, member, event)
             case "commit_answered" if event["outcome"] == "accepted" and not self._coordinated:
-                # ZooKeeper's own log is read after the game; a coordinator traces what it stores.
+                # ZooKeeper's own log is read after the game; a coordinator traces what it stores and refuses.
                 self.store(at_ms, member, event)
 
     def store(self, at_ms: int, member: str, event: Mapping[str, object]) -> None:
@@ -65,6 +63,11 @@ class Counting:
             self._feed.add(at_ms, Fact("moved back", (member,), "", partition, before - offset))
         self.committed[partition] = offset
         self.changed.add(partition)
+
+    def refuse(self, at_ms: int, member: str, event: Mapping[str, object]) -> None:
+        """A commit is refused."""
+        self._counts["refused"] += 1
+        self._feed.add(at_ms, Fact("refused", (member,), str(event.get("error") or ""), _partition(event)))
 
     def acknowledge(self, event: Mapping[str, object]) -> None:
         """Records are in the log."""

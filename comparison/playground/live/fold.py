@@ -151,6 +151,9 @@ class GroupFold:
     def offset_written(self, at_ms: float, event: Event) -> None:
         self._counting.store(int(at_ms), self._roster.place(str(event["by"])), event)
 
+    def offset_refused(self, at_ms: float, event: Event) -> None:
+        self._counting.refuse(int(at_ms), self._roster.place(str(event["by"])), event)
+
     def authority_named(self, at_ms: float, event: Event) -> None:
         self._ownership.name(at_ms, f"{event['topic']}-{event['partition']}", self._roster.place(str(event["owner"])))
 
@@ -194,6 +197,7 @@ OF_GROUP: Mapping[str, str] = {
         "rate_set",
         "records_acked",
         "offset_written",
+        "offset_refused",
         "authority_named",
         "authority_cleared",
         "group_member_joined",

@@ -7,7 +7,7 @@ cut off from its authority goes on. Times are milliseconds of the game.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from comparison.playground import messages as m
 from comparison.playground.live.feed import RELEASED, Fact
@@ -15,6 +15,7 @@ from comparison.playground.live.feed import RELEASED, Fact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from comparison.ownership.fold import Unit
     from comparison.playground.live.feed import Feed
     from comparison.playground.live.lanes import Lanes
 
@@ -25,14 +26,6 @@ TWO_TOLD_MS, NOBODY_TOLD_MS = 250, 1000
 def place_of(process: str) -> str:
     """m2 of m2.3, the third process there."""
     return process.partition(".")[0]
-
-
-class Unit(NamedTuple):
-    """Who owns: a stream of a member of a process."""
-
-    process: str
-    member: str
-    stream: int
 
 
 @dataclass(slots=True)

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from comparison.counted import counted
 from comparison.natural_order import natural
+from comparison.ownership.fold import unit_of
 from comparison.playground import messages as m
 from comparison.playground.live.feed import AUTHORITY, Fact, listed
-from comparison.playground.live.ownership import Unit, place_of
+from comparison.playground.live.ownership import place_of
 from comparison.playground.live.table import rows_of
 
 if TYPE_CHECKING:
@@ -152,11 +153,11 @@ class Roster:
         detail = event.get("detail")
         about = detail if isinstance(detail, dict) else {}
         targets = [str(each) for each in about.get("targets", ())]
-        if event["change"] in ("form", "grow", "join"):
+        if targets and event["change"] in ("form", "grow", "join"):
             again = " again" if self.members.keys() >= set(targets) else ""
             text = f"{listed(targets)} {_are(targets)} started{again}"
             self._feed.say(int(at_ms), m.Severity.ACT, text, tuple(targets))
-        elif event["change"] == "leave":
+        elif targets and event["change"] == "leave":
             self._feed.say(
                 int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
             )
@@ -182,16 +183,15 @@ class Roster:
             self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), error))
 
     def owned(self, at_ms: float, event: Event) -> None:
-        process, stream = str(event["process"]), event.get("stream")
+        process = str(event["process"])
         member = self.members.get(place_of(process))
         if member is None or member.process != process or member.state is m.MemberState.ENDED:
             return
-        unit = Unit(process, str(event.get("member") or ""), stream if isinstance(stream, int) else 0)
         all_ = event["all"]
         assert isinstance(all_, list)
         owned = frozenset(f"{row['topic']}-{row['partition']}" for row in all_)
         why = {"why": _LOST} if event["kind"] == "partitions_lost" else {}
-        self._ownership.believe(at_ms, unit, owned, **why)
+        self._ownership.believe(at_ms, unit_of(event), owned, **why)
 
     def rebalance_started(self, at_ms: float, event: Event) -> None:
         self._feed.add(int(at_ms), Fact("rebalancing", (place_of(str(event["process"])),)))

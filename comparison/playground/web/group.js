@@ -14,7 +14,7 @@ const COUNTERS = {
   reads: ["reads", "members' ZooKeeper reads"],
   writes: ["writes", "members' ZooKeeper writes"],
   requests: ["requests", "members' requests that brokers answered, fetches not counted"],
-  rebalances: ["rebalances", "completed by members"],
+  rebalances: ["rebalances completed", "by members"],
   two_delivering_ms: ["two delivering", "partition-seconds that two or more members delivered"],
   unowned_ms: ["unowned", "partition-seconds that no member claimed"],
   moved_back: ["moved back", "accepted commits that moved an offset back"],

@@ -6,9 +6,10 @@ Pure. The runner uses it to decide when a step is over; verdicts are made elsewh
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from comparison.failures import each_once
+from comparison.ownership.fold import CLAIMS, Ownership, Unit
 from comparison.scenarios.processes.lines import POLLING_STOPPED
 from kernel.values import TopicPartition
 
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
 QUIET_MS = 300
 #: A member gives up with one heartbeat what another takes with its next one.
 _HEARTBEATS = 3
-
-
-class Unit(NamedTuple):
-    """The unit of ownership."""
-
-    process: str
-    member: str
-    stream: int
-
-
-def partitions_of(event: Mapping[str, object], name: str) -> frozenset[TopicPartition]:
-    """An event's field of partitions."""
-    rows = event[name]
-    assert isinstance(rows, list)
-    return frozenset(TopicPartition(row["topic"], row["partition"]) for row in rows)
 
 
 class GroupView:
@@ -54,7 +40,7 @@ class GroupView:
         self.identities: dict[str, tuple[str, int]] = {}
         self.decider = ""  #: the process that assigned last
         self.stopped_polling: set[str] = set()  #: processes that have stopped polling, as they were told
-        self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
+        self._ownership = Ownership(lambda *_: "")  #: of the one group whose members report here
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.
         self._open_rebalances: Counter[str] = Counter()
@@ -69,8 +55,8 @@ class GroupView:
         """Apply one event of a member."""
         kind, process = str(event["kind"]), str(event["process"])
         unit = Unit(process, str(event.get("member") or ""), _number(event.get("stream")))
-        if kind in ("partitions_assigned", "partitions_revoked", "partitions_lost"):
-            self._beliefs[unit] = partitions_of(event, "all")
+        if kind in CLAIMS:
+            self._ownership.take(event, _number(event["ns"]))
             if kind == "partitions_assigned" and isinstance(event.get("generation"), int):
                 self.identities[process] = (unit.member, _number(event["generation"]))
         elif kind == "records_delivered":
@@ -94,7 +80,7 @@ class GroupView:
         elif kind == "member_failed":
             self.failures.append(f"{process}: {event['error']}")
         elif kind == "member_closed":
-            self._beliefs = {u: owned for u, owned in self._beliefs.items() if u.member != unit.member}
+            self._ownership.take(event, _number(event["ns"]))
             self._arrived.discard((process, unit.member))
         else:
             return
@@ -128,15 +114,18 @@ class GroupView:
     def owners(self) -> dict[TopicPartition, list[Unit]]:
         """The units that believe to own each partition, sorted by process, member and stream."""
         owners: dict[TopicPartition, list[Unit]] = {tp: [] for tp in sorted(self.partitions)}
-        for unit, owned in sorted(self._beliefs.items()):
-            if unit.process not in self._absent:
-                for tp in owned:
-                    owners.setdefault(tp, []).append(unit)
+        for key, units in sorted(self._ownership.believed.items()):
+            if present := sorted(unit for unit in units if unit.process not in self._absent):
+                owners[TopicPartition(key.topic, key.partition)] = present
         return owners
 
     def held_by(self, process: str) -> frozenset[TopicPartition]:
         """The partitions that a process believes to own, present or not."""
-        return frozenset(tp for unit, owned in self._beliefs.items() if unit.process == process for tp in owned)
+        return frozenset(
+            TopicPartition(key.topic, key.partition)
+            for key, units in self._ownership.believed.items()
+            if any(unit.process == process for unit in units)
+        )
 
     def owning_processes(self) -> list[str]:
         """The processes that own at least one partition."""

@@ -10,11 +10,9 @@ application has polled again, so nothing is committed that it may not have proce
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from coordinator.consumer.kip848.calls import Kip848Calls
-from coordinator.consumer.kip848.context import Kip848Context
 from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
 from coordinator.consumer.kip848.stream import Kip848Stream
 from coordinator.consumer.subscribing import SubscribingConsumer
@@ -32,17 +30,8 @@ class Kip848Consumer(SubscribingConsumer[Kip848Stream, Kip848ConsumerConfig]):
 
     def __init__(self, config: Kip848ConsumerConfig, *, tracer: Tracer, process: str, runtime: Runtime = REAL) -> None:
         super().__init__(config, tracer=tracer, process=process, runtime=runtime)
-        self._context = Kip848Context(
-            config=config,
-            calls=Kip848Calls(group=config.group_id, request_timeout_ms=config.request_timeout_ms),
-            client=self._client,
-            fetcher=self._fetcher,
-            listener=self._listener,
-            listening=asyncio.Lock(),
-            tracer=tracer,
-            runtime=self._runtime,
-            changed=self._changed.set,
-        )
+        calls = Kip848Calls(group=config.group_id, request_timeout_ms=config.request_timeout_ms)
+        self._context = self._context_of(calls)
 
     @property
     def member_ids(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from coordinator.consumer.configuration import SubscribingConfig, names_of
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
 from kernel.settings import Setting, in_range, one_of
 
@@ -19,31 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RUN = "run join --design consumer"
-
-#: The same as for classic members.
-_SHARED = (
-    "bootstrap.servers",
-    "group.id",
-    "client.id",
-    "max.poll.interval.ms",
-    "group.instance.id",
-    "max.poll.records",
-    "enable.auto.commit",
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "isolation.level",
-    "fetch.min.bytes",
-    "fetch.max.wait.ms",
-    "fetch.max.bytes",
-    "max.partition.fetch.bytes",
-    "request.timeout.ms",
-    "default.api.timeout.ms",
-    "socket.connection.setup.timeout.ms",
-    "retry.backoff.ms",
-    "metadata.max.age.ms",
-    "allow.auto.create.topics",
-    "exclude.internal.topics",
-)
 
 PROTOCOL = "group.protocol"
 
@@ -88,7 +64,7 @@ _OWN = (
 )
 
 KIP848_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {setting.name: setting for setting in (*(CONSUMER_SETTINGS[name] for name in _SHARED), *_OWN)}
+    {setting.name: setting for setting in (*(CONSUMER_SETTINGS[name] for name in names_of(SubscribingConfig)), *_OWN)}
 )
 
 #: Settings that Kafka's consumer refuses with group.protocol=consumer, and what to do instead.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coordinator.consumer.configuration import SubscribingConfig
 from coordinator.consumer.kip848.setting_table import KIP848_CONSUMER_SETTINGS, KNOWN_ELSEWHERE, PROTOCOL, REFUSED
 from coordinator.membership.consumer.member import ConsumerMemberSettings
 from kernel.errors import ConfigurationError
@@ -26,32 +27,11 @@ def refuse(given: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kip848ConsumerConfig:
+class Kip848ConsumerConfig(SubscribingConfig):
     """The parsed settings; names are Kafka's with underscores."""
 
-    bootstrap_servers: tuple[tuple[str, int], ...]
-    group_id: str
-    client_id: str
     group_remote_assignor: str | None
-    max_poll_interval_ms: int
-    group_instance_id: str | None
-    max_poll_records: int
-    enable_auto_commit: bool
-    auto_commit_interval_ms: int
-    auto_offset_reset: str
-    isolation_level: str
-    fetch_min_bytes: int
-    fetch_max_wait_ms: int
-    fetch_max_bytes: int
-    max_partition_fetch_bytes: int
-    request_timeout_ms: int
-    default_api_timeout_ms: int
-    socket_connection_setup_timeout_ms: int
-    retry_backoff_ms: int
     retry_backoff_max_ms: int
-    metadata_max_age_ms: int
-    allow_auto_create_topics: bool
-    exclude_internal_topics: bool
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[Kip848ConsumerConfig, list[str]]:
@@ -65,11 +45,6 @@ class Kip848ConsumerConfig:
             raise ConfigurationError(f"{PROTOCOL}=classic is another design. Use eager, static or cooperative")
         fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
         return cls(**fields), warnings + timer_advice(values)
-
-    @property
-    def patience_ms(self) -> int:
-        """The session timeout is the broker's, so only the general limit applies."""
-        return self.request_timeout_ms
 
     @property
     def member(self) -> ConsumerMemberSettings:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.consumer import log_lines
 from coordinator.consumer.commits import RETRIED
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.errors import GroupRefused, unanswered
 from coordinator.consumer.join_metadata import instance_of
-from coordinator.consumer.kip848.context import Kip848Context
+from coordinator.consumer.kip848.calls import Kip848Calls
+from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
 from coordinator.consumer.kip848.targets import Targets
 from coordinator.consumer.link import CoordinatorFinder
 from coordinator.consumer.member_runner import MemberLogic, MemberRunner
@@ -61,6 +63,9 @@ class _Due(NamedTuple):
 
     is_callback: bool
     work: Work
+
+
+Kip848Context = ConsumerContext[Kip848ConsumerConfig, Kip848Calls]
 
 
 class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context]):

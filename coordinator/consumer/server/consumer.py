@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Never
 
 from coordinator.consumer.polling import PollingConsumer, raise_first
 from coordinator.consumer.server.calls import ServerCalls
-from coordinator.consumer.server.context import ServerConsumerContext
 from coordinator.consumer.server.settings import ServerConsumerConfig
-from coordinator.consumer.server.stream import MemberStream
+from coordinator.consumer.server.stream import MemberStream, ServerContext
 from coordinator.membership.subscription import TopicsSeen, by_name
 from kernel.consumer import Capabilities, SilentListener
 from kernel.errors import UserError
@@ -50,7 +49,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
     def __init__(self, config: ServerConsumerConfig, *, tracer: Tracer, process: str, runtime: Runtime = REAL) -> None:
         super().__init__(config, tracer=tracer, process=process, runtime=runtime)
         self._session: ZooKeeperSession | None = None
-        self._context: ServerConsumerContext | None = None
+        self._context: ServerContext | None = None
         self._session_tasks: tuple[asyncio.Task[None], ...] = ()
         self._session_failure: asyncio.Task[Never] | None = None
 
@@ -87,24 +86,14 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             await session.close()
             self._check_open()
         self._session = session
-        self._context = ServerConsumerContext(
-            config=config,
-            calls=ServerCalls(
-                group=config.group_id,
-                strategy=config.partition_assignment_strategy,
-                wait_ms=config.command_wait_ms,
-                patience_ms=config.patience_ms,
-                request_timeout_ms=config.request_timeout_ms,
-            ),
-            client=self._client,
-            fetcher=self._fetcher,
-            session=session,
-            listener=self._listener,
-            listening=asyncio.Lock(),
-            tracer=self._tracer,
-            runtime=self._runtime,
-            changed=self._changed.set,
+        calls = ServerCalls(
+            group=config.group_id,
+            strategy=config.partition_assignment_strategy,
+            wait_ms=config.command_wait_ms,
+            patience_ms=config.patience_ms,
+            request_timeout_ms=config.request_timeout_ms,
         )
+        self._context = self._context_of(calls)
         self._session_failure = asyncio.create_task(session.raise_failure(), name=f"failure of {self._process}")
         self._session_failure.add_done_callback(lambda _: self._changed.set())
         changes = self._forward_session_changes(session.subscribe())
@@ -140,7 +129,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
 
     def _begin(self, number: int, topics: tuple[str, ...]) -> None:
         assert self._context is not None, "subscribe checks it"
-        stream = MemberStream(number, topics, self._context)
+        stream = MemberStream(number, topics, self._context, self.session)
         self._streams.append(stream)
         if self.session.state is SessionState.CONNECTED:  # otherwise the change will come
             stream.session_changed(SessionChange(SessionState.CONNECTED, self.session.session_id))

@@ -12,14 +12,14 @@ from coordinator.consumer.link import CoordinatorFinder
 from kernel.client.connection import Disconnected
 
 if TYPE_CHECKING:
-    from coordinator.consumer.link import LinkContext
+    from coordinator.consumer.context import AnyContext
     from kernel.client.connection import BrokerConnection
 
 
 class CommandLink(CoordinatorFinder):
     """`connection` is for commits; the other is opened by the first AwaitCommand."""
 
-    def __init__(self, context: LinkContext, stream: int) -> None:
+    def __init__(self, context: AnyContext, stream: int) -> None:
         super().__init__(context, stream)
         self._command_connection: BrokerConnection | None = None
         self._closed_connections: list[BrokerConnection] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from coordinator.consumer.configuration import PollingConfig, names_of
 from coordinator.consumer.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
 from coordinator.protocol.server_commands import ANY_STRATEGY
 from coordinator.protocol.server_messages import WAIT_MS_MAX, id_problem
@@ -22,25 +23,6 @@ if TYPE_CHECKING:
 _BY_HAND = "consume --design server --group g --topic orders"
 _NAME = "a text that can name a znode"
 _UNTIL = "1.1"
-
-#: The same as for classic members.
-_SHARED = (
-    "bootstrap.servers",
-    "client.id",
-    "max.poll.records",
-    "enable.auto.commit",
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "isolation.level",
-    "fetch.min.bytes",
-    "fetch.max.wait.ms",
-    "fetch.max.bytes",
-    "max.partition.fetch.bytes",
-    "request.timeout.ms",
-    "default.api.timeout.ms",
-    "socket.connection.setup.timeout.ms",
-    "retry.backoff.ms",
-)
 
 
 def _znode_name(value: object) -> str | None:
@@ -150,7 +132,7 @@ _OWN = (
 )
 
 SERVER_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {setting.name: setting for setting in (*(CONSUMER_SETTINGS[name] for name in _SHARED), *_OWN)}
+    {setting.name: setting for setting in (*(CONSUMER_SETTINGS[name] for name in names_of(PollingConfig)), *_OWN)}
 )
 
 #: Settings of Kafka's consumers, and of the other designs here, that have no effect in this one.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coordinator.consumer.configuration import PollingConfig
 from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE, SERVER_CONSUMER_SETTINGS
 from coordinator.membership.server.member import ServerMemberSettings
 from kernel.errors import ConfigurationError
@@ -20,31 +21,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerConsumerConfig:
+class ServerConsumerConfig(PollingConfig):
     """The parsed settings; names are Kafka's with underscores, without a leading `zookeeper`."""
 
-    bootstrap_servers: tuple[tuple[str, int], ...]
-    group_id: str
-    client_id: str
     zookeeper_connect: str
     session_timeout_ms: int  #: zookeeper.session.timeout.ms
     connection_timeout_ms: int  #: zookeeper.connection.timeout.ms
     consumer_id: str | None
     partition_assignment_strategy: str
     command_wait_ms: int
-    max_poll_records: int
-    enable_auto_commit: bool
-    auto_commit_interval_ms: int
-    auto_offset_reset: str
-    isolation_level: str
-    fetch_min_bytes: int
-    fetch_max_wait_ms: int
-    fetch_max_bytes: int
-    max_partition_fetch_bytes: int
-    request_timeout_ms: int
-    default_api_timeout_ms: int
-    socket_connection_setup_timeout_ms: int
-    retry_backoff_ms: int
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ServerConsumerConfig, list[str]]:

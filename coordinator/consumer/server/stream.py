@@ -11,11 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.consumer import log_lines
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.server import registration as registering
-from coordinator.consumer.server.calls import error_name
-from coordinator.consumer.server.context import ServerConsumerContext
+from coordinator.consumer.server.calls import ServerCalls, error_name
 from coordinator.consumer.server.link import CommandLink
+from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.membership.effects import CommitPositions, Effect, Lose, Revoke
 from coordinator.membership.events import UNANSWERED, Event, Resumed, Stopped
 from coordinator.membership.server import effects, events
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from coordinator.protocol.server_commands import CommandAnswer
     from kernel.zookeeper.operations import SessionChange
+    from kernel.zookeeper.session import ZooKeeperSession
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +56,17 @@ _LOGIC = MemberLogic(
 )
 
 
-class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext]):
+ServerContext = ConsumerContext[ServerConsumerConfig, ServerCalls]
+
+
+class MemberStream(MemberRunner[ServerMember, CommandLink, ServerContext]):
     """See the module. `number` is the stream's; `topics` what it subscribes to."""
 
-    def __init__(self, number: int, topics: tuple[str, ...], context: ServerConsumerContext) -> None:
+    def __init__(self, number: int, topics: tuple[str, ...], context: ServerContext, session: ZooKeeperSession) -> None:
         member = ServerMember(settings=context.config.member)
         super().__init__(number, member, _LOGIC, CommandLink(context, number), context)
         self.topics = topics
+        self._session = session
         self._named: tuple[int, str] = (NO_SESSION, "")  #: the session for which the id was made, and the id
         self._await_task: asyncio.Task[None] | None = None
         self._silent_since_ns: int | None = None  #: registered, and without a command since then
@@ -73,7 +79,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
             case SessionState.CONNECTED if change.session_id == self.member.session:
                 self.feed(events.SessionRestored())
             case SessionState.CONNECTED:
-                self.feed(events.SessionBegun(change.session_id, self._context.session.negotiated_timeout_ms))
+                self.feed(events.SessionBegun(change.session_id, self._session.negotiated_timeout_ms))
             case SessionState.SUSPENDED:
                 self.feed(events.SessionInterrupted())
             case SessionState.LOST:
@@ -121,9 +127,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                 self._spawn(self._register(effect), "register")
             case effects.Unregister():
                 session, member_id = self._named
-                work = registering.unregister(
-                    self._context.session, self._context.config.group_id, member_id, only_in=session
-                )
+                work = registering.unregister(self._session, self._context.config.group_id, member_id, only_in=session)
                 self._spawn(work, "unregister")
             case _:
                 raise AssertionError(f"unknown effect {effect}")
@@ -140,7 +144,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
             )
             self._named = (effect.session, member_id)
         if self.number == 0:
-            self._context.session.member = member_id
+            self._session.member = member_id
         written: tuple[str, ...] = ()
 
         def topics() -> tuple[str, ...]:
@@ -150,7 +154,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
 
         try:
             await registering.register(
-                self._context.session,
+                self._session,
                 config.group_id,
                 member_id,
                 topics,
@@ -166,7 +170,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
     async def _announce(self) -> None:
         session, member_id = self._named
         await registering.announce(
-            self._context.session,
+            self._session,
             self._context.config.group_id,
             member_id,
             self.topics,

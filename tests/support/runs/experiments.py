@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from comparison.results.result import Result
+
 #: A run that hangs comes to it, and not one on a busy machine.
 _LIMIT_S = 180.0
 
@@ -28,6 +30,7 @@ class Laboratory:
     """Where tests run scenarios. Close it."""
 
     def __init__(self, spark: SparkSession) -> None:
+        self.analysed: tuple[Path, Result]  #: the folder of the last run, and its result
         self._spark = spark
         self._loop = asyncio.Runner()
         self._fork_server = self._loop.run(ForkServer.open())
@@ -54,7 +57,9 @@ class Laboratory:
         assert not left, "processes of the run are still running"
         (outcome,) = finished.outcomes
         assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
-        (run,) = analyze(self._spark, finished.run_dirs, output=finished.bundle).runs
+        result = analyze(self._spark, finished.run_dirs, output=finished.bundle)
+        (run,) = result.runs
+        self.analysed = finished.bundle, result
         reasons = {verdict.check: f"{verdict.outcome}: {verdict.reason}" for verdict in run.verdicts}
         assert reasons
         return {check: text for check, text in reasons.items() if not text.startswith("as expected")}

@@ -89,7 +89,10 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "verdict": VerdictOutcome.UNKNOWN,
     }
     if scenario in CATALOGUE:
-        given["parameters"] = {"checks": list(judged_by(CATALOGUE[scenario])), **given.get("parameters", usual["parameters"])}
+        given["parameters"] = {
+            "checks": list(judged_by(CATALOGUE[scenario])),
+            **given.get("parameters", usual["parameters"]),
+        }
     return Run(**{**usual, **given})
 
 

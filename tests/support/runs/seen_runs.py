@@ -30,6 +30,7 @@ UUID = "12345678-1234-1234-1234-123456789abc"
 def _runner() -> list[dict[str, Any]]:
     return [
         e(0, "runner", "run_started", parameters={"members": 2, "partitions": 2, "rate": 5}),
+        *(e(0, "runner", "process_started", target=name, child_pid=1) for name in OWN_IDS),
         e(500, "runner", "change_started", change="form", round=1, members=2),
         e(900, "runner", "change_settled", change="form", round=1, members=2),
         e(1_000, "runner", "stage_entered", stage="steady"),

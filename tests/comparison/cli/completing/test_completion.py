@@ -13,7 +13,7 @@ import pytest
 from comparison.cli.completing.cache import cached_table
 from comparison.cli.completing.kinds import KINDS
 from comparison.cli.completing.shells import SHELLS, VARIABLE, answer, script_for
-from comparison.cli.completing.table import Node, Table, table_of
+from comparison.cli.completing.table import About, Table, table_of
 from comparison.cli.main import COMMANDS, cli, main
 from kernel.cache_folder import CACHE_VARIABLE
 from kernel.designs import DESIGN_NAMES
@@ -120,9 +120,10 @@ def test_other_shells_are_given_the_help_as_well(table: Table, shell: str, monke
 
 
 def test_every_kind_of_value_belongs_to_a_parameter(table: Table) -> None:
-    def named(node: Node, path: str) -> set[str]:
-        here = {name for each in node.parameters for name in (each.name, f"{path} {each.name}")}
-        return here.union(*(named(each, f"{path} {each.name}".strip()) for each in node.commands or ()))
+    def named(about: About, path: str) -> set[str]:
+        here = {name for each in about["params"] for name in (each["name"], f"{path} {each['name']}")}
+        below = about.get("commands", {})
+        return here.union(*(named(each, f"{path} {name}".strip()) for name, each in below.items()))
 
     assert set(KINDS) <= named(table.root, "")
 

@@ -159,6 +159,7 @@ def taken_by_run(row: Row, given: dict[str, object], settings: dict[str, str]) -
 def test_every_setting_of_a_member_is_read() -> None:
     """Each is a field of its configuration, and each field is used by the consumer."""
     read = set(re.findall(r'values\["([a-z.]+)"\]', source_of("zkconsumer/settings.py")))
+    read |= {field.name.replace("_", ".") for field in fields(ZkConsumerConfig)}
     assert {name for name in ZK_CONSUMER_SETTINGS if not name.startswith("fix.")} <= read
     for config, package in (
         (ZkConsumerConfig, "zkconsumer"),

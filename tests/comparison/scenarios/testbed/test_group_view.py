@@ -13,8 +13,9 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 def owns(
     process: str, *partitions: TopicPartition, kind: str = "partitions_assigned", ns: int = 0
 ) -> dict[str, object]:
+    """It is given these, or gives them up."""
     rows = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
-    return {"ns": ns, "kind": kind, "process": process, "member": f"{process}-id", "stream": 0, "all": rows}
+    return {"ns": ns, "kind": kind, "process": process, "member": f"{process}-id", "stream": 0, "partitions": rows}
 
 
 def about(kind: str, process: str, ns: int = 0, **fields: object) -> dict[str, object]:
@@ -102,8 +103,8 @@ def test_a_frozen_member_does_not_count_until_it_resumes(view: GroupView) -> Non
     assert view.settled(1, 0)
     view.take_back("m2")
     assert not view.settled(2, 0)
-    view.apply(owns("m2", kind="partitions_lost"))
-    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1, kind="partitions_lost"))
+    view.apply(owns("m1", P1, kind="partitions_revoked"))
     view.apply(owns("m2", P1))
     assert view.settled(2, 0)
 
@@ -188,7 +189,7 @@ def test_topics_without_a_common_subscriber_count_for_themselves() -> None:
     view.apply(owns("m1", P0, P1))
     view.apply(owns("m3", other))
     assert not view.settled(4, 0)
-    view.apply(owns("m1", P0))
+    view.apply(owns("m1", P1, kind="partitions_revoked"))
     view.apply(owns("m2", P1))
     assert view.settled(4, 0)  # one partition cannot occupy both m3 and m4
 
@@ -202,8 +203,8 @@ def test_members_that_are_told_one_by_one_have_settled_when_their_shares_are_eve
     view.apply(owns("m2", p3))
     assert not view.settled(2, 2, view.moved_ns)  # each has one owner, and m1 has not given up the next one yet
     assert view.settled(2, 2, view.moved_ns + 3_000_000_000)
-    view.apply(owns("m1", P0, P1))
-    view.apply(owns("m2", p2, p3))
+    view.apply(owns("m1", p2, kind="partitions_revoked"))
+    view.apply(owns("m2", p2))
     assert view.settled(2, 2, view.moved_ns)
 
 
